@@ -4,7 +4,7 @@ import { messagesFor, refusalOf } from './conversation.ts'
 import { ChatFailure } from './failure.ts'
 import type { AssistantSettings } from './settings.ts'
 
-/** The chat agent on the endpoint of these settings. Its skill stands in `skills/chat.md`. */
+/** Creates the chat agent for the endpoint in these settings. Its skill is in `skills/chat.md`. */
 export function assistantOf(settings: AssistantSettings): AgentDefinition {
   return defineAgent({
     name: 'assistant',
@@ -45,7 +45,7 @@ async function* reply(context: HandlerContext, settings: AssistantSettings): Asy
   return undefined
 }
 
-/** For the log: the kind of the fault, without the text, in which an address could stand. */
+/** The type of an error for the log, without its message, which may contain an address. */
 function causeOf({ cause }: ChatFailure): string | undefined {
   if (!(cause instanceof Error)) return undefined
   const inner = cause.cause instanceof Error ? cause.cause : cause

@@ -5,7 +5,7 @@ import type { AssistantSettings } from './settings.ts'
 import { type Silence, watchSilence } from './silence.ts'
 import { readChunks } from './stream.ts'
 
-/** What the endpoint says it counted. */
+/** Token usage reported by the endpoint. */
 export interface Spent {
   inputTokens: number
   outputTokens: number
@@ -15,15 +15,15 @@ export type Piece = { text: string } | { spent: Spent } | { cut: 'by-the-model' 
 
 /** Longest answer, in characters. */
 export const maxAnswerCharacters = 200_000
-/** An endpoint that is busy for longer than this is not waited for. */
+/** Maximum delay before a retry when the endpoint is busy. */
 const maxRetryAfterMs = 10_000
 
 type Endpoint = Pick<AssistantSettings, 'baseUrl' | 'apiKey' | 'model' | 'timeoutMs'>
 
 /**
- * One answer of `POST {baseUrl}/chat/completions`, piece by piece. A 429 that says how long to wait is tried once more.
+ * Streams one response of `POST {baseUrl}/chat/completions`. A 429 with a retry delay is retried once.
  *
- * @throws ChatFailure with a sentence for the caller, in which neither the key nor the endpoint's own words stand;
+ * @throws ChatFailure with a message for the caller that contains neither the key nor the endpoint's own text;
  * the reason of `signal` once that is aborted
  */
 export async function* chat(
@@ -78,7 +78,7 @@ async function post(
 ): Promise<Response> {
   return fetch(`${baseUrl}/chat/completions`, {
     method: 'POST',
-    // A redirect could carry the key to another host.
+    // A redirect could send the key to another host.
     redirect: 'error',
     headers: {
       'content-type': 'application/json',

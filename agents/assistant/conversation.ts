@@ -10,9 +10,9 @@ type Message = HandlerContext['history'][number]
 type File = HandlerContext['files'][number]
 
 /**
- * What the model is sent: the system prompt, as much of the conversation as fits in `limit` characters (the newest
- * first, in their order), what the message refers to, and the message itself. The system prompt is the operator's: a
- * caller's message in the role `system` is the caller's word like any other.
+ * Builds the input of the model: system prompt, the newest part of the conversation that fits in `limit` characters,
+ * referenced results, and the message. Only the operator sets the system prompt: a message with the role `system` from a
+ * caller counts as a user message.
  */
 export function messagesFor(
   given: Given,
@@ -29,7 +29,7 @@ export function messagesFor(
     if (left < 0) break
     remembered.unshift(message)
   }
-  // An answer without its question is half a conversation.
+  // Do not start with an answer whose question was cut off.
   while (remembered[0]?.role === 'assistant') remembered.shift()
   const system: ChatMessage[] = systemPrompt === '' ? [] : [{ role: 'system', content: systemPrompt }]
   return [...system, ...remembered, ...newest]

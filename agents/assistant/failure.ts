@@ -1,9 +1,9 @@
-/** The endpoint did not answer as it should. The message is for the caller: it names no host and no key. */
+/** Failure of the endpoint. The message is for the caller and contains neither host nor key. */
 export class ChatFailure extends Error {
   override readonly name = 'ChatFailure'
 }
 
-/** What the caller is told of an HTTP status that is no success. */
+/** Message for the caller for an unsuccessful HTTP status. */
 export function failureOfStatus(status: number): ChatFailure {
   if (status === 401 || status === 403) return new ChatFailure('The model endpoint refused our key.')
   if (status === 404) return new ChatFailure('The model endpoint does not know the model or the path.')
@@ -14,7 +14,7 @@ export function failureOfStatus(status: number): ChatFailure {
   return new ChatFailure(`The model endpoint did not accept the request (HTTP ${status}).`)
 }
 
-/** Whatever went wrong on the way, as a sentence; the original stays in `cause`, for the log. */
+/** Wraps any error in a readable message; the original is in `cause`, for the log. */
 export function endpointFailed(error: unknown, silent: boolean): ChatFailure {
   if (error instanceof ChatFailure) return error
   const said = silent

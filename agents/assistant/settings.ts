@@ -10,7 +10,7 @@ const wholeNumber = (fallback: number, least: number, most: number) => {
     .default(fallback)
 }
 
-/** The same names stand in `settings.json`, which the supervisor reads; a test holds them equal. */
+/** Must match the names in `settings.json`, which the supervisor reads; a test compares them. */
 export const settingsSchema = z.object({
   OPENAI_BASE_URL: z.url({
     protocol: /^https?$/,
@@ -36,11 +36,11 @@ export interface AssistantSettings {
   systemPrompt: string
   /** Longest silence of the endpoint, in milliseconds. */
   timeoutMs: number
-  /** How much of the conversation is sent along. */
+  /** Maximum length of the conversation sent to the model, in characters. */
   historyCharacters: number
 }
 
-/** @throws Error with one sentence per fault; no value stands in it. */
+/** @throws Error with one sentence per fault, without any values */
 export function readSettings(env: Record<string, string | undefined>): AssistantSettings {
   const given = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),

@@ -1,11 +1,11 @@
-/** Aborts when nothing was heard for a while, or when the outer signal is aborted. */
+/** Aborts after a period without data, or when the outer signal is aborted. */
 export interface Silence {
   signal: AbortSignal
-  /** Something came: the clock starts again. */
+  /** Restarts the timer after data has arrived. */
   heard(): void
-  /** We wait ourselves: the clock stands still until something is heard. */
+  /** Pauses the timer until the next data arrives. */
   pause(): void
-  /** True once it was silent for too long. */
+  /** True after the timer has expired. */
   broken(): boolean
   stop(): void
 }
@@ -32,7 +32,7 @@ export function watchSilence(timeoutMs: number, outer: AbortSignal): Silence {
     stop() {
       clearTimeout(timer)
       outer.removeEventListener('abort', forward)
-      // Whatever is still open is closed with it.
+      // Closes connections that are still open.
       inner.abort()
     },
   }

@@ -29,9 +29,9 @@ const chunkSchema = z.object({
 })
 
 /**
- * The events of a streamed chat completion. It must say that it has ended: what merely stops was broken off.
+ * Parses the events of a streamed chat completion. A stream without an end marker counts as interrupted.
  *
- * @throws ChatFailure when the answer is no event stream, not well-formed, too large, reports an error or breaks off
+ * @throws ChatFailure when the response is not an event stream, is malformed or too large, reports an error or is cut off
  */
 export async function* readChunks(response: Response, silence: Silence): AsyncGenerator<Chunk> {
   const type = response.headers.get('content-type') ?? ''

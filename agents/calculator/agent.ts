@@ -6,14 +6,14 @@ import { lastAnswer } from './last-answer.ts'
 import type { NotCalculated } from './outcome.ts'
 import { explain, isBeyondBounds, isSentence, reply } from './reply.ts'
 
-/** The skills stand in `skills/`, one Markdown file each. */
+/** The skills are in `skills/`, one Markdown file each. */
 export default defineAgent({
   name: 'calculator',
   description:
     'Calculates exactly what is asked: arithmetic, percentages, powers and roots, trigonometry, physical units and ' +
     'their conversion, matrices and small programs with variables and functions. Understands plain questions such as ' +
     '"what is 15% of 80?" and gives the result as text and as data.',
-  // Each calculation occupies a process of its own; more at once would only share the same cores.
+  // Each calculation occupies one process; more in parallel would only share the same cores.
   concurrency: concurrentCalculations,
   deadlineMs: 60_000,
   handle,

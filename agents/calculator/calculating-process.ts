@@ -1,6 +1,6 @@
 /**
- * The calculating process: one calculation after the other, each in its own message. It stands alone because some
- * calculations exhaust memory, which ends a process and not only a thread.
+ * Child process that runs one calculation per message. It is a process rather than a thread, because a calculation that
+ * exhausts memory terminates the whole process.
  */
 import { evaluate } from './evaluate.ts'
 import type { Calculation } from './outcome.ts'

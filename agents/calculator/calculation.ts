@@ -1,26 +1,26 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Calculation, Outcome } from './outcome.ts'
 
-/** Calculations at the same time; each has a process. */
+/** Maximum number of parallel calculations; each has its own process. */
 export const concurrentCalculations = 4
 
 export interface CalculationLimits {
-  /** Time for one calculation. */
+  /** Time limit of one calculation. */
   timeoutMs: number
-  /** JavaScript heap of the process. */
+  /** Heap limit of the process. */
   memoryMb: number
-  /** An idle process is let go after this time, so that an idle agent is small. */
+  /** An idle process exits after this time, so that an idle agent uses little memory. */
   idleMs: number
 }
 
 const defaults: CalculationLimits = { timeoutMs: 5000, memoryMb: 192, idleMs: 30_000 }
 
-/** Starting the process and loading the language, on a very busy machine: a bound against waiting for ever. */
+/** Upper bound for starting the process and loading the language on a very busy machine. */
 const startMs = 60_000
 
 const idle: { child: ChildProcess; timer: NodeJS.Timeout }[] = []
 
-/** Calculates in another process, so that nothing an expression does can hold up or end this one. */
+/** Calculates in a child process, so that no expression can block or terminate this one. */
 export async function calculate(
   calculation: Calculation,
   signal: AbortSignal,
@@ -44,12 +44,12 @@ const endsProcess = (fault: string) => fault === 'time' || fault === 'memory' ||
 
 function start(memoryMb: number): ChildProcess {
   const child = fork(new URL('./calculating-process.ts', import.meta.url), {
-    // It needs nothing of this process: no settings, no secrets, no way to write or to start others.
+    // The process gets no settings and no secrets, and may neither write files nor start processes.
     env: {},
     execArgv: [`--max-old-space-size=${memoryMb}`, '--permission', '--allow-fs-read=*', '--no-warnings'],
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   })
-  // Whoever waits for the process hears of its faults; between two calculations they only mean a new process.
+  // A waiting calculation reports the error; between calculations an error only causes a new process.
   return child.on('error', () => {})
 }
 
@@ -85,7 +85,7 @@ function takeIdle(): ChildProcess | undefined {
   return undefined
 }
 
-/** Keeps the process for the next calculation without keeping this one alive for it. */
+/** Keeps the child process for the next calculation without keeping this process alive. */
 function keep(child: ChildProcess, idleMs: number): void {
   const timer = setTimeout(() => child.kill(), idleMs).unref()
   idle.push({ child, timer })

@@ -13,7 +13,7 @@ const identifier = /^[\p{L}_$][\p{L}\w$]*$/u
 const assignment = /^([\p{L}_$][\p{L}\w$]*)\s*=(?!=)[^\n;]*$/u
 const identifierMaxChars = 100
 
-/** An answer to "what is x?" (`5`, `x = 5`) completes the expression that was asked; anything else stands by itself. */
+/** Completes the previous expression with an answer to "what is x?" (`5`, `x = 5`); other messages are new expressions. */
 export function continueExpression(answer: Asked, history: HandlerContext['history']): Asked {
   const question = questionOf(history)
   if (!question) return answer
@@ -25,7 +25,7 @@ export function continueExpression(answer: Asked, history: HandlerContext['histo
   return whole.length > expressionMaxChars ? answer : { ...answer, expression: whole }
 }
 
-/** Our question stands between two messages of the caller, who may speak in any role: what it holds is looked at as theirs. */
+/** Finds our question between two messages of the caller. A caller may use any role, so the content is untrusted. */
 function questionOf(history: Message[]): Question | undefined {
   const message = history.length > 2 ? history.at(-2) : undefined
   if (message?.role !== 'assistant' || message.parts.length !== 2) return undefined

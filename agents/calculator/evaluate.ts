@@ -6,18 +6,18 @@ import type { Calculation, Fault, NotCalculated, Outcome, Step } from './outcome
 import { jsonOf, shown } from './show.ts'
 import { sourceStatements } from './source-statements.ts'
 
-/** Digits of a result that a number of 64 bits cannot hold exactly. */
+/** Digits of a result that exceeds the precision of a 64-bit number. */
 const exactDigits = 64
 const defaultDigits = 14
 
 type Language = ReturnType<typeof lockedDown>
 const languages = new Map<number | undefined, Language>()
 
-/** Calculates within `timeoutMs`. Wrong input is an outcome, never a throw. */
+/** Calculates within `timeoutMs`. Invalid input is returned as an outcome and never thrown. */
 export function evaluate(calculation: Calculation, timeoutMs: number): Outcome {
-  // Making the language takes no time of the calculation's.
+  // Creating the language does not count against the time limit.
   languageOf(firstDigits(calculation))
-  // The virtual machine's own watchdog ends a calculation that would block this process for ever.
+  // The watchdog of the virtual machine terminates a calculation that blocks the process.
   const context = createContext({ run: () => calculate(calculation) })
   try {
     return new Script('run()').runInContext(context, { timeout: timeoutMs }) as Outcome
@@ -34,7 +34,7 @@ function calculate(calculation: Calculation): Outcome {
     : first.outcome
 }
 
-/** Numbers of 64 bits first, where they hold what was asked for. */
+/** Uses 64-bit numbers when they are precise enough. */
 function firstDigits({ precision = defaultDigits }: Calculation): number | undefined {
   return precision > 15 ? precision : undefined
 }
@@ -61,7 +61,7 @@ function run(calculation: Calculation, bigDigits: number | undefined, digits: nu
   return { outcome, inexact: bigDigits === undefined && isInexact(value) }
 }
 
-/** Beyond 2^53 a number no longer tells neighbours apart, and beyond 1e308 it is infinite. */
+/** Beyond 2^53 integers lose precision, and beyond 1e308 numbers become infinite. */
 function isInexact(value: unknown): boolean {
   return typeof value === 'number' && (Math.abs(value) > Number.MAX_SAFE_INTEGER || Number.isNaN(value))
 }
@@ -69,7 +69,7 @@ function isInexact(value: unknown): boolean {
 function languageOf(digits: number | undefined): Language {
   const known = languages.get(digits)
   if (known) return known
-  // One exact language at a time: each takes several megabytes.
+  // Keep only one high-precision instance: each takes several megabytes.
   for (const other of languages.keys()) if (other !== undefined) languages.delete(other)
   const language = lockedDown(digits)
   languages.set(digits, language)

@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@parley/agent'
 import { toNotation } from './notation.ts'
 
-/** Longer input is not an expression that a person wrote. */
+/** Longer input is not an expression written by a person. */
 export const expressionMaxChars = 4000
 const precisionMax = 64
 
@@ -11,10 +11,10 @@ export interface Asked {
   precision?: number
 }
 
-/** What is asked cannot be calculated, and the message says how to ask so that it can. */
+/** The request cannot be calculated; the message explains how to rephrase it. */
 export class ExpressionFault extends Error {}
 
-/** The expression of a message: its data part `{expression, precision?}`, else its text without the words around it. */
+/** The expression of a message: its data part `{expression, precision?}`, or its text without surrounding words. */
 export function expressionFrom(text: string, data: HandlerContext['data']): Asked {
   const given = data['expression']
   if (given !== undefined && typeof given !== 'string') {
@@ -47,7 +47,7 @@ function precisionFrom(value: unknown): { precision?: number } {
 
 const fence = /```[a-z]*\s*\n?([\s\S]*?)```/i
 
-/** Phrases that may stand before an expression; several may follow each other ("please tell me what is"). */
+/** Phrases that may precede an expression, also several in a row ("please tell me what is"). */
 const leading = [
   /^(?:hi|hello|hey|please|pls|ok|okay|so|now|then|and)\b[\s,:!]*/i,
   /^(?:can|could|would|will) you (?:please )?/i,
@@ -58,12 +58,12 @@ const leading = [
   /^(?:the )?(?:result|value|answer|solution|outcome) (?:of|to|for)\b[\s:]*/i,
   /^(?:the expression|expression|math|maths|q)\s*:\s*/i,
 ]
-/** What may stand at the end, with marks of a sentence behind it; several may follow each other ("= ? please"). */
+/** Phrases and punctuation that may follow an expression, also several in a row ("= ? please"). */
 const ending = /(?:=|\bplease|\bequals?(?:\s+what)?|\bfor me|\bthanks?(?: you)?)$/i
 const endingMaxChars = 60
 const marks = new Set(' \t\n\r\u00a0.,!?')
 
-/** `what is 2 + 2?` → `2 + 2`. Each line is looked at by itself, so that a small program may follow a question. */
+/** `what is 2 + 2?` → `2 + 2`. Lines are handled separately, so that a small program may follow a question. */
 function withoutWords(text: string): string {
   const inside = fence.exec(text)?.[1] ?? text
   return inside
@@ -86,7 +86,7 @@ function strip(line: string): string {
     .trim()
 }
 
-/** From the end backwards, so that the work grows with the length alone. */
+/** Scans backwards, so that the work is linear in the length. */
 function withoutEnding(text: string): string {
   for (let rest = text; ; ) {
     let end = rest.length

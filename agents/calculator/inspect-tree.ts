@@ -5,13 +5,13 @@ interface Looked {
   type: string
   name?: unknown
   fn?: { type: string }
-  /** Of an object literal. */
+  /** Keys of an object literal. */
   properties?: object
 }
 
 /**
- * The first wall: what an expression may contain, looked at before any of it runs. The second is that the refused
- * functions are replaced in the language itself.
+ * First line of defence: checks the syntax tree of an expression before it runs. As a second one, the forbidden functions
+ * are replaced in the language itself.
  */
 export function inspectTree(root: MathNode): void {
   root.traverse((node) => {
@@ -23,14 +23,14 @@ export function inspectTree(root: MathNode): void {
       throw refusal(`\`${String(name)}\` is not available here`)
     }
     if (properties && oddKeys(properties)) throw refusal('such keys of an object are not available here')
-    // Methods of values are the library's inside, not the language.
+    // Methods of values are internals of the library, not part of the language.
     if (type === 'FunctionNode' && fn?.type !== 'SymbolNode') {
       throw refusal('methods of values are not available here')
     }
   })
 }
 
-/** `__proto__` as a key does not become one: it changes what the object is. */
+/** `__proto__` would change the prototype instead of adding a key. */
 function oddKeys(properties: object): boolean {
   return Object.getPrototypeOf(properties) !== Object.prototype || Object.keys(properties).some(refused)
 }

@@ -1,6 +1,6 @@
 import type { HandlerContext } from '@parley/agent'
 
-/** What `ans` stands for: the result of the referenced task, else of the newest task of the conversation. */
+/** The value of `ans`: the result of the referenced task, or of the latest task of the conversation. */
 export function lastAnswer({ references, context }: Pick<HandlerContext, 'references' | 'context'>): {
   ans?: string
 } {

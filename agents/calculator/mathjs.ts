@@ -3,13 +3,13 @@ import type { MathJsInstance } from 'mathjs'
 import { currencies } from './currencies.ts'
 
 /**
- * The one place that loads the library, and only ever in the calculating process. The bundled file loads in a quarter
- * of the time and memory of its hundreds of modules.
+ * Loads the library; imported in the calculating process only. The bundled file needs a quarter of the time and memory
+ * of its hundreds of modules.
  */
 type Library = { create: typeof import('mathjs').create; all: import('mathjs').FactoryFunctionMap }
 const { create, all } = createRequire(import.meta.url)('mathjs/lib/browser/math.js') as Library
 
-/** Functions that parse or change the language itself (the library's own advice, "Security", and their kin). */
+/** Functions that parse or change the language itself (see "Security" in the library's documentation). */
 export const refusedFunctions: ReadonlySet<string> = new Set([
   'import',
   'config',
@@ -36,7 +36,7 @@ export const refusedFunctions: ReadonlySet<string> = new Set([
   'leafCount',
 ])
 
-/** The library itself needs these; the look at the expression keeps them out of it. */
+/** Functions that the library needs internally; the syntax check rejects them in expressions. */
 const unreplaceable: ReadonlySet<string> = new Set([
   'typed',
   'config',
@@ -46,7 +46,7 @@ const unreplaceable: ReadonlySet<string> = new Set([
   'help',
 ])
 
-/** Units that people ask for and the library lacks. */
+/** Common units that the library lacks. */
 const units: Record<
   string,
   { definition: string; aliases?: string[]; prefixes?: 'none' | 'short' | 'long' }
@@ -61,16 +61,16 @@ const units: Record<
   nauticalmile: { definition: '1852 m', aliases: ['nauticalmiles', 'nmi'] },
 }
 
-/** A fresh instance of the language without its dangerous parts, and the means to parse and show. */
+/** Creates an instance of the language without its dangerous functions, with functions to parse and format. */
 export function lockedDown(digits?: number) {
   const math = create(all) as MathJsInstance
   if (digits) math.config({ number: 'BigNumber', precision: digits })
-  // Taken before the replacements below, which hold for expressions alone.
+  // Read before the replacements below, which apply to expressions only.
   const parse = math.parse.bind(math)
   const format = math.format.bind(math)
   const typeOf = math.typeOf.bind(math)
   for (const [name, unit] of Object.entries(units)) math.createUnit({ [name]: unit })
-  // Without a definition each is a dimension of its own.
+  // A unit without a definition is a separate dimension.
   for (const code of currencies) math.createUnit(code)
   math.import({ ln: math.log.bind(math) }, {})
   const replaceable = [...refusedFunctions].filter((name) => !unreplaceable.has(name))

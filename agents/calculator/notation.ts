@@ -1,7 +1,7 @@
 import { fromPhrase } from './phrases.ts'
 import { plainNumbers } from './plain-numbers.ts'
 
-/** Ways in which people write arithmetic, rewritten to the notation of the expression language. */
+/** Rewrites common ways to write arithmetic to the notation of the expression language. */
 
 const symbols: [RegExp, string][] = [
   [/[×✕⋅·∙]/g, '*'],
@@ -17,7 +17,7 @@ const symbols: [RegExp, string][] = [
   [/√\s*\(/g, 'sqrt('],
   [/√\s*(\d+(?:\.\d+)?)/g, 'sqrt($1)'],
   [/°\s*([CF])\b/g, 'deg$1'],
-  // No quantity converts from farad to coulomb or back, so a bare C or F in a conversion is a temperature.
+  // Farad and coulomb do not convert into each other, so a bare C or F in a conversion is a temperature.
   [/(?<=\d)\s*F (in|to) C$/g, ' degF $1 degC'],
   [/(?<=\d)\s*C (in|to) F$/g, ' degC $1 degF'],
   [/°/g, ' deg'],
@@ -30,14 +30,14 @@ const atom = String.raw`(?:${number}|[A-Za-z_]\w*)`
 const words: [RegExp, string][] = [
   // "how many km are 5 miles" names the target unit first.
   [/^how many (.+?) (?:are|is|equals?|do|makes?)(?: there)?(?: in)? (-?\d.*)$/i, '$2 to $1'],
-  // "how many cm are there in 12 inches" is a conversion the other way round.
+  // "how many cm are there in 12 inches" is a conversion in the opposite order.
   [
     /^how many (.+?) (?:are there |are |is there |is |do you get |go |make (?:up )?)?(?:in|for|to|into) (?:an? |one )?(.+)$/i,
     '$2 to $1',
   ],
   [/\b(?:the )?square root of (?:the )?/gi, 'sqrt of '],
   [/\b(?:the )?cube root of (?:the )?/gi, 'cbrt of '],
-  // Before the number alone is taken for the argument: `sin of 30 degrees` is not the sine of 30 radians, in degrees.
+  // Must precede the rule for a bare number: `sin of 30 degrees` is not the sine of 30 radians.
   [
     new RegExp(
       String.raw`\b(?:the )?(sine|sin|cosine|cos|tangent|tan)(?: of)? (${number}) ?(deg|degrees?|rad|radians?)\b`,
@@ -80,7 +80,7 @@ const words: [RegExp, string][] = [
   [/\b(?:into|as)\b(?= )/gi, 'to'],
 ]
 
-/** Pairs of units that people put side by side: `5 feet 3 inches`. */
+/** Pairs of units used together: `5 feet 3 inches`. */
 const compounds: [big: string, small: string][] = [
   ['feet|foot|ft', 'inches|inch|in'],
   ['pounds?|lbs?', 'ounces?|oz'],
@@ -89,7 +89,7 @@ const compounds: [big: string, small: string][] = [
   ['days?', 'hours?|hrs?|h'],
 ]
 
-/** The line as an expression. Text in quotes stays as it is. */
+/** Rewrites a line to an expression. Quoted text is unchanged. */
 export function toNotation(line: string): string {
   if (/["']/.test(line)) return line
   let text = line
@@ -99,7 +99,7 @@ export function toNotation(line: string): string {
   for (const [big, small] of compounds) text = text.replace(compound(big, small), '($1 $2 + $3 $4)')
   return (
     text
-      // `(6 ft + 2 in) cm`: what follows a pair of units is the unit to convert to.
+      // `(6 ft + 2 in) cm`: the unit after a pair of units is the target of a conversion.
       .replace(/^(\(\d[^()]* \+ \d[^()]*\)) (?=[a-z]+$)/i, '$1 to ')
       .replaceAll(/\b(celsius|fahrenheit)\b/gi, (unit) => unit.toLowerCase())
       .trim()

@@ -1,20 +1,20 @@
 import type { JsonValue } from './json.ts'
 
-/** What one statement came to. */
+/** Result of one statement. */
 export interface Step {
-  /** As written, for example `a = 3`. */
+  /** The source text, for example `a = 3`. */
   expression: string
-  /** As a person reads it, for example `30.48 cm`. */
+  /** The formatted result, for example `30.48 cm`. */
   formatted: string
 }
 
 export interface Calculated extends Step {
   ok: true
-  /** The last statement that was calculated. */
+  /** The last calculated statement. */
   type: string
-  /** A number or nested lists of numbers where JSON can hold them exactly enough, else the formatted text. */
+  /** A number or nested lists of numbers if JSON represents them precisely, otherwise the formatted text. */
   result: JsonValue
-  /** Number and unit by themselves, where the result is a quantity. */
+  /** Number and unit separately, for a quantity. */
   value?: number
   unit?: string
   steps: Step[]
@@ -26,11 +26,11 @@ export type Fault = (typeof faults)[number]
 export interface NotCalculated {
   ok: false
   fault: Fault
-  /** What the expression language says. */
+  /** Error message of the expression language. */
   detail: string
-  /** Position of a syntax fault, from 1. */
+  /** Position of a syntax error, from 1. */
   char?: number
-  /** The name that has no value. */
+  /** The undefined name. */
   missing?: string
 }
 
@@ -39,6 +39,6 @@ export type Outcome = Calculated | NotCalculated
 export interface Calculation {
   expression: string
   precision?: number
-  /** What the name `ans` stands for: the result before, as an expression. */
+  /** The value of `ans`: the previous result as an expression. */
   ans?: string
 }

@@ -1,6 +1,6 @@
 import { currencies } from './currencies.ts'
 
-/** Questions about shares, tips, discounts and splitting, rewritten as a whole to one expression. */
+/** Rewrites questions about percentages, tips, discounts and splitting to one expression. */
 
 const value = String.raw`-?\d+(?:\.\d+)?(?:e\d+)?(?: (?:${[...currencies].join('|')}))?`
 /** A number, a sum of money or a quantity with its unit. */
@@ -128,7 +128,7 @@ const following =
   /^(.{1,200}?),? (?:and|then|and then) (add|subtract|multiply by|divide by) (-?\d+(?:\.\d+)?(?:e\d+)?)$/i
 const signs: Record<string, string> = { add: '+', subtract: '-', 'multiply by': '*', 'divide by': '/' }
 
-/** `split 84 EUR by 3 with 15% tip` → `84 EUR * (1 + 15%) / 3`. A text that is no such question comes back as it is. */
+/** `split 84 EUR by 3 with 15% tip` → `84 EUR * (1 + 15%) / 3`. Any other text is returned unchanged. */
 export function fromPhrase(text: string): string {
   const rounded = rounding.exec(text)
   if (rounded !== null) {
@@ -147,7 +147,7 @@ export function fromPhrase(text: string): string {
   return direct(text)
 }
 
-/** Undefined: the text is neither one of the questions above nor free of words. */
+/** Undefined when the text is not one of the questions above and contains words. */
 function expressionIn(text: string): string | undefined {
   const expression = direct(text)
   return expression !== text || !/[a-z]/i.test(text) ? expression : undefined
@@ -168,7 +168,7 @@ function phrase(
   return [new RegExp(`^(?:the |an? )?${source}$`, 'i'), expression]
 }
 
-/** `80 - 20%`. Money takes a factor, because the expression language has no sum of a quantity and a percentage. */
+/** `80 - 20%`. Money uses a factor, because the expression language cannot add a percentage to a quantity. */
 function changed(total: string, sign: '+' | '-', share: string): string {
   return / [A-Z]{3}$/.test(total) ? `${total} * (1 ${sign} ${share}%)` : `${total} ${sign} ${share}%`
 }
@@ -187,7 +187,7 @@ function called(name: string, numbers: string): string {
   return `${name}(${numbers.split(/, ?(?:and )?| and /).join(', ')})`
 }
 
-/** A quantity is divided by and raised to a power as a whole, with its unit. */
+/** Parenthesizes a quantity, so that division and powers apply to it including its unit. */
 function bracketed(quantity: string): string {
   return quantity.includes(' ') ? `(${quantity})` : quantity
 }

@@ -14,7 +14,7 @@ const sign = '[€$£¥₹]'
 const digits = String.raw`\d+(?:\.\d+)?(?:e\d+)?`
 const scales: Record<string, string> = { thousand: 'e3', million: 'e6', billion: 'e9', trillion: 'e12' }
 
-/** Numbers as the expression language writes them: `$1,250` → `1250 USD`, `89,90` → `89.90`, `10k` → `10e3`, `3 x 4` → `3 * 4`. */
+/** Rewrites numbers to the notation of the expression language: `$1,250` → `1250 USD`, `89,90` → `89.90`, `10k` → `10e3`, `3 x 4` → `3 * 4`. */
 export function plainNumbers(text: string): string {
   return (
     withoutCommas(text)
@@ -37,7 +37,7 @@ export function plainNumbers(text: string): string {
         (_, code: string) => ` ${code.toUpperCase()}`,
       )
       .replace(new RegExp(`(?<=\\b(?:to|in|into) )(${codes})$`, 'i'), (code) => code.toUpperCase())
-      // `0x10` is a number in base 16.
+      // `0x10` is hexadecimal.
       .replace(/(?<=\d)(?:\s+x\s*|(?<!\b0)x\s*)(?=\d)/g, ' * ')
   )
 }

@@ -2,7 +2,7 @@ import type { Output } from '@parley/agent'
 import { currencies } from './currencies.ts'
 import type { Calculated, Fault, NotCalculated } from './outcome.ts'
 
-/** The answer: a text to read, and the same as data. */
+/** The answer as text and as data. */
 export function* reply(expression: string, outcome: Calculated): Generator<Output> {
   const { result, type, formatted, value, unit, steps } = outcome
   yield steps.map(sentence).join('\n')
@@ -20,7 +20,7 @@ export function* reply(expression: string, outcome: Calculated): Generator<Outpu
 function sentence({ expression, formatted }: { expression: string; formatted: string }): string {
   const assigned = /^\s*[A-Za-z_]\w*(?:\(.*?\))?\s*=(?!=)/.exec(expression)
   if (formatted === 'a function') return `${expression} (defined)`
-  // `a = 3` says its value already.
+  // `a = 3` already shows its value.
   if (assigned && expression.endsWith(` = ${formatted}`)) return expression
   return `${expression} = ${formatted}`
 }
@@ -31,7 +31,7 @@ const examples: Partial<Record<Fault, string>> = {
   refused: 'Numbers, units, matrices, functions such as `sqrt`, `sin`, `det` and your own variables are.',
 }
 
-/** Whether asking again would not help, because the expression is understood and beyond the bounds. */
+/** Whether the expression is valid but exceeds the limits, so that rephrasing does not help. */
 export function isBeyondBounds(fault: Fault): boolean {
   return fault === 'time' || fault === 'memory' || fault === 'size'
 }
@@ -47,12 +47,12 @@ const adjacentWords = new RegExp(
 const wordOfSentence =
   /^(?:an?|and|are|can|do|does|for|from|how|if|is|of|the|there|was|what|when|where|which|who|why|with)$/i
 
-/** Whether it is a sentence rather than an expression: asking for the value of one of its words would be no help. */
+/** Whether the text is a sentence rather than an expression, so that asking for the value of a word makes no sense. */
 export function isSentence(expression: string, missing: string): boolean {
   return wordOfSentence.test(missing) || adjacentWords.test(expression)
 }
 
-/** What was wrong, where, and how to write it. */
+/** Explains the error, its position and the correct notation. */
 export function explain(expression: string, outcome: NotCalculated): string {
   const shown = `\`${expression.length > 200 ? `${expression.slice(0, 200)}…` : expression}\``
   if (outcome.fault === 'time') return `${shown} takes longer than a calculation may here (5 seconds).`
@@ -78,7 +78,7 @@ export function explain(expression: string, outcome: NotCalculated): string {
   return `I cannot calculate ${shown}: ${detailOf(outcome)}${where}. ${example}`
 }
 
-/** mathjs names its own functions and types where an argument does not fit. */
+/** Removes internal function and type names from mathjs errors about arguments. */
 function detailOf({ detail }: NotCalculated): string {
   return /\bin function \w+ \(expected/.test(detail)
     ? 'its parts cannot be combined in this way'

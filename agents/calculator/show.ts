@@ -3,12 +3,12 @@ import type { JsonValue } from './json.ts'
 import type { lockedDown } from './mathjs.ts'
 import type { Calculated } from './outcome.ts'
 
-/** An answer longer than this is not read by anybody. */
+/** Maximum length of an answer; nobody reads longer ones. */
 export const resultMaxChars = 20_000
 
 type Language = Pick<ReturnType<typeof lockedDown>, 'format' | 'typeOf'>
 
-/** The value as a person reads it. */
+/** Formats a value for people. */
 export function shown(language: Language, value: unknown, digits: number): string {
   if (value === undefined || value === null) return 'nothing'
   if (typeof value === 'function') return 'a function'
@@ -19,7 +19,7 @@ export function shown(language: Language, value: unknown, digits: number): strin
   return text
 }
 
-/** The value as data for programs: JSON has no infinite, complex or exact numbers, these become their text. */
+/** Converts a value to JSON. Infinite, complex and high-precision numbers become text. */
 export function jsonOf(
   language: Language,
   value: unknown,
@@ -36,7 +36,7 @@ export function jsonOf(
   return { result: json(language, value, digits) }
 }
 
-/** Number and unit as they are shown, which the library may have given another prefix than was asked for. */
+/** Number and unit as formatted; the library may choose a different prefix than requested. */
 function quantity(language: Language, unit: Unit, digits: number): Pick<Calculated, 'value' | 'unit'> {
   const parts = /^(-?[\d.]+(?:e[+-]?\d+)?)\s+(.+)$/.exec(shown(language, unit, digits))
   return parts?.[1] && parts[2] ? { value: Number(parts[1]), unit: parts[2] } : {}

@@ -1,4 +1,4 @@
-/** The statements of a program as they were written, without comments: parted by line breaks and `;` outside of brackets and quotes. */
+/** Splits a program into statements without comments, at line breaks and `;` outside brackets and quotes. */
 export function sourceStatements(source: string): string[] {
   const statements: string[] = []
   let depth = 0
@@ -11,7 +11,7 @@ export function sourceStatements(source: string): string[] {
   }
   for (const sign of source.replace(/#.*$/gm, '')) {
     if (quote) quote = sign === quote ? '' : quote
-    // A single quote after a value transposes it.
+    // A single quote after a value is the transpose operator.
     else if (sign === '"' || (sign === "'" && !/[\w)\].']$/.test(current))) quote = sign
     else if ('([{'.includes(sign)) depth += 1
     else if (')]}'.includes(sign)) depth -= 1

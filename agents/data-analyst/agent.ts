@@ -4,14 +4,14 @@ import { TableFault } from './bounds.ts'
 import type { Answered } from './outcome.ts'
 import { findTable } from './table/find-table.ts'
 
-/** The skills stand in `skills/`, one Markdown file each. */
+/** The skills are in `skills/`, one Markdown file each. */
 export default defineAgent({
   name: 'data-analyst',
   description:
     'Reads a table (CSV, TSV, semicolons) and says what stands out: statistics of every column, trends over time, differences ' +
     'between groups, correlations, outliers and missing values, with a chart that fits the question as SVG and PNG. ' +
     'Answers questions such as "sales by month" or "histogram of age", and asks back when it is not clear which column is meant.',
-  // Each analysis occupies a process of its own.
+  // Each analysis occupies one process.
   concurrency: concurrentAnalyses,
   deadlineMs: 120_000,
   handle,
@@ -38,7 +38,7 @@ function* outputs(answered: Answered, context: HandlerContext): Generator<Output
   else if (answered.kind === 'ask') yield context.ask(answered.prompt, { columns: answered.columns })
   else {
     yield answered.markdown
-    // Through JSON: what is absent stays absent, and no number is NaN.
+    // A JSON round trip removes undefined fields and NaN.
     yield {
       ...(JSON.parse(JSON.stringify(answered.analysis)) as object),
       ...(answered.chart && { chart: { kind: answered.chart.kind, title: answered.chart.title } }),

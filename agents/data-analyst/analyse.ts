@@ -15,7 +15,7 @@ import { tellingPlan } from './telling.ts'
 
 const relationsShown = 20
 
-/** The whole analysis of a table, without its pictures. A table that cannot be read is an outcome, never a throw. */
+/** Analyses a table without drawing it. An unreadable table is returned as an outcome and never thrown. */
 export function analyse(asked: AnalysisRequest): Outcome {
   try {
     const table = readCsv(asked.csv)

@@ -1,6 +1,6 @@
 /**
- * The analysing process: one table, then it ends. It stands alone because a table may take seconds and hundreds of
- * megabytes, and the drawing libraries are large.
+ * Child process that analyses one table and exits. A table may take seconds and hundreds of megabytes, and the drawing
+ * libraries are large.
  */
 import { analyse } from './analyse.ts'
 import type { AnalysisRequest, Answered } from './outcome.ts'
@@ -8,7 +8,7 @@ import type { AnalysisRequest, Answered } from './outcome.ts'
 process.on('message', (request: AnalysisRequest) => {
   void answer(request).then(
     (answered) => process.send?.(answered),
-    // Ends the process with a code that tells of a fault; its text may hold data of the caller.
+    // Exit with an error code only: the message may contain data of the caller.
     () => process.exit(70),
   )
 })

@@ -1,18 +1,18 @@
 import { fork } from 'node:child_process'
 import type { AnalysisRequest, Answered } from './outcome.ts'
 
-/** Analyses at the same time; each has a process. */
+/** Maximum number of parallel analyses; each has its own process. */
 export const concurrentAnalyses = 3
 
 export interface AnalysisLimits {
   timeoutMs: number
-  /** JavaScript heap of the process. */
+  /** Heap limit of the process. */
   memoryMb: number
 }
 
 const defaults: AnalysisLimits = { timeoutMs: 60_000, memoryMb: 768 }
 
-/** Analyses in another process, so that no table holds up or ends this one. The process ends with the answer. */
+/** Analyses in a child process, so that no table can block or terminate this one. The child exits after its answer. */
 export async function analyseApart(
   request: AnalysisRequest,
   signal: AbortSignal,
@@ -21,7 +21,7 @@ export async function analyseApart(
   signal.throwIfAborted()
   const { timeoutMs, memoryMb } = { ...defaults, ...limits }
   const child = fork(new URL('./analysing-process.ts', import.meta.url), {
-    // It needs nothing of this process: no settings, no secrets.
+    // The process gets no settings and no secrets.
     env: {},
     execArgv: [`--max-old-space-size=${memoryMb}`, '--no-warnings'],
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

@@ -7,7 +7,7 @@ import { describeNumbers } from './statistics/describe.ts'
 import { aggregated } from './statistics/group.ts'
 import { present } from './table/columns.ts'
 
-/** One sentence that answers what was asked, from the same figures that the chart shows. */
+/** Answers the question in one sentence with the figures of the chart. */
 export function answerText(plan: Plan, chart: Chart, request: Request): string | undefined {
   switch (chart.kind) {
     case 'bar':
@@ -65,7 +65,7 @@ function figureText(
   return `The ${names[aggregate]} of **${measure.name}** is **${aggregate === 'count' ? value : text(value)}**.`
 }
 
-/** With several measures there is no one highest bar. */
+/** Several measures have no single highest bar. */
 function barsOf({ names, series }: Extract<Chart, { kind: 'bar' }>) {
   const [only, second] = series
   if (!only || second) return undefined

@@ -12,7 +12,7 @@ import {
   type WordColumn,
 } from './table/columns.ts'
 
-/** Which columns are drawn, and how. */
+/** The columns of a chart and its type. */
 export type Plan =
   | {
       kind: 'line'
@@ -34,10 +34,10 @@ export type Plan =
   | { kind: 'box'; measure: NumberColumn; by?: WordColumn }
   | { kind: 'heatmap'; measures: NumberColumn[] }
 
-/** A question back: which column? */
+/** A follow-up question: which column? */
 export interface Ask {
   ask: string
-  /** The columns it offers, numbered from 1 in the question. */
+  /** Columns offered by the question, numbered from 1. */
   columns: string[]
 }
 
@@ -45,7 +45,7 @@ export type Choice = Plan | Ask | 'overview'
 
 const linesMax = 5
 
-/** The chart that a question asks for; a question back where it could be several; `overview` where it asks for none. */
+/** Chooses the chart for a question; a follow-up question if it is ambiguous; `overview` if it asks for no chart. */
 export function choose(request: Request, columns: Column[]): Choice {
   const measures = columns.filter(isMeasure)
   const named = request.columns
@@ -67,7 +67,7 @@ interface Facts {
   request: Request
   columns: Column[]
   measures: NumberColumn[]
-  /** Number columns, word columns that the question names. */
+  /** Numeric and text columns named by the question. */
   numbers: NumberColumn[]
   words: WordColumn[]
   date: DateColumn | undefined
@@ -76,7 +76,7 @@ interface Facts {
 
 type Rule = (facts: Facts) => Choice | undefined
 
-/** In this order; the first that has something to say decides. */
+/** Rules in order of precedence; the first applicable one decides. */
 const rules: Rule[] = [
   heatmap,
   scatter,
@@ -170,12 +170,12 @@ function severalNumbers({ numbers, date }: Facts): Choice | undefined {
 function oneNumber({ request, numbers, date }: Facts): Choice | undefined {
   const [measure] = numbers
   if (!measure) return undefined
-  // A single figure is asked for: its distribution shows where it lies.
+  // For a single figure, show its distribution.
   if (request.aggregate || !date) return { kind: 'histogram', measure }
   return { kind: 'line', date, measures: [measure] }
 }
 
-/** "Draw it", "the mean", "plot the column": right only if there is one column. */
+/** "Draw it", "the mean", "plot the column": unambiguous only with one column. */
 function onlyTheChart({ measures, date, overTime }: Facts): Choice | undefined {
   const [measure] = measures
   if (!measure || measures.length > 1) return undefined

@@ -2,11 +2,11 @@ import type { Column } from './table/columns.ts'
 
 export interface Mention {
   column: Column
-  /** Where in the text it stands. */
+  /** Position in the text. */
   at: number
 }
 
-/** Words of a column's name that name nothing by themselves. */
+/** Words of a column name that do not identify it. */
 const empty = new Set(
   'a an and at by count date day each for from id in is name no number of on or per sum the time to total type value year month week avg average mean max min'.split(
     ' ',
@@ -14,8 +14,8 @@ const empty = new Set(
 )
 
 /**
- * Which columns a text names, in order, and the text without them: whole names first, longest first; then single
- * words that belong to one column alone ("sales" for "Total sales (USD)").
+ * Finds the columns named in a text, in order, and the text without them: full names first, longest first, then single
+ * words that occur in one column only ("sales" for "Total sales (USD)").
  */
 export function mentionsOf(text: string, columns: Column[]): { mentions: Mention[]; rest: string } {
   const mentions: Mention[] = []
@@ -46,13 +46,13 @@ export function wordsOf(name: string): string[] {
   )
 }
 
-/** The words one after another, in singular or plural, parted by anything that parts words. */
+/** Pattern for the words in sequence, in singular or plural, with any separators. */
 function wholePattern(words: string[]): RegExp {
   const parts = words.map(anyNumber)
   return new RegExp(`(?<![\\p{L}\\d])${parts.join('[\\W_]*')}(?![\\p{L}\\d])`, 'iu')
 }
 
-/** A word in singular or plural. */
+/** Pattern for a word in singular or plural. */
 function anyNumber(word: string): string {
   if (word.length < 4 || /\d/.test(word)) return `${escape(word)}s?`
   const ending = /(?:ies|y)$/.exec(word)?.[0]

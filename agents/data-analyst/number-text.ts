@@ -1,4 +1,4 @@
-/** A number as a person reads it: grouped, with no more digits than say something. */
+/** Formats a number for people: grouped, with significant digits only. */
 export function numberText(value: number, sign?: string): string {
   const text = plain(value)
   if (!sign) return text
@@ -12,7 +12,7 @@ function plain(value: number): string {
   return value.toLocaleString('en-US', { maximumFractionDigits: Number.isInteger(value) ? 0 : digits })
 }
 
-/** As it stands at an axis: short. */
+/** Short format for axis labels. */
 export function tickText(value: number, sign?: string): string {
   const size = Math.abs(value)
   const scaled: [number, string] | undefined =

@@ -4,10 +4,10 @@ import type { Correlation, Difference, Trend } from './statistics/relations.ts'
 
 export interface AnalysisRequest {
   csv: string
-  /** Of the file, or "table". */
+  /** Name of the file, or "table". */
   name: string
   question: string
-  /** What was said to our question back. */
+  /** The caller's answer to our follow-up question. */
   answer?: string
 }
 
@@ -34,5 +34,5 @@ export interface Pictures {
   png: Uint8Array
 }
 
-/** What the analysing process answers. */
+/** Response of the analysing process. */
 export type Answered = Outcome & { pictures?: Pictures }

@@ -2,7 +2,7 @@ import type { Period } from './statistics/group.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** The start of a period as it stands at an axis. */
+/** Formats the start of a period for an axis. */
 export function periodText(at: number, period: Period): string {
   const date = new Date(at)
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]

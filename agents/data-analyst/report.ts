@@ -18,7 +18,7 @@ export interface ReportParts {
 
 const columnsListed = 30
 
-/** The analysis as Markdown: the answer, what stands out, every column in a line. */
+/** The analysis as Markdown: the answer, the findings, and one line per column. */
 export function report({
   name,
   rows,
@@ -56,7 +56,7 @@ export function report({
   ].join('\n')
 }
 
-/** Nothing is said to be absent that was not looked for. */
+/** Reports an absence only for things that were searched for. */
 function nothingUnusual(rows: number): string {
   const few = (what: string) => `${rows} ${rows === 1 ? 'row is' : 'rows are'} too few to look for ${what}.`
   const outliers = `outliers (at least ${outlierRowsMin})`
@@ -91,7 +91,7 @@ function summary(column: Column, figure: Figures): [typical: string, range: stri
   return ['empty', '']
 }
 
-/** Text from the table must not become markup. */
+/** Escapes text from the table, so that it does not become markup. */
 export const escapeText = (text: string) =>
   text
     .replace(/[\\`*_[\]<>|#]/g, (sign) => (sign === '_' || sign === '#' ? sign : `\\${sign}`))

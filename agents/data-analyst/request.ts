@@ -4,20 +4,20 @@ import type { Column } from './table/columns.ts'
 
 export type ChartKind = 'bar' | 'line' | 'histogram' | 'scatter' | 'box' | 'pie' | 'heatmap'
 
-/** What the words of a question ask for. */
+/** The parsed question. */
 export interface Request {
-  /** In the order in which they are named. */
+  /** Named columns, in order. */
   columns: Column[]
   /** The column after "by", "per" or "for each". */
   by: Column | undefined
   chart: ChartKind | undefined
   aggregate: Aggregate | undefined
   period: Period | undefined
-  /** "What stands out?", or no question at all. */
+  /** A general question such as "what stands out?", or no question. */
   overview: boolean
   /** "top 5" */
   top: number | undefined
-  /** A column that the question names and the table lacks. */
+  /** A column named in the question that the table does not have. */
   unknown: string | undefined
 }
 
@@ -58,7 +58,7 @@ const periods: [RegExp, Period][] = [
 const overviewWords =
   /\b(?:stands? out|standing out|stand-?outs?|overview|summar(?:y|i[sz]e)|describe|insights?|interesting|notable|remarkable|surpris\w+|anomal\w+|analy[sz]e|analysis|explore|explain|tell me|look at|findings?|report|profile|statistics|stats|what(?:'s| is| do you see| can you see)? in|highlights?|key (?:facts|points)|outliers?)\b/i
 
-/** @param question All that was asked; @param answer What was said to our question back, which weighs more. */
+/** @param question all questions of the caller @param answer the answer to our follow-up question, which takes precedence */
 export function requestFrom(question: string, answer: string | undefined, columns: Column[]): Request {
   const asked = readWords(question, columns)
   if (answer === undefined) return asked
@@ -112,7 +112,7 @@ function byColumn(text: string, mentions: Mention[]): Column | undefined {
   )?.column
 }
 
-/** "histogram of foo": a word where a column must stand. */
+/** "histogram of foo": a word in the position of a column. */
 function unknownColumn(rest: string): string | undefined {
   const name =
     /\b(?:histogram|distribution|average|mean|median|sum|total|trend|plot|chart|graph|box ?plot) (?:of|for) (?:the )?["'`]?(\p{L}[\p{L}\d_]*)/iu.exec(
@@ -126,13 +126,13 @@ function unknownColumn(rest: string): string | undefined {
     : undefined
 }
 
-/** Our question numbers the columns; "2" or "the second" names one. */
+/** Our question numbers the columns; "2" or "the second" selects one. */
 function numbered(answer: string, columns: Column[]): Column | undefined {
   const number = /^\s*(?:#|no\.?|number)?\s*(\d{1,3})\s*[.)]?\s*$/i.exec(answer)?.[1]
   return number ? choices(columns)[Number(number) - 1] : undefined
 }
 
-/** The columns in the order in which a question back offers them. */
+/** The columns in the order of the follow-up question. */
 export function choices(columns: Column[]): Column[] {
   return columns.filter((column) => column.type === 'number' && !column.identifier)
 }

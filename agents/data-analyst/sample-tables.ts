@@ -1,4 +1,4 @@
-/** Small tables for the tests. */
+/** Small tables for tests. */
 export const sales = [
   'Date,Region,Product,Units,Sales (USD)',
   ...Array.from({ length: 24 }, (_none, at) => {

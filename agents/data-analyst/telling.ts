@@ -8,10 +8,10 @@ export interface Relations {
   differences: Difference[]
 }
 
-/** Weaker than this, a relation is not worth the one chart that an overview has. */
+/** Minimum strength of a relation for the single chart of an overview. */
 const telling = 0.4
 
-/** The one chart that says most about the table: its clearest relation, else its shape. */
+/** Chooses the most informative chart: the clearest relation, otherwise a distribution. */
 export function tellingPlan(columns: Column[], relations: Relations): Plan | undefined {
   const candidates = [
     trendPlan(columns, relations),
@@ -53,7 +53,7 @@ function differencePlan(columns: Column[], { differences }: Relations): Candidat
 }
 
 function correlationPlan(columns: Column[], { correlations }: Relations): Candidate | undefined {
-  // Two columns that say the same are not news.
+  // Skip columns with the same content.
   const correlation = correlations.find(({ r }) => Math.abs(r) < 0.999)
   const measures = columns.filter(isMeasure)
   const x = measures.find(({ name }) => name === correlation?.a)

@@ -4,7 +4,7 @@ import { orderOf } from './job.ts'
 import { press } from './press.ts'
 import type { Typeset } from './typeset.ts'
 
-/** The skills stand in `skills/`. */
+/** The skills are in `skills/`. */
 export default defineAgent({
   name: 'document-maker',
   description:

@@ -1,8 +1,8 @@
-/** What is to be set, without a word about how it looks. */
+/** Content of a document, without its appearance. */
 export interface Document {
   meta: Meta
   blocks: Block[]
-  /** The title, or the first heading; for the file's properties and the foot of the pages. */
+  /** Title or first heading, for the file properties and the page footer. */
   name: string | undefined
 }
 
@@ -46,7 +46,7 @@ export interface Span {
   link?: string
 }
 
-/** An image that came with the message, found by the name that the Markdown gives as its address. */
+/** An image attached to the message; Markdown refers to it by name. */
 export interface Attachment {
   name: string
   bytes: Uint8Array

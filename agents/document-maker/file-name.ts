@@ -1,4 +1,4 @@
-/** A name for the file, made of the title: letters and digits of any script, dashes between. */
+/** Derives a file name from the title: letters and digits of any script, separated by dashes. */
 export function fileName(title: string | undefined): string {
   const words =
     (title ?? '')

@@ -3,15 +3,15 @@ import type { Job, Typeset } from './typeset.ts'
 
 export type Answer = { made: Typeset } | { declined: string }
 
-/** A document that takes longer is given up: 500 pages take some seconds. */
+/** Time limit of a document; 500 pages take a few seconds. */
 const longestMs = 60_000
 const memoryMb = 512
 
 /**
- * Sets a document in a thread: a long one holds up no other task, a hostile one can neither keep the process busy nor
- * fill its memory, and what the fonts take is given back.
+ * Typesets a document in a worker thread: a long or hostile document cannot block the process or exhaust its memory, and
+ * the memory of the fonts is released.
  *
- * @throws the reason of the signal once that is aborted; Error with a sentence when the thread gives up
+ * @throws the reason of the signal once that is aborted; Error with a readable message when the thread fails
  */
 export async function press(job: Job, signal: AbortSignal): Promise<Answer> {
   signal.throwIfAborted()
@@ -19,7 +19,7 @@ export async function press(job: Job, signal: AbortSignal): Promise<Answer> {
   const worker = new Worker(new URL('./typeset-worker.ts', import.meta.url), {
     workerData: job,
     resourceLimits: { maxOldGenerationSizeMb: memoryMb },
-    // Nothing of the agent's surroundings is of use in there.
+    // The worker needs no environment variables.
     env: {},
   })
   const late = setTimeout(() => reject(new Error('Setting the document took too long.')), longestMs)

@@ -3,10 +3,10 @@ import type { Attachment } from './document.ts'
 
 type Reference = HandlerContext['references'][number]
 
-/** Longest data object that is shown; what is larger is named only. */
+/** Maximum size of a rendered data object; larger ones are only mentioned. */
 const maxDataCharacters = 20_000
 
-/** The results of tasks as Markdown: their texts, data as code, and images as attachments with names of their own. */
+/** Renders the results of tasks as Markdown: texts, data as code, images as uniquely named attachments. */
 export function reportOf(references: Reference[]): { markdown: string; attachments: Attachment[] } {
   const attachments: Attachment[] = []
   const sections = references.map((reference, place) => {
@@ -34,7 +34,7 @@ function dataOf({ artifacts }: Reference): string[] {
   })
 }
 
-/** A fence that is longer than any in the text. */
+/** A code fence longer than any in the text. */
 export function fenced(text: string): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length))
   const fence = '`'.repeat(longest + 1)

@@ -1,4 +1,4 @@
-/** What a message says: what is wished, and the Markdown it is wished for. Either may be empty. */
+/** A message split into the instruction and the Markdown. Either may be empty. */
 export interface Request {
   instruction: string
   body: string
@@ -30,7 +30,7 @@ export function splitRequest(message: string): Request {
   return atColon(text) ?? atFirstLine(text) ?? { instruction: '', body: text }
 }
 
-/** Beside files or referenced tasks a short single line without Markdown is an instruction, whatever it says. */
+/** With files or referenced tasks, a short single line without Markdown is an instruction. */
 export function instructionBeside(message: string): Request {
   const split = splitRequest(message)
   const plain = split.body.length <= longestInstruction && !/\n|^#|[*_`|]/.test(split.body)

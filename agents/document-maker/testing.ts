@@ -1,6 +1,6 @@
 import { crc32, deflateSync } from 'node:zlib'
 
-/** A PNG of one colour with transparency. `claims`: what its head says, where that shall differ from what is in it. */
+/** A single-colour PNG with transparency. `claims` overrides the size in its header. */
 export function png(width: number, height: number, claims: { width?: number; height?: number } = {}): Buffer {
   const head = Buffer.alloc(13)
   head.writeUInt32BE(claims.width ?? width, 0)

@@ -3,7 +3,7 @@ import { TooManyPages } from './drawing/sheet.ts'
 import type { Answer } from './press.ts'
 import { type Job, maxPages, typeset } from './typeset.ts'
 
-/** Sets one document in a thread of its own, which ends with it. */
+/** Worker thread that typesets one document and exits. */
 const answer = await typeset(workerData as Job).then(
   (made): Answer => ({ made }),
   (error: unknown): Answer => {

@@ -14,16 +14,16 @@ export const maxPages = 500
 export interface Job {
   markdown: string
   attachments: Attachment[]
-  /** Win over what the front matter says. */
+  /** Override the front matter. */
   wishes: Meta
 }
 
 export interface Typeset {
   pdf: Uint8Array
-  /** Title or first heading. */
+  /** Title, or the first heading. */
   name: string | undefined
   pages: number
-  /** Characters that no font has, at most 20 of them; they stand as boxes. */
+  /** Up to 20 characters without a glyph, which are drawn as boxes. */
   missing: string[]
 }
 

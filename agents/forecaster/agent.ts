@@ -6,7 +6,7 @@ import { reportOf } from './report.ts'
 import { horizonFor, type Request, readRequest, stepsOf } from './request.ts'
 import { DuplicateDates, firstNamed, readSeries, SeriesFault } from './series.ts'
 
-/** The skill stands in `skills/`. */
+/** The skill is in `skills/`. */
 export default defineAgent({
   name: 'forecaster',
   description:
@@ -21,7 +21,7 @@ export default defineAgent({
 
 async function* handle(context: HandlerContext): AsyncGenerator<Output> {
   const request = readRequest(context)
-  // Whoever has paid is asked rather than turned away: the answer costs nothing more.
+  // Ask instead of rejecting, because the caller has paid; the answer is free of charge.
   if (request === undefined) {
     yield context.ask(
       'Which series shall I forecast? Send a CSV with a column of dates and a column of numbers.',
@@ -40,7 +40,7 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
   }
 }
 
-/** Notes on choices that the request did not name, and on limits that were applied. */
+/** Notes on assumptions and applied limits. */
 function notesOn(
   { series, steps }: Forecast,
   asked: number | undefined,

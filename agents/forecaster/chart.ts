@@ -12,7 +12,7 @@ interface Box {
   height: number
 }
 
-/** The last values, what is expected next and the band around it, drawn as lines of the PDF. */
+/** Draws the latest values, the forecast and its band as vector lines. */
 export function drawChart(pdf: PDFKit.PDFDocument, { series, steps }: Forecast, box: Box): void {
   const past = series.values.slice(-shownMax)
   const all = [...past, ...steps.flatMap(({ low, high }) => [low, high])]
@@ -64,7 +64,7 @@ function line(pdf: PDFKit.PDFDocument, points: [number, number][], color: string
   pdf.lineWidth(1.6).lineJoin('round').stroke(color)
 }
 
-/** Round numbers, four to seven of them, that hold all values between them. */
+/** Four to seven rounded axis ticks that cover all values. */
 export function ticksOf(least: number, most: number): number[] {
   const span = most - least || Math.abs(most) || 1
   const rough = span / 5

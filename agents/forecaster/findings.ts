@@ -1,7 +1,7 @@
 import type { Forecast } from './forecast.ts'
 import { numberText } from './number-text.ts'
 
-/** What a reader wants to know first, in sentences. */
+/** Summary of the forecast in sentences. */
 export function findingsOf({ series, steps, trials, model, origins }: Forecast): string[] {
   const [next, last] = [steps[0], steps.at(-1)]
   const now = series.values.at(-1) ?? 0

@@ -4,16 +4,16 @@ import { labelOf, type Series, timeAfter } from './series.ts'
 export interface Step {
   period: string
   value: number
-  /** Of ten values that come, about eight lie between. */
+  /** 80 % prediction interval. */
   low: number
   high: number
 }
 
 export interface Trial {
   model: string
-  /** Mean absolute error of the forecasts made from the past, in the unit of the values. */
+  /** Mean absolute error of the backtests, in the unit of the values. */
   error: number
-  /** Share of the error of repeating the last value: below 1 is better than that. */
+  /** Error relative to repeating the last value: below 1 is better. */
   relative: number
 }
 
@@ -23,15 +23,15 @@ export interface Forecast {
   steps: Step[]
   /** Best first. */
   trials: Trial[]
-  /** How many forecasts from the past each model was tried on. */
+  /** Number of backtests per model. */
   origins: number
 }
 
 const originsMax = 24
 
 /**
- * Every model forecasts from moments of the past, and what really came says which one errs least; its errors, by how far
- * ahead, are the band around what it says now.
+ * Backtests every model on the past and uses the one with the smallest error. Its errors per horizon give the prediction
+ * interval.
  */
 export function forecast(series: Series, horizon: number): Forecast {
   const { values, season } = series
@@ -40,11 +40,11 @@ export function forecast(series: Series, horizon: number): Forecast {
   const tried = models.map((model) => ({ model, errors: errorsOf(model, values, origins, horizon) }))
   const errorOf = ({ errors }: { errors: number[][] }) => mean(errors.flat().map(Math.abs))
   const yardstick = tried[0] === undefined ? 0 : errorOf(tried[0])
-  // Complexity must pay: a model must be one percent better than a simpler one.
+  // A more complex model must be at least one percent better than a simpler one.
   const best = tried.reduce((one, other) => (errorOf(other) < 0.99 * errorOf(one) ? other : one))
   const next = best.model.predict(values, horizon)
   const steps = next.map((value, at): Step => {
-    // What lies further ahead is never surer than what lies nearer.
+    // The interval never narrows with the horizon.
     const spread = Math.max(
       ...best.errors.slice(0, at + 1).map((errors) => quantile(errors.map(Math.abs), 0.8)),
     )
@@ -65,13 +65,13 @@ export function forecast(series: Series, horizon: number): Forecast {
   return { series, model: best.model.name, steps, trials, origins: origins.length }
 }
 
-/** Lengths of the pasts that are forecast from; the last leaves one value to compare with. */
+/** Lengths of the training windows; the last one leaves one value to compare with. */
 function originsOf(length: number, horizon: number): number[] {
   const first = Math.max(4, Math.floor(length * 0.6), length - horizon - originsMax)
   return Array.from({ length: length - first }, (_, at) => first + at).slice(-originsMax)
 }
 
-/** By how far ahead. */
+/** Errors by horizon. */
 function errorsOf(model: Model, values: number[], origins: number[], horizon: number): number[][] {
   const errors: number[][] = Array.from({ length: horizon }, () => [])
   for (const origin of origins) {

@@ -1,7 +1,7 @@
-/** A way to look ahead: from values, oldest first, to the next ones. */
+/** A forecasting model: maps values, oldest first, to the next ones. */
 export interface Model {
   name: string
-  /** Values that it needs at least. */
+  /** Minimum number of values. */
   needs: number
   predict: (values: number[], horizon: number) => number[]
 }
@@ -9,7 +9,7 @@ export interface Model {
 const ahead = (horizon: number, at: (step: number) => number) =>
   Array.from({ length: horizon }, (_, step) => at(step + 1))
 
-/** The models that compete, the simplest first: of equals the simpler one is taken. */
+/** Candidate models, simplest first; ties go to the simpler one. */
 export function modelsFor(season: number): Model[] {
   const plain: Model[] = [
     { name: 'last value', needs: 1, predict: (values, horizon) => ahead(horizon, () => values.at(-1) ?? 0) },
@@ -50,7 +50,7 @@ const levels = [0.1, 0.3, 0.5, 0.8]
 const trends = [0.02, 0.1, 0.3]
 const seasonWeights = [0.05, 0.2, 0.4]
 
-/** Holt-Winters with additive season and damped trend; the weights with the least squared error one step ahead. */
+/** Holt-Winters with additive season and damped trend; the weights minimize the squared one-step error. */
 function fitted(values: number[], horizon: number, season: number): number[] {
   let best: { error: number; next: number[] } | undefined
   for (const damping of dampings)

@@ -1,4 +1,4 @@
-/** Four digits are as many as a forecast has. */
+/** Rounds to four significant digits, the precision of a forecast. */
 export function numberText(value: number): string {
   const size = Math.abs(value)
   const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 4

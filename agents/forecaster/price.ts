@@ -3,13 +3,13 @@ import type { PriceDefinition } from '@parley/agent'
 type Settings = Record<string, string | undefined>
 
 const usdcOfBaseSepolia = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'
-/** Nobody has its key: what is paid there is paid to nobody. */
+/** Address without a known key, for test money only. */
 const nobody = '0x000000000000000000000000000000000000dEaD'
 const testNetwork = 'eip155:84532'
 
 /**
- * What a forecast costs. Without settings it is test money, even where real money is taken.
- * @throws Error when another network is set and nobody to pay there
+ * Price of a forecast. Without settings the agent charges test money.
+ * @throws Error when another network is set without an address to pay to
  */
 export function priceOf(env: Settings): PriceDefinition {
   const said = (name: string) => env[`FORECASTER_${name}`]?.trim() || undefined
@@ -25,7 +25,7 @@ export function priceOf(env: Settings): PriceDefinition {
     network,
     payTo: payTo ?? nobody,
     decimals: 6,
-    // The token of the test network has another EIP-712 name than that of the main ones.
+    // The token has a different EIP-712 name on the test network.
     extra: { name: isDefault && isUsdc ? 'USDC' : 'USD Coin', version: '2' },
   }
 }

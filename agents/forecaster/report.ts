@@ -14,7 +14,7 @@ const faces = {
 const margin = 56
 const rowHeight = 17
 
-/** The report as PDF: findings and chart on the first page, then every period, then how it was made. */
+/** PDF report: findings and chart on the first page, then all periods, then the method. */
 export async function reportOf(forecast: Forecast): Promise<Buffer> {
   const title = `Forecast: ${forecast.series.name.slice(0, 80)}`
   const pdf = new Pdf({ size: 'A4', margin, lang: 'en', info: { Title: title }, displayTitle: true })

@@ -3,16 +3,16 @@ import type { Duplicates, Series, Unit } from './series.ts'
 
 export interface Request {
   csv: string
-  /** How far to look ahead; undefined: a season, at least six. */
+  /** Forecast horizon; undefined means one season, at least six steps. */
   horizon: Horizon | undefined
   column: string | undefined
-  /** Text of the caller outside the tables, newest message first; it may name a column. */
+  /** Text of the caller outside the tables, latest message first; may name a column. */
   said: string
-  /** What to do with several rows of one date, where the caller has said so. */
+  /** Treatment of duplicate dates, if the caller specified one. */
   duplicates: Duplicates | undefined
 }
 
-/** Without a unit: steps of the series. */
+/** Absent: steps of the series. */
 export interface Horizon {
   count: number
   unit?: Unit
@@ -24,21 +24,21 @@ type Conversation = Pick<HandlerContext, 'files' | 'history'>
 type Part = HandlerContext['history'][number]['parts'][number]
 type InputFile = HandlerContext['files'][number]
 
-/** One message of the caller: its text without the table, its data, and the table that it carries. */
+/** One message of the caller: text without the table, data, and table. */
 interface Statement {
   text: string
   data: Record<string, unknown>
   csv: string | undefined
 }
 
-/** The newest table of the task, as data, file or text, and what the caller asks about it. Undefined when there is no table. */
+/** The latest table of the task, from data, file or text, with the request for it. Undefined when there is no table. */
 export function readRequest({ history, files }: Conversation): Request | undefined {
   const messages = callersMessages(history)
   const statements = messages.map(({ parts }, at) => read(parts, at === messages.length - 1 ? files : []))
   const from = statements.findLastIndex(({ csv }) => csv !== undefined)
   const csv = statements[from]?.csv
   if (csv === undefined) return undefined
-  // Which rows to combine is a question about one table; the other wishes hold for the next one too.
+  // The treatment of duplicates applies to one table only; other options carry over to the next table.
   const ofTable = statements.slice(from).toReversed()
   const newest = statements.toReversed()
   return {
@@ -75,7 +75,7 @@ function read(parts: readonly Part[], files: InputFile[]): Statement {
 
 const cellOfDate = /(?:^|[,;\t])\s*"?\d{4}(?:-\d\d(?:-\d\d)?|-?Q[1-4])?"?\s*(?:[,;\t]|$)/i
 
-/** Lines with separators, from the header on, which is right before the first date: a sentence may have commas too. */
+/** The table in a text: starts at the header directly before the first date, because sentences contain commas, too. */
 function tableRows(lines: string[]): string[] {
   const rows = lines.filter((line) => /^[^,;\t]+[,;\t]/.test(line))
   const header = rows.findIndex((line) => cellOfDate.test(line)) - 1
@@ -83,7 +83,7 @@ function tableRows(lines: string[]): string[] {
   return header < 0 ? rows : rows.slice(header, last + 1)
 }
 
-/** `files` are those of the parts, in their order, where their contents were fetched. */
+/** `files` are the fetched files of the parts, in order. */
 function fileIn(parts: readonly Part[], files: InputFile[]): string | undefined {
   let at = 0
   for (const part of parts) {
@@ -141,7 +141,7 @@ function horizonOf({ text, data }: Statement): Horizon | undefined {
 
 const days: Record<Unit, number> = { day: 1, week: 7, month: 365.25 / 12, quarter: 365.25 / 4, year: 365.25 }
 
-/** The next 2 weeks of a daily series are 14 steps. */
+/** Converts a horizon to steps: two weeks of a daily series are 14 steps. */
 export function stepsOf(horizon: Horizon | undefined, { unit }: Pick<Series, 'unit'>): number | undefined {
   if (horizon === undefined) return undefined
   return Math.max(1, Math.round((horizon.count * days[horizon.unit ?? unit]) / days[unit]))
@@ -157,7 +157,7 @@ function duplicatesOf({ text, data }: Statement): Duplicates | undefined {
     : undefined
 }
 
-/** Never further than half of what is known: beyond that a forecast is a guess. */
+/** Maximum horizon: half the length of the series. */
 export function horizonFor(asked: number | undefined, season: number, known: number): number {
   return Math.max(1, Math.min(asked ?? Math.max(6, Math.min(season, 12)), Math.floor(known / 2), horizonMax))
 }

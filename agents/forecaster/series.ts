@@ -1,12 +1,12 @@
 import { parse } from 'csv-parse/sync'
 
-/** Values at regular steps, oldest first. */
+/** Values at regular intervals, oldest first. */
 export interface Series {
   name: string
-  /** Further columns of numbers in the table. */
+  /** Other numeric columns of the table. */
   others: string[]
   unit: Unit
-  /** How many steps make a season; 1 where there is none to expect. */
+  /** Steps per season; 1 for no seasonality. */
   season: number
   /** Milliseconds since 1970, UTC. */
   times: number[]
@@ -15,15 +15,15 @@ export interface Series {
 
 export type Unit = 'day' | 'week' | 'month' | 'quarter' | 'year'
 
-/** What is wrong with the table, told to the caller. */
+/** Fault of the table; the message is for the caller. */
 export class SeriesFault extends Error {
   override readonly name = 'SeriesFault'
 }
 
-/** Several rows have one date, and the caller has not said what to do with them. */
+/** Duplicate dates without an instruction how to combine them. */
 export class DuplicateDates extends SeriesFault {}
 
-/** Rows of one date are added up, or their mean is taken. */
+/** Combine rows of one date by sum or mean. */
 export type Duplicates = 'sum' | 'mean'
 
 const bounds = { bytes: 1024 * 1024, rows: 2000, least: 8 }
@@ -31,10 +31,10 @@ const dayMs = 86_400_000
 const seasons: Record<Unit, number> = { day: 7, week: 52, month: 12, quarter: 4, year: 1 }
 
 export interface Wishes {
-  /** The column to forecast, by its name. */
+  /** Name of the column to forecast. */
   column?: string | undefined
   duplicates?: Duplicates | undefined
-  /** A text that may name the column. */
+  /** Text that may name the column. */
   said?: string
 }
 
@@ -107,7 +107,7 @@ function onePerDate(points: Point[], column: string, duplicates: Duplicates | un
   })
 }
 
-/** The time so many steps after the last one. */
+/** Time of the step this many intervals after the last one. */
 export function timeAfter({ times, unit }: Series, steps: number): number {
   const last = times.at(-1) ?? 0
   if (unit === 'day' || unit === 'week') return last + steps * dayMs * (unit === 'day' ? 1 : 7)
@@ -133,13 +133,13 @@ function tableOf(csv: string): string[][] {
   }
 }
 
-/** ISO days and months, quarters, years; months and quarters begin on their first day. */
+/** Parses ISO days and months, quarters and years; months and quarters start on their first day. */
 function timeOf(text: string | undefined): number | undefined {
   const day = /^(\d{4})(?:-(\d\d)(?:-(\d\d))?)?$/.exec(text ?? '')
   if (day !== null) {
     const [, year, month = '01', date = '01'] = day
     const time = Date.parse(`${year}-${month}-${date}T00:00:00Z`)
-    // A day that the month does not have rolls over, or is no number.
+    // An invalid day rolls over to the next month or gives NaN.
     if (Number.isNaN(time)) return undefined
     return new Date(time).toISOString().startsWith(`${year}-${month}-${date}`) ? time : undefined
   }
@@ -168,11 +168,11 @@ function unitOf(times: number[]): Unit {
   )
 }
 
-/** Numbers that name rows measure nothing. */
+/** Whether the numbers are row identifiers rather than measurements. */
 const isIdentifier = (name: string) =>
   /^(?:#|no\.?|nr\.?|row|index)$|(?:^|[\s_-])(?:id|key)$/i.test(name.trim())
 
-/** The column whose name comes first in the text; spelled with other signs between its words it is the same. */
+/** The column named first in the text, ignoring separators between words. */
 export function firstNamed<Column extends { name: string }>(
   columns: Column[],
   said: string,

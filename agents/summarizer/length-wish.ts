@@ -1,16 +1,16 @@
 import { z } from 'zod'
 
-/** How long the summary shall be, and in which shape. Empty = the summarizer decides. */
+/** Requested length and format of the summary. Empty: the summarizer decides. */
 export interface LengthWish {
   sentences?: number | undefined
   words?: number | undefined
-  /** Share of the sentences of the text, 0 to 1. */
+  /** Share of the sentences to keep, 0 to 1. */
   ratio?: number | undefined
-  /** One line with a dash per sentence. */
+  /** Output as a list, one sentence per line. */
   bullets?: boolean | undefined
 }
 
-/** The data part that says the same as a wish in words. */
+/** Data part with the same options. */
 export const lengthInput = z.object({
   sentences: z.int({ error: 'must be a whole number from 1 to 100' }).min(1).max(100).optional(),
   words: z.int({ error: 'must be a whole number from 1 to 5000' }).min(1).max(5000).optional(),
@@ -58,7 +58,7 @@ const briefPattern =
 const longPattern =
   /(?<!\p{L})(?:detailed|in detail|thorough|long|ausführlich\p{L}*|détaillé\p{L}*|detallad\p{L}*|подробн\p{L}*)/iu
 
-/** Reads “in 3 sentences”, “one sentence”, “at most 50 words”, “en tres frases” out of an instruction. */
+/** Parses “in 3 sentences”, “one sentence”, “at most 50 words”, “en tres frases” in an instruction. */
 export function lengthWishOf(instruction: string): LengthWish {
   const bullets = bulletPattern.test(instruction) ? { bullets: true } : {}
   const words = numberIn(instruction, wordPattern, 5000)
@@ -76,10 +76,10 @@ export function lengthWishOf(instruction: string): LengthWish {
   return bullets
 }
 
-/** True where the wish says something. */
+/** Whether any option is set. */
 export const isWish = (wish: LengthWish): boolean => Object.keys(wish).length > 0
 
-/** Number of sentences to take out of `available`. */
+/** Number of sentences to select from `available`. */
 export function sentencesWanted(wish: LengthWish, available: number): number {
   if (wish.sentences !== undefined) return Math.min(wish.sentences, available)
   if (wish.ratio !== undefined) return Math.max(1, Math.min(100, Math.round(available * wish.ratio)))

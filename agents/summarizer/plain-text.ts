@@ -1,6 +1,6 @@
 /**
- * The paragraphs of a text or a Markdown text, without what no summary should quote: headings, code, tables, images,
- * markup. A list entry is a paragraph of its own; lines of one paragraph are joined.
+ * Extracts the paragraphs of plain text or Markdown, without headings, code, tables, images and markup. Each list entry is
+ * a paragraph; the lines of a paragraph are joined.
  */
 export function* paragraphsOf(text: string): Generator<string> {
   let lines: string[] = []
@@ -24,7 +24,7 @@ export function* paragraphsOf(text: string): Generator<string> {
   if (lines.length > 0) yield joined(lines)
 }
 
-// A number is a marker only up to 99: a line may well begin with a year and a full stop.
+// Only numbers up to 99 are list markers: a line may start with a year and a full stop.
 const listMarker = /^\s*(?:[-*+•–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?/
 
 const isNoProse = (line: string): boolean =>
@@ -43,7 +43,7 @@ function* linesOf(text: string): Generator<string> {
   }
 }
 
-/** The search for markup looks ahead from every bracket: in a longer paragraph it stays as it is. */
+/** Longer paragraphs keep their markup: the search looks ahead from every bracket. */
 const longestWithMarkup = 50_000
 
 function joined(lines: string[]): string {

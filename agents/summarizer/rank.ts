@@ -8,16 +8,16 @@ export interface Weighed extends Sentence {
 }
 
 export interface Ranked extends Weighed {
-  /** How much it says of the text, 0 to 1. */
+  /** Importance of the sentence, 0 to 1. */
   score: number
 }
 
-/** The step that compares all with all takes no more than this many sentences: the most central ones by a linear measure. */
+/** Maximum number of sentences compared pairwise; a linear measure preselects the most central ones. */
 const mostCompared = 400
 const damping = 0.85
 const similarEnough = 0.08
 
-/** Words by how much they tell: frequent in the sentence, rare in the text (tf–idf), stop words left out. */
+/** Weights words by tf–idf, without stop words. */
 export function weigh(
   sentence: Sentence,
   words: string[],
@@ -36,8 +36,8 @@ export function weigh(
 }
 
 /**
- * LexRank (a sentence matters when sentences that matter resemble it), with the likeness to the whole text and the
- * place in it. Deterministic; ends when `breathe` throws.
+ * LexRank (a sentence is important if important sentences resemble it), combined with similarity to the whole text and
+ * position. Deterministic; stops when `breathe` throws.
  */
 export async function rank(all: Weighed[], breathe: () => Promise<void> | undefined): Promise<Ranked[]> {
   const centroid = await centroidOf(all, breathe)
@@ -60,7 +60,7 @@ export async function rank(all: Weighed[], breathe: () => Promise<void> | undefi
   })
 }
 
-/** Likeness of two sentences, 0 to 1. */
+/** Similarity of two sentences, 0 to 1. */
 export function cosine(a: Pick<Weighed, 'weights' | 'norm'>, b: Pick<Weighed, 'weights' | 'norm'>): number {
   if (a.norm === 0 || b.norm === 0) return 0
   const [small, large] = a.weights.size < b.weights.size ? [a, b] : [b, a]
@@ -69,13 +69,13 @@ export function cosine(a: Pick<Weighed, 'weights' | 'norm'>, b: Pick<Weighed, 'w
   return product / (a.norm * b.norm)
 }
 
-/** Very short sentences say little, very long ones are no summary; a question is seldom the answer. */
+/** Penalizes very short and very long sentences, and questions. */
 function shape({ wordCount, text }: Weighed): number {
   const length = wordCount < 6 ? wordCount / 8 : wordCount > 45 ? 45 / wordCount : 1
   return /[?？]["”»]?$/u.test(text) ? length * 0.6 : length
 }
 
-/** Texts say what they are about early, and so do paragraphs. */
+/** Favours sentences at the start of the text and of a paragraph. */
 function lead({ index, inParagraph }: Weighed, sentences: number): number {
   const inText = 1 - index / Math.max(1, sentences)
   return 0.6 * inText * inText + (index === 0 ? 0.25 : 0) + (inParagraph === 0 ? 0.15 : 0)

@@ -1,6 +1,6 @@
 import { isWish, lengthWishOf } from './length-wish.ts'
 
-/** What a message says: what is wished, and the text it is wished for. Either may be empty. */
+/** A message split into the instruction and the text. Either may be empty. */
 export interface Request {
   instruction: string
   body: string
@@ -8,7 +8,7 @@ export interface Request {
 
 const longestInstruction = 240
 
-// Words that may stand before the verb of a request; an article that opens with "The summary of" is not one.
+// Words that may precede the verb of a request; an article that starts with "The summary of" is not a request.
 const leadingWords = [
   'please|kindly|hi|hello|hey|can|could|would|will|you|i|we|need|want|like|to|give|get|me|us|write|make|create|provide',
   'now|then|and|again|just|in|into|of|a|an|short|brief|quick|concise|one|two|three|four|five|\\d+|sentences?|words|bullet|points',
@@ -37,7 +37,7 @@ export function splitRequest(message: string): Request {
   return atColon(text) ?? atFirstLine(text) ?? atLastLine(text) ?? atFirstSentence(text) ?? whole(text)
 }
 
-/** A message that goes with a file or a referenced task: what is short and no text of its own is an instruction. */
+/** With a file or a referenced task, a short message is an instruction. */
 export function instructionBeside(message: string): Request {
   const split = splitRequest(message)
   const short = split.instruction === '' && split.body.length <= longestInstruction

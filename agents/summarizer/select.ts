@@ -1,11 +1,11 @@
 import { cosine, type Ranked } from './rank.ts'
 
-/** How much of the choice is worth, against how much of it was said already. */
+/** Weight of importance against redundancy. */
 const worth = 0.55
 
 export interface Bounds {
   sentences: number
-  /** No more words than this, except that the first sentence is always taken. */
+  /** Maximum number of words; the first sentence is always included. */
   words?: number | undefined
 }
 

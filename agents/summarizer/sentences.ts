@@ -2,20 +2,20 @@ import { paragraphsOf } from './plain-text.ts'
 
 export interface Sentence {
   text: string
-  /** Place in the whole text, from 0. */
+  /** Index in the text, from 0. */
   index: number
-  /** Place in its paragraph, from 0. */
+  /** Index in its paragraph, from 0. */
   inParagraph: number
 }
 
-/** A "sentence" without an end is cut here, between words: no summary quotes more in one piece. */
+/** Maximum length of a sentence; longer ones are cut between words. */
 const longestSentence = 600
 
-/** ICU ends a sentence after these; the next one belongs to it. */
+/** Abbreviations after which ICU wrongly ends a sentence. */
 const abbreviation =
   /(?:^|[\s("'„“])(?:Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|etc|No|Nr|Fig|Vol|pp?|cf|ca|approx|Inc|Ltd|Co|Corp|Gen|Sen|Rep|Gov|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec|Art|Abs|Bd|Hrsg|bzw|usw|evtl|ggf|Str|Mme|Mlle|Sra?|Srta|Dott|Sig|ул|см|рис|им|\p{L})\.\s*$/u
 
-/** Splits a text into its sentences, in any language that ICU knows. */
+/** Splits a text into sentences in any language supported by ICU. */
 export function* sentencesOf(text: string): Generator<Sentence> {
   const segmenter = new Intl.Segmenter(undefined, { granularity: 'sentence' })
   let index = 0
@@ -52,6 +52,6 @@ function* pieces(sentence: string): Generator<string> {
   if (rest !== '') yield rest
 }
 
-/** The same place, or the one before where it would cut a character of two code units in two. */
+/** Moves an index back if it would split a surrogate pair. */
 const wholeCharacters = (text: string, at: number): number =>
   /[\uD800-\uDBFF]/.test(text.charAt(at - 1)) ? at - 1 : at

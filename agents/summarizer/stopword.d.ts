@@ -1,4 +1,4 @@
-/** The package names a list of stop words per language by its ISO 639-3 code; it brings no types. */
+/** The package exports one list of stop words per language, named by ISO 639-3 code, without types. */
 declare module 'stopword' {
   const lists: Record<string, readonly string[]>
   export = lists

@@ -5,12 +5,12 @@ import { select } from './select.ts'
 import { type Sentence, sentencesOf } from './sentences.ts'
 import { stopWordsFor, wordsOf } from './words.ts'
 
-/** A text of 2 MB has about 20,000 sentences; what comes after these is not read. */
+/** Maximum number of sentences read; a text of 2 MB has about 20,000. */
 const mostSentences = 40_000
 
 /**
- * The sentences that say most of a text, word for word and in its order, one after the other with what separates them.
- * Yields to the event loop while it works.
+ * Yields the most important sentences of a text verbatim, in their order, with separators. Yields to the event loop while
+ * it works.
  *
  * @throws the reason of the signal once that is aborted
  */
@@ -54,7 +54,7 @@ async function read(source: string, breathe: () => Promise<void> | undefined) {
   return { sentences, words }
 }
 
-/** Chinese and Japanese put nothing between sentences. */
+/** Chinese and Japanese have no separator between sentences. */
 function separator(before: string): string {
   if (before === '') return ''
   return /[。！？」』）]$/u.test(before) ? '' : ' '

@@ -1,6 +1,6 @@
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'word' })
 
-/** The words of a text in lower case, in any script; at most `most`. */
+/** The first `most` words of a text in lower case, in any script. */
 export function wordsOf(text: string, most = 400): string[] {
   const words: string[] = []
   for (const { segment, isWordLike } of segmenter.segment(text)) {
@@ -12,8 +12,8 @@ export function wordsOf(text: string, most = 400): string[] {
 }
 
 /**
- * The stop words of the language that the text is written in: the list that covers most of its frequent words; of two
- * that cover as much, the shorter one.
+ * The stop words of the text's language: the list that covers most of its frequent words; the shorter list if two cover
+ * the same number.
  */
 export async function stopWordsFor(frequency: ReadonlyMap<string, number>): Promise<ReadonlySet<string>> {
   const lists: Record<string, unknown> = await import('stopword')

@@ -5,7 +5,7 @@ import { calendarOrder } from './calendar.ts'
 import type { Chart } from './chart.ts'
 import { axis, listed, nameOf, type PlanOf, upperFirst } from './chart-words.ts'
 
-/** More bars than this are not read; the smaller ones are left out, and that is said. */
+/** Maximum number of bars; the smallest ones are omitted with a note. */
 const barsMax = 20
 const slicesMax = 8
 

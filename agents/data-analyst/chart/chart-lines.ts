@@ -3,7 +3,7 @@ import type { WordColumn } from '../table/columns.ts'
 import type { Chart } from './chart.ts'
 import { axis, listed, nameOf, type PlanOf, upperFirst } from './chart-words.ts'
 
-/** More lines than this are not told apart; the others are left out, and that is said. */
+/** Maximum number of distinguishable lines; further ones are omitted with a note. */
 const linesMax = 6
 
 export function lines({

@@ -4,7 +4,7 @@ import { bar, pie } from './option-bars.ts'
 import { line } from './option-lines.ts'
 import { box, heatmap, histogram, scatter } from './option-numbers.ts'
 
-/** How each kind of chart is drawn. */
+/** Drawing function of each chart type. */
 export function drawingOf(chart: Chart): Drawing {
   switch (chart.kind) {
     case 'line':

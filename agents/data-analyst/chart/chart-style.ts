@@ -2,10 +2,10 @@ import { clip } from '../bounds.ts'
 import { tickText } from '../number-text.ts'
 import type { Axis, Chart } from './chart.ts'
 
-/** Names of fonts, the first being the one that PNGs are drawn with. */
+/** Font families; PNGs use the first one. */
 export const fontFamily = "'Open Sans', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 
-/** Told apart also with the common forms of colour blindness, and in grey. */
+/** Colours that remain distinguishable in greyscale and with common forms of colour blindness. */
 export const palette = ['#2563eb', '#f59e0b', '#0d9488', '#e11d48', '#7c3aed', '#475569']
 
 export const ink = { strong: '#0f172a', text: '#334155', faint: '#64748b', line: '#cbd5e1', grid: '#e9eef5' }
@@ -13,7 +13,7 @@ export const ink = { strong: '#0f172a', text: '#334155', faint: '#64748b', line:
 export const labelMaxChars = 24
 export const label = (text: string) => clip(text.replace(/\s+/g, ' '), labelMaxChars)
 
-/** What every chart has in common. */
+/** Options shared by all charts. */
 export function frame({ title, subtitle }: Chart, more: { legend?: string[] } = {}) {
   return {
     animation: false,
@@ -56,7 +56,7 @@ export function frame({ title, subtitle }: Chart, more: { legend?: string[] } = 
 const nameStyle = { fontSize: 13, color: ink.faint, fontFamily }
 const tickStyle = { fontSize: 12, color: ink.text, fontFamily, hideOverlap: true }
 
-/** An axis of numbers: light lines, short ticks. */
+/** Numeric axis with light grid lines and short ticks. */
 export function valueAxis({ name, sign }: Axis, side: 'x' | 'y', more: object = {}) {
   return {
     type: 'value' as const,
@@ -72,7 +72,7 @@ export function valueAxis({ name, sign }: Axis, side: 'x' | 'y', more: object = 
   }
 }
 
-/** An axis of names. */
+/** Category axis. */
 export function nameAxis({ name }: Axis, names: string[], side: 'x' | 'y', more: object = {}) {
   return {
     type: 'category' as const,

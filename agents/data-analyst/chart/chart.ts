@@ -1,6 +1,6 @@
 import type { Period } from '../statistics/group.ts'
 
-/** A chart as data: what is drawn, not how. */
+/** A chart as data, without its appearance. */
 export type Chart = { title: string; subtitle?: string } & (
   | {
       kind: 'line'
@@ -37,7 +37,7 @@ export type Chart = { title: string; subtitle?: string } & (
 
 export interface Axis {
   name: string
-  /** `%` or a currency, as the table writes it. */
+  /** `%` or a currency sign, as in the table. */
   sign?: string
 }
 
@@ -49,7 +49,7 @@ export interface Bin {
 
 export interface Box {
   name: string
-  /** Least and greatest that are no outliers, quartiles and median. */
+  /** Smallest and largest value without outliers, quartiles and median. */
   five: [number, number, number, number, number]
   outliers: number[]
 }

@@ -22,7 +22,7 @@ import { SVGRenderer } from 'echarts/renderers'
 import type { Chart } from './chart.ts'
 import { drawingOf } from './chart-option.ts'
 
-/** The one place that loads the drawing libraries, and only ever in the analysing process. */
+/** Loads the drawing libraries; imported in the analysing process only. */
 echarts.use([
   BarChart,
   BoxplotChart,
@@ -51,22 +51,22 @@ export function drawSvg(chart: Chart): string {
   }
 }
 
-/** Comes with the project, so that a machine without fonts draws the same picture. */
+/** Bundled font, so that the picture does not depend on the fonts of the machine. */
 const fontFiles = ['400Regular/OpenSans_400Regular.ttf', '600SemiBold/OpenSans_600SemiBold.ttf'].map((name) =>
   fileURLToPath(import.meta.resolve(`@expo-google-fonts/open-sans/${name}`)),
 )
 
-/** What the shipped font has signs for: Latin, Greek, Cyrillic, Hebrew, punctuation, currencies. */
+/** Characters in the bundled font: Latin, Greek, Cyrillic, Hebrew, punctuation, currencies. */
 const covered =
   /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Hebrew}\p{Script=Common}\p{Script=Inherited}]*$/u
 
-/** Twice the size, so that it is sharp on every screen. */
+/** Scale factor for sharp pictures on high-resolution screens. */
 export async function drawPng(svg: string): Promise<Uint8Array> {
   const image = await renderAsync(svg, {
     fitTo: { mode: 'zoom', value: 2 },
     background: '#ffffff',
     font: {
-      // Searching the machine's fonts takes time; only other scripts need them.
+      // Searching system fonts is slow and only needed for other scripts.
       loadSystemFonts: !covered.test(svg),
       fontFiles,
       defaultFontFamily: 'Open Sans',

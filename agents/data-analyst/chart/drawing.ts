@@ -2,7 +2,7 @@ import type { Chart } from './chart.ts'
 
 export type ChartOf<Kind extends Chart['kind']> = Extract<Chart, { kind: Kind }>
 
-/** A picture: its size in points, and how the library is told to draw it. */
+/** A picture: its size in points and the options for the library. */
 export interface Drawing {
   width: number
   height: number
@@ -11,7 +11,7 @@ export interface Drawing {
 
 export const size = { width: 960, height: 540 }
 
-/** Whether the axis may begin above zero: only where zero would hide the course. */
+/** Whether the axis may start above zero, which is only the case when zero would flatten the curve. */
 export function scaled(values: number[], ratio = 2): boolean {
   const least = values.reduce((a, b) => Math.min(a, b), Infinity)
   const most = values.reduce((a, b) => Math.max(a, b), -Infinity)

@@ -5,7 +5,7 @@ import { type ChartOf, type Drawing, size } from './drawing.ts'
 
 export function bar(chart: ChartOf<'bar'>): Drawing {
   const longest = chart.names.reduce((most, name) => Math.max(most, name.length), 0)
-  // Long or many names are read lying down.
+  // Long or many names need horizontal bars.
   const lying = !chart.ordered && (longest > 12 || chart.names.length > 8)
   const order = <Item>(items: Item[]) => (lying ? items.toReversed() : items)
   const names = nameAxis(chart.x, order(chart.names), lying ? 'y' : 'x', lying ? {} : turned(chart.names))
@@ -40,7 +40,7 @@ export function bar(chart: ChartOf<'bar'>): Drawing {
   }
 }
 
-/** Bars of negative values end, and are labelled, on the other side. */
+/** Negative bars are labelled on the opposite side. */
 function below(value: number, lying: boolean) {
   return {
     value,
@@ -49,7 +49,7 @@ function below(value: number, lying: boolean) {
   }
 }
 
-/** Standing names that would touch each other are turned. */
+/** Rotates labels that would overlap. */
 function turned(names: string[]): object {
   const longest = names.reduce((most, name) => Math.max(most, name.length), 0)
   return names.length * Math.min(longest, 24) > 110

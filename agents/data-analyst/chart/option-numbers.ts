@@ -42,7 +42,7 @@ interface CustomApi {
   coord(point: [number, number]): [number, number]
 }
 
-/** A bar from border to border: the axis is one of numbers, so that its ticks are the borders. */
+/** Draws a bar between two bin borders on a numeric axis, whose ticks are the borders. */
 function binShape(_params: unknown, api: CustomApi) {
   const [left, top] = api.coord([api.value(0), api.value(2)])
   const [right, bottom] = api.coord([api.value(1), 0])

@@ -15,13 +15,13 @@ export interface NumberFigures {
   sum: number
   mean: number
   median: number
-  /** Of the sample; absent with fewer than two values. */
+  /** Sample standard deviation; absent with fewer than two values. */
   sd?: number
   q1: number
   q3: number
   min: number
   max: number
-  /** Beyond 1.5 times the middle half's width (Tukey). */
+  /** Number of values beyond 1.5 interquartile ranges (Tukey). */
   outliers: { count: number; below: number; above: number; examples: { row: number; value: number }[] }
 }
 
@@ -42,7 +42,7 @@ export interface DateFigures {
 
 export type Figures = NumberFigures | WordFigures | DateFigures | { count: 0; missing: number }
 
-/** The statistics of one column; numbers that do not exist are absent, never NaN. */
+/** Statistics of one column; undefined figures are absent, never NaN. */
 export function describe(column: Column): Figures {
   if (column.missing === column.values.length) return { count: 0, missing: column.missing }
   if (column.type === 'number') return describeNumbers(column)
@@ -73,7 +73,7 @@ export function describeNumbers(column: NumberColumn): NumberFigures {
 }
 
 const outliersShown = 5
-/** With fewer rows every other one would stand out. */
+/** With fewer rows, outliers are meaningless. */
 export const outlierRowsMin = 8
 
 function outliersOf(column: NumberColumn, q1: number, q3: number): NumberFigures['outliers'] {
@@ -81,7 +81,7 @@ function outliersOf(column: NumberColumn, q1: number, q3: number): NumberFigures
   const below = clean(q1 - 1.5 * width)
   const above = clean(q3 + 1.5 * width)
   const none = { count: 0, below, above, examples: [] }
-  // Without a middle half everything would stand out.
+  // With an interquartile range of zero every value would be an outlier.
   if (width === 0 || column.values.length < outlierRowsMin || column.identifier) return none
   const found = column.values.flatMap((value, row) =>
     value !== null && (value < below || value > above) ? [{ row: row + 1, value }] : [],
@@ -123,5 +123,5 @@ function describeDates(column: DateColumn): DateFigures {
   }
 }
 
-/** Without the noise of binary fractions: 12 digits. */
+/** Rounds to 12 digits to remove binary rounding noise. */
 export const clean = (value: number) => Number(value.toPrecision(12))

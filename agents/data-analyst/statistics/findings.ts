@@ -4,7 +4,7 @@ import type { Relations } from '../telling.ts'
 import type { Figures, NumberFigures, WordFigures } from './describe.ts'
 import type { Trend } from './relations.ts'
 
-/** What stands out, most telling first, one sentence each. */
+/** Notable findings, most significant first, one sentence each. */
 export function findings(columns: Column[], figures: Figures[], relations: Relations): string[] {
   const rows = columns[0]?.values.length ?? 0
   return [
@@ -27,7 +27,7 @@ const signOf = (columns: Column[], name: string) => {
   return column?.type === 'number' ? column.sign : undefined
 }
 
-/** Fewer periods than this line up by chance too often to follow a loose line. */
+/** With fewer periods, a weak trend is too often a coincidence. */
 const fewPeriods = 4
 
 function trendFindings({ trends }: Relations, columns: Column[]): string[] {
@@ -109,7 +109,7 @@ function outlierFindings(columns: Column[], figures: Figures[]): string[] {
     })
 }
 
-/** How far out the farthest value is, in widths of the middle half. */
+/** Distance of the most extreme value in interquartile ranges. */
 function farthest({ outliers, q1, q3 }: NumberFigures): number {
   const value = outliers.examples[0]?.value ?? 0
   return Math.max(q1 - value, value - q3) / (q3 - q1 || 1)

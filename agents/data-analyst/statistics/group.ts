@@ -10,7 +10,7 @@ const averaged =
 const added =
   /sales|revenue|amount|units|quantity|qty|count|cost|expense|profit|income|order|visit|view|click|user|download|total|sum|turnover|umsatz|spen[dt]|budget|volume|rain|precip|distance|death|case|birth|energy|kwh|ticket|sold|purchase|payment|tax|fee|hours|goals|points|sessions|signups|calls/i
 
-/** Sales add up over a month, a temperature does not: its mean says more. */
+/** Aggregation of a measure: sales are summed per month, temperatures are averaged. */
 export function aggregateOf(column: Pick<NumberColumn, 'name' | 'sign'>): 'sum' | 'mean' {
   return column.sign !== '%' && added.test(column.name) && !averaged.test(column.name) ? 'sum' : 'mean'
 }
@@ -24,7 +24,7 @@ export function aggregated(values: number[], aggregate: Aggregate): number {
   return aggregate === 'sum' ? sum : sum / values.length
 }
 
-/** The values of each group, in the order in which the groups appear. `undefined` counts rows. */
+/** Values per group, in order of appearance. `undefined` counts rows. */
 export function grouped<Key>(
   keys: (Key | null)[],
   values: (number | null)[] | undefined,
@@ -43,7 +43,7 @@ export function grouped<Key>(
 const dayMs = 86_400_000
 const pointsMax = 400
 
-/** Start of the period that a moment lies in, UTC. */
+/** Start of the period that contains a moment, in UTC. */
 export function startOf(at: number, period: Period): number {
   const date = new Date(at)
   const [y, m, d] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
@@ -51,12 +51,12 @@ export function startOf(at: number, period: Period): number {
   if (period === 'quarter') return Date.UTC(y, m - (m % 3))
   if (period === 'month') return Date.UTC(y, m)
   if (period === 'hour') return Math.floor(at / 3_600_000) * 3_600_000
-  // Weeks begin on Monday.
+  // Weeks start on Monday.
   if (period === 'week') return Date.UTC(y, m, d - ((date.getUTCDay() + 6) % 7))
   return Date.UTC(y, m, d)
 }
 
-/** A period that leaves enough points to see a course and few enough to read it. */
+/** Chooses a period with enough points to show a trend and few enough to be readable. */
 export function fittingPeriod(date: DateColumn): Period {
   let [first, last] = [Infinity, -Infinity]
   for (const at of date.values) if (at !== null) [first, last] = [Math.min(first, at), Math.max(last, at)]
@@ -67,7 +67,7 @@ export function fittingPeriod(date: DateColumn): Period {
   if (grain === 'time' && days <= 4) return 'hour'
   const whole = wholePeriod(date.values)
   if (whole !== undefined && days <= 31 * pointsMax) return whole
-  // One date in each month is how monthly figures are written.
+  // Monthly figures often have one date per month.
   if (days > 45 && distinctDays(date) === distinct(date, 'month')) return 'month'
   if (days <= 92) return 'day'
   if (days <= 500 && distinctDays(date) > 150) return 'week'
@@ -75,7 +75,7 @@ export function fittingPeriod(date: DateColumn): Period {
   return days <= 30 * pointsMax ? 'month' : 'year'
 }
 
-/** `month` where every date is the first of a month, `quarter` and `year` likewise: that is how their figures are dated. */
+/** `month` when every date is the first of a month; `quarter` and `year` likewise. */
 export function wholePeriod(values: (number | null)[]): 'year' | 'quarter' | 'month' | undefined {
   const starts = new Set(values.filter((at) => at !== null))
   if (starts.size < 2) return undefined
@@ -88,7 +88,7 @@ const distinct = (date: DateColumn, period: Period) =>
   new Set(date.values.flatMap((at) => (at === null ? [] : [startOf(at, period)]))).size
 const distinctDays = (date: DateColumn) => distinct(date, 'day')
 
-/** One point per period, in time. */
+/** One point per period, in chronological order. */
 export function byPeriod(
   date: DateColumn,
   values: (number | null)[] | undefined,

@@ -11,9 +11,9 @@ import {
 import { clean } from './describe.ts'
 import { aggregateOf, byPeriod, type Period, startOf } from './group.ts'
 
-/** Beyond so many number columns the pairs are no longer compared all. */
+/** Maximum number of numeric columns for which all pairs are compared. */
 const columnsCompared = 30
-/** Fewer pairs line up by chance too often. */
+/** With fewer pairs, a correlation is too often a coincidence. */
 export const pairsMin = 6
 
 export interface Correlation {
@@ -23,7 +23,7 @@ export interface Correlation {
   rows: number
 }
 
-/** Pearson's r of every two measures, strongest first. */
+/** Pearson's r of all pairs of measures, strongest first. */
 export function correlations(columns: Column[]): Correlation[] {
   const measures = columns.filter(isMeasure).slice(0, columnsCompared)
   const found = measures.flatMap((a, at) =>
@@ -35,7 +35,7 @@ export function correlations(columns: Column[]): Correlation[] {
   return found.sort((x, y) => Math.abs(y.r) - Math.abs(x.r))
 }
 
-/** One pass over the rows that have both values. */
+/** Computes the correlation in one pass over the rows with both values. */
 export function pearson(a: (number | null)[], b: (number | null)[]): { r?: number; rows: number } {
   let rows = 0
   let [meanA, meanB, squareA, squareB, product] = [0, 0, 0, 0, 0]
@@ -63,19 +63,19 @@ export interface Trend {
   periods: number
   first: number
   last: number
-  /** Of the fitted line, as a share of where it begins; absent where that is zero or changes its sign. */
+  /** Change along the fitted line relative to its start; absent when the start is zero or the sign changes. */
   change?: number
-  /** How closely the periods follow a line, -1 to 1. */
+  /** Correlation of the periods with the line, -1 to 1. */
   r: number
-  /** Change of each year against the one before, oldest first, where the newest two years are complete and agree. */
+  /** Year-over-year changes, oldest first, if the latest two years are complete and consistent. */
   yearly?: number[]
 }
 
 const periodsMin = 3
-/** So many of the newest year's periods must have moved as the year did. */
+/** Share of the latest year's periods that must have changed in the same direction as the year. */
 const yearlyAgreement = 0.75
 
-/** How each measure moves along the first date column, clearest first. */
+/** Trend of each measure along the first date column, clearest first. */
 export function trends(columns: Column[]): Trend[] {
   const date = columns.find(isDate)
   if (!date) return []
@@ -112,7 +112,7 @@ function trendOf(date: DateColumn, measure: NumberColumn): Trend | undefined {
   }
 }
 
-/** A season hides growth from a straight line; the same months of two years show it. */
+/** Compares the same months of two years, because seasonality hides growth from a straight line. */
 function yearlyOf(points: [at: number, value: number][], period: Period): Pick<Trend, 'yearly'> {
   const season = { month: 12, quarter: 4 }[period as string]
   if (season === undefined || points.length < 2 * season || !areConsecutive(points, period)) return {}
@@ -141,13 +141,13 @@ function areConsecutive(points: [at: number, value: number][], period: Period): 
 export interface Difference {
   category: string
   measure: string
-  /** Share of the measure's variance that lies between the groups (eta squared). */
+  /** Share of the variance explained by the groups (eta squared). */
   explained: number
   highest: { value: string; mean: number }
   lowest: { value: string; mean: number }
 }
 
-/** Which groups differ most in which measure, clearest first. */
+/** Groupings and measures with the largest differences, clearest first. */
 export function differences(columns: Column[]): Difference[] {
   const categories = columns.filter(isCategory).slice(0, columnsCompared)
   const measures = columns.filter(isMeasure).slice(0, columnsCompared)
@@ -168,7 +168,7 @@ function differenceOf(category: WordColumn, measure: NumberColumn): Difference |
     squares += value * value
     count += 1
   }
-  // Groups of one row explain everything and say nothing.
+  // Groups of one row explain all variance and are meaningless.
   if (groups.size < 2 || count < groups.size * 3) return undefined
   const mean = sum / count
   const total = squares - sum * mean

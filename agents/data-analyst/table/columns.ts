@@ -3,16 +3,16 @@ import type { Granularity } from './dates.ts'
 interface AnyColumn {
   name: string
   missing: number
-  /** Cells that do not fit the type of the others; they count as missing. */
+  /** Cells that do not match the column type; they count as missing. */
   misfits: string[]
 }
 
 export interface NumberColumn extends AnyColumn {
   type: 'number'
   values: (number | null)[]
-  /** Written with a percent sign or a currency in the table. */
+  /** Percent sign or currency used in the table. */
   sign?: string
-  /** A key or number that only names the row: sums and correlations of it say nothing. */
+  /** An identifier of the row, excluded from sums and correlations. */
   identifier: boolean
 }
 
@@ -43,7 +43,7 @@ export const isDate = (column: Column): column is DateColumn => column.type === 
 export const isWord = (column: Column): column is WordColumn =>
   column.type === 'text' || column.type === 'boolean'
 
-/** Words that name groups: more than one, and few enough to compare. */
+/** Text values that form groups: more than one, and few enough to compare. */
 export const isCategory = (column: Column): column is WordColumn =>
   isWord(column) &&
   column.distinct >= 2 &&

@@ -1,14 +1,14 @@
 import { delimiters, fieldsOf } from './delimiter.ts'
 
 export interface TextWithCsv {
-  /** The words around the table. */
+  /** Text around the table. */
   question: string
   csv?: string
 }
 
 const fence = /```[a-z]*[ \t]*\r?\n([\s\S]*?)\r?\n?```/i
 
-/** A message may hold a table and a question about it: the table is the longest run of lines that have the same shape. */
+/** Separates a table from the question around it: the table is the longest run of lines with the same shape. */
 export function splitText(text: string): TextWithCsv {
   const fenced = fence.exec(text)
   if (fenced?.[1]?.includes('\n')) {
@@ -21,7 +21,7 @@ export function splitText(text: string): TextWithCsv {
   return { question, csv: withoutFrame(lines.slice(run.from, run.to)).join('\n') }
 }
 
-/** A Markdown table has a pipe at both ends of each row and a line of dashes below its header. */
+/** Reads a Markdown table: pipes at both ends of each row and a line of dashes below the header. */
 function withoutFrame(lines: string[]): string[] {
   if (!lines.every((line) => /^\s*\|.*\|\s*$/.test(line))) return lines
   const rows = lines.filter((line) => !/^[\s|:-]+$/.test(line))
@@ -45,7 +45,7 @@ function runsOf(lines: string[], delimiter: string): Run[] {
     .filter(({ from, to }) => to - from >= 2 && !lines.slice(from, to).every(isSentence))
 }
 
-/** A column of numbers, with or without its name: at least three of them, else they may be anything. */
+/** Reads a column of at least three numbers, with or without a header. */
 function singleColumnRuns(lines: string[]): Run[] {
   return runsWhere(lines.length, (at) => /^\s*[-+]?[\d.,]+\s*$/.test(lines[at] ?? ''))
     .filter(({ from, to }) => to - from >= 3)
@@ -66,10 +66,10 @@ function runsWhere(length: number, belongs: (at: number, from: number) => boolea
   return runs
 }
 
-/** A sentence shows within so many characters; the search for two words squares the length of what it looks through. */
+/** Length examined to recognize a sentence; the pattern for two words is quadratic in it. */
 const sentenceMaxChars = 500
 
-/** "Hello, what stands out?" has a comma and is no row. */
+/** Whether a line with a comma is a sentence rather than a row: "Hello, what stands out?" */
 function isSentence(line: string): boolean {
   const start = line.slice(0, sentenceMaxChars)
   return /[?:!.]$/.test(line.trimEnd().slice(-1)) && (/\p{L}{2,} \p{L}{2,}/u.test(start) || !/\d/.test(start))

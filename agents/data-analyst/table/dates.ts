@@ -49,7 +49,7 @@ const readers: [RegExp, Reader][] = [
   [new RegExp(`^${name}[- ']*(\\d{4}|\\d{2})$`, 'i'), (m) => [year(m[2]), month(m[1]), 1, 'month', 0]],
 ]
 
-/** The date of a cell, or undefined. A bare year is a number; only the name of its column makes it a date. */
+/** Parses the date of a cell. A bare year is a number unless the column name indicates dates. */
 export function dateOf(cell: string, order: DayOrder): ReadDate | undefined {
   if (cell.length > 40 || !/\d/.test(cell)) return undefined
   for (const [pattern, read] of readers) {
@@ -74,7 +74,7 @@ function timeOf(match: RegExpExecArray, at: number): number | undefined {
   return ((noon * 60 + Number(minutes) - away) * 60 + Number(seconds ?? 0)) * 1000
 }
 
-/** Whether `03/04/2024` is in April or in March: the column tells, and where it does not, the sign does. */
+/** Whether `03/04/2024` is in April or March: decided by the other cells, otherwise by the separator. */
 export function dayOrder(cells: string[]): DayOrder {
   let slash = false
   for (const cell of cells) {

@@ -1,6 +1,6 @@
 import { bounds, TableFault } from '../bounds.ts'
 
-/** The bytes of a file as text: UTF-8, UTF-16 with its mark, else the Western European one that spreadsheets write. */
+/** Decodes a file: UTF-8, UTF-16 with a byte order mark, otherwise Windows-1252 as written by spreadsheets. */
 export function decode(bytes: Uint8Array): string {
   if (bytes.length > bounds.bytesMax)
     throw new TableFault(`The file is larger than ${bounds.bytesMax / 1024 / 1024} MiB.`)

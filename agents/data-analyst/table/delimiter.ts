@@ -1,6 +1,6 @@
 export const delimiters = [',', ';', '\t', '|'] as const
 
-/** Fields of one line, with quotes respected. */
+/** Splits one line into fields, respecting quotes. */
 export function fieldsOf(line: string, delimiter: string): number {
   let count = 1
   let quoted = false
@@ -11,7 +11,7 @@ export function fieldsOf(line: string, delimiter: string): number {
   return count
 }
 
-/** The sign that parts the lines into the most even table. A single column has none; then it is a comma. */
+/** Finds the delimiter that gives the most regular table. Defaults to a comma for a single column. */
 export function detectDelimiter(csv: string): string {
   const lines = csv
     .slice(0, 64 * 1024)
@@ -25,7 +25,7 @@ export function detectDelimiter(csv: string): string {
     const header = counts[0] ?? 1
     if (header < 2) continue
     const even = counts.filter((count) => count === header).length / counts.length
-    // Evenness decides; of equally even ones, that with more columns.
+    // Prefer regularity, then the larger number of columns.
     const score = even * even * 100 + Math.min(header, 50)
     if (score > bestScore) [best, bestScore] = [delimiter, score]
   }

@@ -15,8 +15,8 @@ interface Said {
 }
 
 /**
- * The table and the question of a task. The table may have come with an earlier message of the task (we asked back),
- * with a referenced task, or with an earlier task of the conversation; the newest counts.
+ * Finds the table and the question of a task. The table may be in an earlier message of the task (before our follow-up
+ * question), in a referenced task, or in an earlier task of the conversation; the latest one is used.
  */
 export function findTable({
   files,
@@ -32,7 +32,7 @@ export function findTable({
   const before = asked === -1 ? [] : said.slice(0, asked).filter((one) => typeof one === 'object')
   const after = own.slice(before.length)
   const table = own.findLast((one) => one.table)?.table ?? earlierTable([...context.history, ...references])
-  // A new table is a new question; what was asked about the one before does not hold for it.
+  // A new table starts a new question; questions about the previous table do not apply.
   if (asked !== -1 && !after.some((said) => said.table) && before.some((said) => said.table || said.text)) {
     const answer = joined(after)
     return table ? { ...table, question: joined(before), answer } : { question: answer }
@@ -41,7 +41,7 @@ export function findTable({
   return table ? { ...table, question } : { question }
 }
 
-/** Where we asked which column, -1 where we did not. Asking for the table itself does not count: its answer is a beginning. */
+/** Index of our question for a column, or -1. A request for the table itself does not count. */
 function lastQuestion(history: Message[], callers: boolean[]): number {
   return history.findLastIndex(
     ({ parts }, at) =>
@@ -57,7 +57,7 @@ const joined = (said: Said[]) =>
 
 function earlierTable(tasks: HandlerContext['references']): Said['table'] {
   for (const task of tasks.toReversed()) {
-    // What the caller gave comes before what was made of it; our own reports hold tables too, and they are no data.
+    // Prefer the caller's input over results; our own reports contain tables that are not data.
     const given = callersMessages(task.history).flatMap((message) => message.parts)
     const made = task.artifacts.flatMap((artifact) => artifact.parts).filter((part) => part.kind !== 'text')
     const table = tableOf(given) ?? tableOf(made)
@@ -89,7 +89,7 @@ function questionIn(parts: Part[]): string {
     .join('\n')
 }
 
-/** `files` are those of the parts, in their order, where they are known: what a part names by `uri` stands only there. */
+/** `files` are the fetched files of the parts, in order: the content of a part with a `uri` is only available there. */
 function tableOf(parts: Part[], files: File[] = []): Said['table'] {
   let at = 0
   return parts

@@ -4,11 +4,11 @@ import { isMissing } from './missing.ts'
 import { looksNumeric, numberOf, numberStyle } from './numbers.ts'
 import type { Table } from './read-csv.ts'
 
-/** So many of a column's cells must fit a type for the rest to be misfits. */
+/** Share of cells that must match a type for the column to have it. */
 const enough = 0.9
 const misfitsShown = 5
 
-/** Every column of the table with its type and its values. */
+/** Determines type and values of each column. */
 export function inferColumns(table: Table): Column[] {
   return table.names.map((name, at) =>
     inferColumn(
@@ -89,7 +89,7 @@ function isYears(name: string, filled: string[]): boolean {
 }
 
 function numbers(name: string, cells: string[], filled: string[]): Column | undefined {
-  // 00123 is a code: as a number it would lose its zeros.
+  // 00123 is a code: a number would lose its leading zeros.
   if (filled.some((cell) => /^0\d+$/.test(cell))) return undefined
   const style = numberStyle(filled.filter(looksNumeric))
   const read = fitting(cells, filled, (cell) => numberOf(cell, style))
@@ -105,7 +105,7 @@ function isIdentifier(name: string, values: (number | null)[]): boolean {
   const given = values.filter((value) => value !== null)
   if (!given.every(Number.isInteger)) return false
   if (named) return true
-  // 1, 2, 3 … from the first row to the last numbers the rows.
+  // 1, 2, 3 … over all rows is a row number.
   return given.length >= 10 && given.every((value, at) => value === (given[0] ?? 0) + at)
 }
 
@@ -122,7 +122,7 @@ function words(name: string, cells: string[]): Column {
   }
 }
 
-/** All cells read; undefined when too many of them do not fit. */
+/** Parses all cells; undefined when too many do not match. */
 function fitting<Value>(cells: string[], filled: string[], read: (cell: string) => Value | undefined) {
   const misfits: string[] = []
   let missing = cells.length - filled.length

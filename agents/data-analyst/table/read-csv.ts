@@ -4,15 +4,15 @@ import { detectDelimiter } from './delimiter.ts'
 import { hasHeader } from './header.ts'
 
 export interface Table {
-  /** Unique, never empty. */
+  /** Column names, unique and not empty. */
   names: string[]
   rows: string[][]
   delimiter: string
-  /** What the reader had to put up with, for the report. */
+  /** Irregularities of the input, for the report. */
   notes: string[]
 }
 
-/** @throws TableFault with the reason when this is no table. */
+/** @throws TableFault with the reason when the text is not a table */
 export function readCsv(csv: string): Table {
   if (csv.length > bounds.bytesMax)
     throw new TableFault(`The table is larger than ${bounds.bytesMax / 1024 / 1024} MiB.`)
@@ -73,7 +73,7 @@ function reasonOf(error: CsvError): string {
   return `${clip(error.message, 200)}${line}.`
 }
 
-/** Rows of another length are filled or cut, and said; if they are many, the table is not what it seems. */
+/** Pads or cuts rows of a different length, with a note; many such rows mean that the text is not a table. */
 function evenOut(rows: string[][], width: number, firstLine: number): string[] {
   const uneven = rows.flatMap((row, at) => (row.length === width ? [] : [at]))
   const first = uneven[0]

@@ -3,7 +3,7 @@ import type { Meta } from '../document.ts'
 import { type Face, fileOf, missingSign, spareOf } from './faces.ts'
 import { type Color, colors, pageSizes } from './style.ts'
 
-/** A piece of text in one face. */
+/** A run of text in one font. */
 export interface Run {
   text: string
   face: Face
@@ -19,7 +19,7 @@ export interface Picture {
 
 const cacheMax = 50_000
 
-/** The sheet of paper and the pen: all that is known of the PDF library stands here. */
+/** Drawing surface; the only file that uses the PDF library. */
 export class Canvas {
   readonly #pdf: PDFKit.PDFDocument
   readonly #fonts = new Map<Face, FontOfPdfkit['font']>()
@@ -29,7 +29,7 @@ export class Canvas {
   readonly width: number
   readonly height: number
   pages = 0
-  /** Characters that no face has. */
+  /** Characters without a glyph in any font. */
   readonly missing = new Set<string>()
 
   constructor(meta: Meta, name: string | undefined) {
@@ -55,8 +55,8 @@ export class Canvas {
         ...(meta.keywords === undefined ? {} : { Keywords: meta.keywords }),
       },
     })
-    // The library wants a date to make the file's id; the same text shall give the same bytes, today and tomorrow.
-    // A PDF of version 1.3 has no XMP block; the library prepares it all the same, and trips over the missing date.
+    // The library derives the file id from a date; a fixed date makes the output reproducible.
+    // PDF 1.3 has no XMP block, but the library prepares one and fails without a date.
     if (!dated) delete this.#pdf.info.CreationDate
     Object.assign(this.#pdf, { endMetadata: () => undefined })
     this.#pdf.on('data', (chunk: Buffer) => this.#chunks.push(chunk))
@@ -71,12 +71,12 @@ export class Canvas {
     this.pages += 1
   }
 
-  /** Back to a page that is already there; pages count from 0. */
+  /** Switches to an existing page, counted from 0. */
   turnTo(page: number): void {
     this.#pdf.switchToPage(page)
   }
 
-  /** Splits a text where the face changes because a glyph is missing. */
+  /** Splits a text where a missing glyph requires another font. */
   runsOf(text: string, face: Face): Run[] {
     const runs: Run[] = []
     for (const character of text) {
@@ -129,7 +129,7 @@ export class Canvas {
     this.#pdf.roundedRect(x, y, size, size, 1.2).lineWidth(0.8).strokeColor(colors[color]).stroke()
   }
 
-  /** @throws Error when the bytes are no image that can be placed */
+  /** @throws Error when the bytes are not a supported image */
   openImage(bytes: Uint8Array): Picture {
     return (this.#pdf as unknown as { openImage(source: Buffer): Picture }).openImage(Buffer.from(bytes))
   }
@@ -143,12 +143,12 @@ export class Canvas {
     else this.#pdf.link(x, y, width, height, asciiOf(target))
   }
 
-  /** A place that links and the outline lead to. */
+  /** A target of links and of the outline. */
   anchor(name: string, y: number): void {
     this.#pdf.addNamedDestination(name, 'XYZ', 0, y, null as never)
   }
 
-  /** Entries of the outline, in the order of the document. */
+  /** Outline entries in document order. */
   outline(): PDFKit.PDFOutline {
     return this.#pdf.outline
   }
@@ -167,7 +167,7 @@ export class Canvas {
     return spare === 'spareBold' && this.#font('spare').hasGlyphForCodePoint(code) ? 'spare' : undefined
   }
 
-  /** A face is read when its first character is set: most documents need three of the eight. */
+  /** Loads a font on first use: most documents need three of the eight. */
   #font(face: Face): FontOfPdfkit['font'] {
     let font = this.#fonts.get(face)
     if (font === undefined) {
@@ -180,6 +180,6 @@ export class Canvas {
   }
 }
 
-/** Addresses in a PDF are ASCII; what is escaped already stays so. */
+/** Escapes an address to ASCII, as PDF requires, without escaping twice. */
 const asciiOf = (address: string): string =>
   address.toWellFormed().replace(/[^\x21-\x7e]/gu, (character) => encodeURIComponent(character))

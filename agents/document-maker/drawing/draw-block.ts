@@ -9,14 +9,14 @@ import type { Column, Sheet } from './sheet.ts'
 import { body, cell, code, headings, narrowest, quoteIndent, type TextStyle } from './style.ts'
 
 export interface Where {
-  /** Lists and quotes around the blocks. */
+  /** Nesting depth of lists and quotes. */
   depth: number
-  /** Without white space between paragraphs: the entries of a tight list. */
+  /** Omits space between paragraphs, for entries of a tight list. */
   tight?: boolean
   attachments?: Attachment[]
-  /** Called once the place of the first line is known, for the mark of a list entry. */
+  /** Called when the position of the first line is known, to draw the list marker. */
   onFirstLine?: () => void
-  /** Called for each heading, once its place is known. */
+  /** Called for each heading when its position is known. */
   onHeading?: (heading: Extract<Block, { kind: 'heading' }>) => void
 }
 
@@ -29,7 +29,7 @@ export function drawBlocks(sheet: Sheet, blocks: Block[], column: Column, where:
     onFirstLine = undefined
     drawBlock(sheet, block, column, where)
   }
-  // An empty entry still has its mark, and its line.
+  // An empty entry still has a marker and a line.
   if (onFirstLine !== undefined) {
     onFirstLine()
     sheet.y += body.leading
@@ -73,7 +73,7 @@ function drawBlock(sheet: Sheet, block: Block, column: Column, where: Where): vo
 
 const styleOfHeading = (level: number): TextStyle => headings[level - 1] ?? body
 
-/** White space, and a new page where the heading would be the last thing on this one. */
+/** Adds space, or a new page if the heading would be the last block on this one. */
 function beforeHeading(
   sheet: Sheet,
   heading: Extract<Block, { kind: 'heading' }>,
@@ -122,13 +122,13 @@ function drawQuote(sheet: Sheet, blocks: Block[], column: Column, where: Where):
   sheet.y += body.after + 6
 }
 
-/** “The following:” at the foot of a page announces nothing. */
+/** Keeps an introduction such as “The following:” together with the next block. */
 function introduced(sheet: Sheet, block: Block, next: Block | undefined, column: Column): number {
   const announces = block.kind === 'paragraph' && /:\s*$/.test(block.spans.at(-1)?.text ?? '')
   return announces && next !== undefined ? body.after + leastHeight(sheet, next, column) : 0
 }
 
-/** What of a block must stand together with the heading before it. */
+/** Height of the part of a block that must stay with the preceding heading. */
 function leastHeight(sheet: Sheet, block: Block, column: Column): number {
   switch (block.kind) {
     case 'heading':

@@ -7,7 +7,7 @@ import { body, code, monoScale } from './style.ts'
 const padding = { x: 11, y: 8 }
 const style = { ...code, size: code.size / monoScale }
 
-/** Code as it was written, in a panel; a line that is too long goes on in the next one. */
+/** Draws code in a panel; wraps lines that are too long. */
 export function drawCode(sheet: Sheet, text: string, column: Column): void {
   const inner = { x: column.x + padding.x, width: column.width - 2 * padding.x }
   const lines = text.split('\n').flatMap((line) => codeLines(line, inner.width, sheet))
@@ -29,7 +29,7 @@ export function drawCode(sheet: Sheet, text: string, column: Column): void {
   sheet.y += body.after
 }
 
-/** Spaces are kept: a hard space is no place to break and none to shrink. */
+/** Preserves spaces as non-breaking spaces. */
 function codeLines(text: string, width: number, sheet: Sheet): Line[] {
   const kept = withoutInvisible(text.replaceAll('\t', '    ')).replaceAll(' ', '\u00A0')
   const lines = breakLines([{ text: kept, mono: true }], width, style.size, sheet.canvas)

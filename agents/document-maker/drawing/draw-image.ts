@@ -6,10 +6,10 @@ import { body, caption } from './style.ts'
 
 type ImageBlock = Extract<Block, { kind: 'image' }>
 
-/** Screen pixels are smaller than points. */
+/** Points per screen pixel. */
 const pointsPerPixel = 0.75
 
-/** The image in the middle of the column, not larger than the column or most of a page, with its text below. */
+/** Draws an image centred, limited to the column and most of a page, with its caption below. */
 export function drawImage(sheet: Sheet, block: ImageBlock, column: Column, attachments: Attachment[]): void {
   const found = findImage(block.source, attachments)
   const picture = 'bytes' in found ? open(sheet, found.bytes) : undefined

@@ -7,11 +7,11 @@ export interface TextLook {
   style: TextStyle
   color?: Color
   align?: Align
-  /** Code in its own panel needs none behind its words. */
+  /** Code inside a panel has no background of its own. */
   inPanel?: true
 }
 
-/** Lines on the page, with at least two of a paragraph on either side of a page break. */
+/** Draws lines, with at least two lines of a paragraph on each side of a page break. */
 export function drawText(sheet: Sheet, spans: Span[], column: Column, look: TextLook): void {
   const lines = breakLines(spans, column.width, look.style.size, sheet.canvas)
   let left = lines.length
@@ -25,7 +25,7 @@ export function drawText(sheet: Sheet, spans: Span[], column: Column, look: Text
   }
 }
 
-/** One line with its top at `sheet.y`. */
+/** Draws one line with its top at `sheet.y`. */
 export function drawLine(sheet: Sheet, line: Line, column: Column, look: TextLook): void {
   const { size, leading } = look.style
   const spare = column.width - line.width

@@ -4,8 +4,8 @@ import type { Span } from '../document.ts'
 export type Face = 'regular' | 'italic' | 'bold' | 'boldItalic' | 'mono' | 'monoBold' | 'spare' | 'spareBold'
 
 /**
- * Source Sans 3 (SIL Open Font License) for text: Latin, Greek, Cyrillic, Vietnamese. DejaVu (free licence) for
- * code, and for the many signs that the text face lacks.
+ * Source Sans 3 (SIL Open Font License) for text: Latin, Greek, Cyrillic, Vietnamese. DejaVu (free licence) for code and
+ * for symbols that the text font lacks.
  */
 const packages: Record<Face, string> = {
   regular: '@expo-google-fonts/source-sans-3/400Regular/SourceSans3_400Regular.ttf',
@@ -18,7 +18,7 @@ const packages: Record<Face, string> = {
   spareBold: 'dejavu-fonts-ttf/ttf/DejaVuSans-Bold.ttf',
 }
 
-/** Where the font file of a face lies. */
+/** Path of a font file. */
 export const fileOf = (face: Face): string => createRequire(import.meta.url).resolve(packages[face])
 
 export function faceOf({ bold, italic, mono }: Pick<Span, 'bold' | 'italic' | 'mono'>): Face {
@@ -27,13 +27,13 @@ export function faceOf({ bold, italic, mono }: Pick<Span, 'bold' | 'italic' | 'm
   return italic === true ? 'italic' : 'regular'
 }
 
-/** The face to look in when `face` has no glyph for a character. */
+/** Fallback font for a missing glyph. */
 export const spareOf = (face: Face): Face => (/bold/i.test(face) ? 'spareBold' : 'spare')
 
-/** Stands for a character that no face has. */
+/** Replacement for a character without a glyph in any font. */
 export const missingSign = '\u25A1'
 
-/** Signs that say how to show others, and leave no ink: they would come out as boxes. */
+/** Invisible formatting characters, which would be drawn as boxes. */
 const invisible = /(?![\t\n])\p{Cc}|\p{Default_Ignorable_Code_Point}|\p{Emoji_Modifier}/gu
 
 export const withoutInvisible = (text: string): string =>

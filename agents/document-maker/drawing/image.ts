@@ -1,12 +1,12 @@
 import { inflateSync } from 'node:zlib'
 import type { Attachment } from '../document.ts'
 
-/** More picture elements than this are not decoded: a few kilobytes can claim to be gigabytes. */
+/** Maximum number of decoded pixels: a file of a few kilobytes can declare gigabytes. */
 const maxPixels = 16_000_000
 
 export type Image = { bytes: Uint8Array } | { problem: string }
 
-/** The image that a Markdown address means: a `data:` URI or the name of a file of the message. Nothing is fetched. */
+/** Resolves a Markdown image address: a `data:` URI or the name of an attached file. Fetches nothing. */
 export function findImage(source: string, attachments: Attachment[]): Image {
   const found = source.startsWith('data:') ? fromDataUri(source) : attached(source, attachments)
   if (found === undefined) return { problem: 'not among the files' }
@@ -14,7 +14,7 @@ export function findImage(source: string, attachments: Attachment[]): Image {
   return problem === undefined ? { bytes: found } : { problem }
 }
 
-/** Why the bytes cannot be placed; undefined = they can. */
+/** Why the image cannot be used; undefined when it can. */
 export function problemOf(bytes: Uint8Array): string | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (buffer.subarray(0, 8).equals(pngSignature)) return problemOfPng(buffer)
@@ -38,7 +38,7 @@ const damaged = 'damaged'
 const tooLarge = 'too large'
 const channels: Record<number, number> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
 
-/** Walks over the chunks and inflates what they hold, bounded by what the size in the head allows. */
+/** Inflates the chunks, limited by the size declared in the header. */
 function problemOfPng(buffer: Buffer): string | undefined {
   if (buffer.length < 33 || buffer.toString('latin1', 12, 16) !== 'IHDR') return damaged
   const [width, height] = [buffer.readUInt32BE(16), buffer.readUInt32BE(20)]
@@ -61,7 +61,7 @@ function problemOfPng(buffer: Buffer): string | undefined {
   }
   if (color === 3 && !palette) return damaged
   const row = Math.ceil((width * perPixel * depth) / 8) + 1
-  // An interlaced image has a few more row heads.
+  // An interlaced image has additional row headers.
   const most = row * height + 8 * (width + height) + 1024
   try {
     const pixels = inflateSync(Buffer.concat(parts), { maxOutputLength: most })

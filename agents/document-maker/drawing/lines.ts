@@ -3,7 +3,7 @@ import type { Run } from './canvas.ts'
 import { type Face, faceOf, withoutInvisible } from './faces.ts'
 import { monoScale } from './style.ts'
 
-/** A piece of a line, placed: `x` from the line's left edge. */
+/** A positioned piece of a line; `x` is relative to its left edge. */
 export interface PlacedRun extends Run {
   x: number
   width: number
@@ -16,7 +16,7 @@ export interface Line {
   width: number
 }
 
-/** What the breaking of lines needs to know of the faces. */
+/** Font metrics needed for line breaking. */
 export interface Measure {
   measure(text: string, face: Face, size: number): number
   runsOf(text: string, face: Face): Run[]
@@ -28,14 +28,14 @@ interface Atom {
   kind: 'word' | 'space' | 'break'
 }
 
-// Spaces; one character of the scripts that are written without them; words, which also end after a hyphen or a slash.
+// Spaces; single characters of scripts written without spaces; words, which also end after a hyphen or slash.
 const wide = '\\u2E80-\\u9FFF\\uAC00-\\uD7AF\\uF900-\\uFAFF\\uFF00-\\uFFEF'
 const chunk = new RegExp(
   `[ \\t\\n]+|[${wide}]|[^ \\t\\n${wide}]+?(?:[-–—/](?=[\\p{L}\\p{N}])|(?=[ \\t\\n${wide}]|$))`,
   'gu',
 )
 
-/** Breaks styled text into lines of at most `width`; a word that is longer is broken where it must be. */
+/** Breaks styled text into lines of at most `width`, splitting words that are longer. */
 export function breakLines(spans: Span[], width: number, size: number, faces: Measure): Line[] {
   const lines: Line[] = []
   let line: Line = { runs: [], width: 0 }
@@ -63,7 +63,7 @@ export function breakLines(spans: Span[], width: number, size: number, faces: Me
   return lines
 }
 
-/** Width of the longest word, and of the whole in one line. */
+/** Width of the longest word and of the unbroken text. */
 export function extent(spans: Span[], size: number, faces: Measure): { least: number; most: number } {
   let least = 0
   let most = 0
@@ -107,7 +107,7 @@ const piecesOf = (text: string, span: Span, size: number, faces: Measure): Atom[
     .runsOf(text, faceOf(span))
     .map((run) => ({ run, span, size, width: faces.measure(run.text, run.face, size) }))
 
-/** Text that goes on in the same style joins the piece before: fewer pieces, and whole lines to search and copy. */
+/** Merges adjacent text of the same style: fewer pieces, and lines that can be searched and copied. */
 function place(line: Line, atom: Atom): void {
   for (const { run, span, size, width } of atom.pieces) {
     const last = line.runs.at(-1)
@@ -119,7 +119,7 @@ function place(line: Line, atom: Atom): void {
   }
 }
 
-/** A word that is wider than the line, in parts that are not. */
+/** Splits a word that is wider than the line. */
 function broken(atom: Atom, width: number, faces: Measure): Atom[] {
   const parts: Atom[] = []
   let part: Atom = { pieces: [], width: 0, kind: 'word' }

@@ -1,6 +1,6 @@
 import type { Canvas } from './canvas.ts'
 
-/** The headings as bookmarks, one inside the other as their levels say. */
+/** Headings as bookmarks, nested by level. */
 export class Outline {
   readonly #open: { level: number; entry: PDFKit.PDFOutline }[]
 

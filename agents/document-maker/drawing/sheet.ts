@@ -1,18 +1,18 @@
 import type { Canvas } from './canvas.ts'
 import { margins } from './style.ts'
 
-/** The document has more pages than are made. */
+/** The document exceeds the maximum number of pages. */
 export class TooManyPages extends Error {
   override readonly name = 'TooManyPages'
 }
 
-/** Where a block may write: its left edge and its width. */
+/** Column of a block: left edge and width. */
 export interface Column {
   x: number
   width: number
 }
 
-/** Where on which page the next line goes. */
+/** Position of the next line. */
 export class Sheet {
   readonly canvas: Canvas
   readonly column: Column
@@ -31,7 +31,7 @@ export class Sheet {
     return this.canvas.height - margins.bottom
   }
 
-  /** Height of an empty page. */
+  /** Usable height of a page. */
   get height(): number {
     return this.bottom - margins.top
   }
@@ -44,12 +44,12 @@ export class Sheet {
     return this.y <= margins.top
   }
 
-  /** White space between blocks; at the top of a page there is none. */
+  /** Adds space between blocks, except at the top of a page. */
   space(height: number): void {
     if (!this.atTop) this.y += height
   }
 
-  /** Turns the page unless so much fits on it. */
+  /** Starts a new page unless this height fits on the current one. */
   need(height: number): void {
     if (this.room < height && !this.atTop) this.newPage()
   }
@@ -62,7 +62,7 @@ export class Sheet {
     for (const edge of this.#edges) edge.top = this.y
   }
 
-  /** Runs `inside`, and draws beside it on every page that it reaches. */
+  /** Runs `inside`, then draws next to it on every page it covers. */
   withEdge(draw: (top: number, bottom: number) => void, inside: () => void): void {
     const edge = { top: this.y, draw }
     this.#edges.push(edge)

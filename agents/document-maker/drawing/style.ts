@@ -1,4 +1,4 @@
-/** The look of a document. All lengths are PDF points (1/72 inch). */
+/** Appearance of a document. All lengths are PDF points (1/72 inch). */
 export const pageSizes = { a4: [595.28, 841.89], letter: [612, 792] } as const
 export type PageSize = keyof typeof pageSizes
 
@@ -15,7 +15,7 @@ export const colors = {
 } as const
 export type Color = keyof typeof colors
 
-/** Size of the type, distance of the baselines, space before and after. */
+/** Font size, line height, space before and after. */
 export interface TextStyle {
   size: number
   leading: number
@@ -41,9 +41,9 @@ export const headings: readonly TextStyle[] = [
   { size: 10.5, leading: 15.6, before: 10, after: 3 },
 ]
 
-/** Letters of the typewriter face are larger for the same size: it is set smaller beside text. */
+/** Scale of the monospaced font, which appears larger than the text font. */
 export const monoScale = 0.86
 export const listIndent = 18
 export const quoteIndent = 16
-/** Nested lists and quotes move in no further than this leaves room for. */
+/** Minimum width that limits the indentation of nested lists and quotes. */
 export const narrowest = 160

@@ -1,17 +1,17 @@
-/** Width of the longest word and of the whole text in a column. */
+/** Width of the longest word and of the unbroken text of a column. */
 export interface Extent {
   least: number
   most: number
 }
 
 /**
- * Widths of the columns: as wide as their text where all fit; else every column gets its longest word and its share
- * of what is left; and where not even the words fit, all shrink alike and words are broken.
+ * Column widths: the full text if all columns fit; otherwise the longest word of each column plus a share of the rest; if
+ * not even the words fit, all columns shrink proportionally and words are split.
  */
 export function columnWidths(extents: Extent[], available: number): number[] {
   const most = sum(extents.map((extent) => extent.most))
   if (most <= available) return extents.map((extent) => extent.most)
-  // One very long word, such as an address, must not starve the other columns.
+  // A very long word such as a URL must not take the space of other columns.
   const cap = available / Math.max(2, extents.length * 0.6)
   const least = extents.map((extent) => Math.min(extent.least, cap))
   const words = sum(least)
@@ -20,7 +20,7 @@ export function columnWidths(extents: Extent[], available: number): number[] {
   return share(extents, least, wishes, available - words)
 }
 
-/** Gives out what is left by wish, never more than a column can use. */
+/** Distributes the remaining width by demand, at most what a column can use. */
 function share(extents: Extent[], least: number[], wishes: number[], left: number): number[] {
   const widths = [...least]
   const open = new Set(extents.keys())

@@ -42,7 +42,7 @@ const named: Record<string, string> = {
   shy: '',
 }
 
-/** `&amp;`, `&#233;`, `&#xE9;` and the common names; what is unknown stays as it is. */
+/** Decodes `&amp;`, `&#233;`, `&#xE9;` and common names; leaves unknown entities unchanged. */
 export function decodeEntities(text: string): string {
   return text.replace(
     /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z0-9]{2,8}));/g,

@@ -6,7 +6,7 @@ const longest = 64 * 1024
 const oneLine = z.coerce.string().trim().max(500).optional().catch(undefined)
 const list = z.array(z.coerce.string()).transform((items) => items.join(', '))
 
-/** Fields that a document knows; one that makes no sense is left out, the others hold. */
+/** Supported fields; invalid ones are ignored. */
 const metaSchema = z.object({
   title: oneLine,
   subtitle: oneLine,
@@ -25,7 +25,7 @@ const metaSchema = z.object({
   page_size: pageSizeSchema(),
 })
 
-/** Takes YAML front matter off a Markdown text. What begins like it and is none stays in the text. */
+/** Separates YAML front matter from Markdown. Text that only resembles front matter is kept. */
 export function splitFrontMatter(markdown: string): { meta: Meta; markdown: string } {
   const text = markdown.replace(/^\uFEFF/, '')
   const match = /^---[ \t]*\r?\n([\s\S]*?)\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|$)/.exec(text.slice(0, longest))
@@ -46,7 +46,7 @@ export function splitFrontMatter(markdown: string): { meta: Meta; markdown: stri
   }
 }
 
-/** Without the fields that are undefined or empty, so that a spread of it overrides nothing. */
+/** Removes undefined and empty fields, so that spreading the result overrides nothing. */
 export function defined(meta: Meta): Meta {
   return Object.fromEntries(
     Object.entries(meta).filter(([, value]) => value !== undefined && value !== ''),

@@ -9,7 +9,7 @@ export interface Inline {
 
 type Style = Omit<Span, 'text'>
 
-/** The text of inline tokens, each piece with its style; images are taken out of the line. */
+/** Converts inline tokens to styled text; images become separate blocks. */
 export function inlineOf(tokens: Token[] | undefined, style: Style = {}): Inline {
   const spans: Span[] = []
   const images: Inline['images'] = []
@@ -62,7 +62,7 @@ export function inlineOf(tokens: Token[] | undefined, style: Style = {}): Inline
   return { spans, images }
 }
 
-/** The text alone, in one line. */
+/** The plain text on one line. */
 export const plainText = (spans: Span[]): string =>
   spans
     .map((span) => span.text)
@@ -73,7 +73,7 @@ export const plainText = (spans: Span[]): string =>
 const textOf = (token: Token): string =>
   'text' in token && typeof token.text === 'string' ? token.text : token.raw
 
-/** Anything else than these is text without a link: a document must not lead to a file or a script. */
+/** Allowed link schemes: a document must not link to a file or a script. */
 function linkTo(href: string): Style {
   return /^(?:https?:\/\/|mailto:|#)/i.test(href) && href.length <= 2000 ? { link: href } : {}
 }
@@ -89,7 +89,7 @@ const tagStyles: Record<string, Style> = {
   s: { strike: true },
 }
 
-/** Of HTML only the simplest is understood; any other tag is left out and its text stays. */
+/** Supports basic HTML only; removes other tags and keeps their text. */
 function applyTag(raw: string, style: Style): void {
   const [, closing, name] = /^<(\/?)([a-z]+)/i.exec(raw) ?? []
   const change = tagStyles[name?.toLowerCase() ?? '']

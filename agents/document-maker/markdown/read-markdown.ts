@@ -5,7 +5,7 @@ import { defined, splitFrontMatter } from './front-matter.ts'
 import { inlineOf, plainText } from './inline.ts'
 import { shallow } from './shallow.ts'
 
-/** Lists and quotes inside each other beyond this depth are set as their text. */
+/** Lists and quotes nested deeper than this are rendered as text. */
 const deepest = 12
 const mostColumns = 14
 
@@ -16,7 +16,7 @@ export function readMarkdown(source: string, wishes: Meta = {}): Document {
   const first = blocks.find((block) => block.kind === 'heading')
   const heading = first?.kind === 'heading' && first.level <= 2 ? plainText(first.spans) : undefined
   const said = { ...meta, ...defined(wishes) }
-  // A title that the text itself begins with is not said twice.
+  // Do not repeat a title with which the text already starts.
   if (said.title !== undefined && blocks[0] === first && heading === said.title) blocks.shift()
   return { meta: said, blocks, name: said.title ?? heading }
 }
@@ -79,7 +79,7 @@ function tableOf(token: Tokens.Table): Block[] {
   return align.length > mostColumns ? records(rows) : [{ kind: 'table', align, rows }]
 }
 
-/** A table that no page is wide enough for: a paragraph per row, each value after the name of its column. */
+/** Renders a table that is too wide for a page as one paragraph per row with labelled values. */
 function records([header = [], ...rows]: Span[][][]): Block[] {
   return rows.map((row): Block => {
     const spans = row.flatMap((cell, column): Span[] => {
@@ -91,7 +91,7 @@ function records([header = [], ...rows]: Span[][][]): Block[] {
   })
 }
 
-/** The text between tags; comments, scripts and styles are left out. */
+/** Text between tags, without comments, scripts and styles. */
 function htmlText(raw: string): Block[] {
   const text = raw
     .replace(/<!--[\s\S]*?(?:-->|$)/g, '')
@@ -105,7 +105,7 @@ const flat = (token: Token): Block[] => [
   { kind: 'paragraph', spans: [{ text: token.raw.replace(/^[\s>*+-]+/gm, '') }] },
 ]
 
-/** Names for headings as GitHub makes them, so that `[see](#a-heading)` finds its place. */
+/** Heading anchors in the style of GitHub, so that `[see](#a-heading)` works. */
 function anchors(): (text: string) => string {
   const used = new Map<string, number>()
   return (text) => {

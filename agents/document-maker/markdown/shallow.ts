@@ -1,11 +1,11 @@
-/** More marks than this at the start of a line, or spaces, are left out: deeper than any text that is meant. */
+/** Maximum number of markers or spaces at the start of a line; deeper nesting is not meaningful. */
 const mostMarks = 24
 const mostSpaces = 200
 
 const marks = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))+/
 const mark = /[ \t]*(?:>|[-*+]|\d{1,9}[.)])/g
 
-/** Quotations and lists are read anew for each level they stand in: without a bound their depth squares the work. */
+/** Limits nesting: the parser re-reads quotes and lists for each level, so its work is quadratic in the depth. */
 export function shallow(markdown: string): string {
   return markdown.split('\n').map(shallowLine).join('\n')
 }
