@@ -22,7 +22,7 @@ type Answer = (response: ServerResponse, asked: Asked, request: IncomingMessage)
 let close: (() => void) | undefined
 afterEach(() => close?.())
 
-/** An endpoint on this machine that answers the n-th call with the n-th answer, and every later one with the last. */
+/** A local endpoint that returns the n-th answer to the n-th call, then repeats the last one. */
 async function endpoint(...answers: Answer[]) {
   const asked: Asked[] = []
   const take = async (request: IncomingMessage, response: ServerResponse) => {
@@ -106,7 +106,7 @@ async function talkTo(
   }
 }
 
-/** The reason that the task would fail with. */
+/** The reason with which the task fails. */
 async function failureOf(...answers: Answer[]): Promise<string> {
   const { baseUrl } = await endpoint(...answers)
   const error = await talkTo(baseUrl, {}, { timeoutMs: 1_000 }).then(
@@ -117,7 +117,7 @@ async function failureOf(...answers: Answer[]): Promise<string> {
   return error.message
 }
 
-test('the answer streams piece by piece, and its tokens are counted', async () => {
+test('streams the answer and counts its tokens', async () => {
   const { baseUrl, asked } = await endpoint(hello)
   expect(await talkTo(baseUrl)).toMatchObject({
     pieces: ['Hel', 'lo'],
@@ -140,7 +140,7 @@ test('the answer streams piece by piece, and its tokens are counted', async () =
   ])
 })
 
-test('events and characters that are torn apart on the way come out whole', async () => {
+test('reassembles events and characters that are split between chunks', async () => {
   const bytes = Buffer.from(`: ping\r\n\r\n${event(delta('Größe 𝒳 – 你好', 'stop'))}${event('[DONE]')}`)
   const { baseUrl } = await endpoint(async (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -153,12 +153,12 @@ test('events and characters that are torn apart on the way come out whole', asyn
   expect((await talkTo(baseUrl)).pieces.join('')).toBe('Größe 𝒳 – 你好')
 })
 
-test('an endpoint that counts nothing adds nothing', async () => {
+test('reports no usage when the endpoint reports none', async () => {
   const { baseUrl } = await endpoint(stream(delta('Hi', 'stop')))
   expect(await talkTo(baseUrl)).toMatchObject({ pieces: ['Hi'], usage: [] })
 })
 
-test('nothing said: it asks; a file that is no text: it declines; the endpoint is not called', async () => {
+test('asks for a text when there is none and declines binary files, without calling the endpoint', async () => {
   const { baseUrl, asked } = await endpoint(hello)
   expect((await talkTo(baseUrl, { text: ' ' })).pieces).toEqual([{ ask: 'What can I do for you?' }])
   const files = [{ name: 'a.png', mimeType: 'image/png', bytes: Buffer.from('x'), text: 'x' }]
@@ -250,13 +250,13 @@ test('a refused connection fails with a reason, and the log has the code but no 
   expect(logged.join()).not.toMatch(/127\.0\.0\.1|sk-very/)
 })
 
-test('429 with a short Retry-After is tried once more', async () => {
+test('retries a 429 with a short Retry-After once', async () => {
   const { baseUrl, asked } = await endpoint(status(429, { 'retry-after': '0' }), hello)
   expect((await talkTo(baseUrl)).pieces).toEqual(['Hel', 'lo'])
   expect(asked).toHaveLength(2)
 })
 
-test('cancel closes the connection to the endpoint at once', async () => {
+test('cancel closes the connection to the endpoint immediately', async () => {
   const stop = new AbortController()
   const gone = Promise.withResolvers<void>()
   const { baseUrl } = await endpoint((response, _, request) => {
@@ -268,7 +268,7 @@ test('cancel closes the connection to the endpoint at once', async () => {
   await gone.promise
 })
 
-test('an answer without end is cut, says so, and the connection is closed', async () => {
+test('cuts an endless answer with a note and closes the connection', async () => {
   const gone = Promise.withResolvers<void>()
   const { baseUrl } = await endpoint(async (response, _, request) => {
     request.socket.on('close', () => gone.resolve())
@@ -285,7 +285,7 @@ test('an answer without end is cut, says so, and the connection is closed', asyn
   await gone.promise
 })
 
-test('an answer that the model cut says so', async () => {
+test('notes when the model cut its answer', async () => {
   const { baseUrl } = await endpoint(stream(delta('Once upon'), delta(' a', 'length'), '[DONE]'))
   expect((await talkTo(baseUrl)).pieces.join('')).toBe(
     'Once upon a\n\n[Cut: the model reached its longest answer.]',

@@ -8,7 +8,7 @@ import { assistantOf } from './assistant.ts'
 let close: (() => void) | undefined
 afterEach(() => close?.())
 
-/** Repeats the newest message, and keeps what it was asked. A message `fail` is answered 500. */
+/** Repeats the latest message and records the requests. Responds 500 to the message `fail`. */
 async function parrot() {
   const asked: { role: string; content: string }[][] = []
   const server = createServer((request, response) => {
@@ -46,7 +46,7 @@ async function parrot() {
   return { asked, agent }
 }
 
-test('over HTTP: the conversation is remembered, and its tokens are counted', async () => {
+test('over HTTP: remembers the conversation and counts its tokens', async () => {
   const { agent, asked } = await parrot()
   await using server = await testAgent(agent)
   const alice = server.caller('alice')
@@ -63,7 +63,7 @@ test('over HTTP: the conversation is remembered, and its tokens are counted', as
   expect(metrics).toMatch(/agent_llm_tokens_total\{[^}]*model="parrot-1"[^}]*\} 6/)
 })
 
-test('over HTTP: another caller has another conversation, and a failed task is told with its reason', async () => {
+test('over HTTP: each caller has a separate conversation, and a failed task reports its reason', async () => {
   const { agent, asked } = await parrot()
   await using server = await testAgent(agent)
   await server.caller('alice').sendAndWait('one')

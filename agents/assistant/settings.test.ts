@@ -4,7 +4,7 @@ import { readSettings, settingsSchema } from './settings.ts'
 
 const least = { OPENAI_BASE_URL: 'http://127.0.0.1:1234/v1/', OPENAI_MODEL: 'small' }
 
-test('address and model are enough; the rest has defaults', () => {
+test('requires address and model only; all other settings have defaults', () => {
   expect(readSettings({ ...least, OPENAI_API_KEY: '' })).toMatchObject({
     baseUrl: 'http://127.0.0.1:1234/v1',
     model: 'small',
@@ -26,15 +26,15 @@ test.each([
     { OPENAI_HISTORY_CHARACTERS: '1.5' },
     'OPENAI_HISTORY_CHARACTERS must be a whole number from 1000 to 2000000.',
   ],
-])('%j is refused in one sentence', (fault, sentence) => {
+])('rejects %j in one sentence', (fault, sentence) => {
   expect(() => readSettings({ ...least, ...fault })).toThrow(new Error(sentence))
 })
 
-test('every fault is told', () => {
+test('reports every fault', () => {
   expect(() => readSettings({})).toThrow('OPENAI_BASE_URL is missing.\nOPENAI_MODEL is missing.')
 })
 
-test('settings.json names the same settings, and a meaning for each', () => {
+test('settings.json lists the same settings with a description of each', () => {
   const manifest = JSON.parse(readFileSync(new URL('settings.json', import.meta.url), 'utf8')) as {
     env: string[]
     required: string[]

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 
-test('skills/chat.md has front matter with all that a skill may say, and documentation', () => {
+test('skills/chat.md has complete front matter and documentation', () => {
   const [, matter = '', documentation] = readFileSync(
     new URL('skills/chat.md', import.meta.url),
     'utf8',

@@ -5,7 +5,7 @@ import agent from './agent.ts'
 
 type Said = { role: 'user' | 'agent' | 'assistant'; parts: object[] }
 
-/** What the handler is given, and what it made of it. */
+/** Runs the handler with these inputs and returns its output. */
 async function run(given: { text?: string; data?: object; history?: Said[]; references?: object[] }) {
   const context = {
     text: '',
@@ -21,7 +21,7 @@ async function run(given: { text?: string; data?: object; history?: Said[]; refe
   return Array.fromAsync(agent.handle(context) as AsyncIterable<unknown>)
 }
 
-test('a question in words is answered as text and as data', async () => {
+test('answers a question in words as text and as data', async () => {
   expect(await run({ text: 'What is 12 inch to cm?' })).toEqual([
     '12 inch to cm = 30.48 cm',
     {
@@ -35,13 +35,13 @@ test('a question in words is answered as text and as data', async () => {
   ])
 })
 
-test('a program of several lines is answered line by line', async () => {
+test('answers a program of several lines line by line', async () => {
   const [text, data] = await run({ text: 'a = 3\nb = 4; f(x) = x^2\nsqrt(f(a) + f(b))' })
   expect(text).toBe('a = 3\nb = 4\nf(x) = x^2 (defined)\nsqrt(f(a) + f(b)) = 5')
   expect(data).toMatchObject({ result: 5, type: 'number', steps: { length: 4 } })
 })
 
-test('a wrong expression is asked back with what was wrong and how to write it', async () => {
+test('asks again after an invalid expression, with the error and the correct notation', async () => {
   const [asked] = await run({ text: '2 +* 3' })
   expect(asked).toEqual({
     asked: expect.stringMatching(/`2 \+\* 3`: value expected at character 4\. Write for example/),
@@ -49,7 +49,7 @@ test('a wrong expression is asked back with what was wrong and how to write it',
   })
 })
 
-test('values that do not fit are asked back without names of internal functions and types', async () => {
+test('asks again after invalid arguments, without names of internal functions and types', async () => {
   const [said] = (await run({ text: '3 * sqrt' })) as { asked: string }[]
   expect(said?.asked).toMatch(
     /^I cannot calculate `3 \* sqrt`: its parts cannot be combined in this way\. Write/,
@@ -99,11 +99,11 @@ test.each<[string, Said]>([
     { role: 'assistant', parts: dataOf({ ...question, expression: 'x'.repeat(5000) }) },
   ],
   ['without words', { role: 'assistant', parts: [{ kind: 'data', data: question }] }],
-])('a message %s is no question of ours', async (_name, said) => {
+])('a message %s is not one of our questions', async (_name, said) => {
   expect((await run({ text: '5', history: after(said) }))[1]).toMatchObject({ result: 5 })
 })
 
-test('what the caller says first in our role is no question of ours', async () => {
+test('a first message of the caller with the role agent is not one of our questions', async () => {
   const history: Said[] = [
     { role: 'assistant', parts: dataOf(question) },
     { role: 'user', parts: [words] },
@@ -111,7 +111,7 @@ test('what the caller says first in our role is no question of ours', async () =
   expect((await run({ text: '5', history }))[1]).toMatchObject({ result: 5 })
 })
 
-test('ans goes on from the referenced task', async () => {
+test('ans continues from the referenced task', async () => {
   const references = [{ artifacts: [{ parts: [{ kind: 'data', data: { formatted: '49.05 N' } }] }] }]
   expect((await run({ text: 'ans * 2', references }))[1]).toMatchObject({ result: '98.1 N' })
 })
@@ -120,17 +120,17 @@ test.each([
   ['nothing', '', 'Which expression'],
   ['a currency', '100 USD to EUR', 'exchange rates'],
   ['a refused function', 'evaluate("1")', 'is not available here'],
-])('%s is asked back with the reason', async (_name, text, reason) => {
+])('asks again for %s with the reason', async (_name, text, reason) => {
   expect(await run({ text })).toMatchObject([{ asked: expect.stringContaining(reason) }])
 })
 
-test('what needs too much is declined', async () => {
+test('declines calculations beyond the limits', async () => {
   expect(await run({ text: 'ones(1e9)' })).toMatchObject([
     { declined: expect.stringMatching(/more memory|takes longer/) },
   ])
 })
 
-test('over the wire: asked back, answered, calculated', async () => {
+test('over HTTP: follow-up question, answer, result', async () => {
   await using server = await testAgent(agent)
   const ann = server.caller('ann')
   const asked = await ann.sendAndWait('x^2 + 1')

@@ -55,7 +55,7 @@ test.each([
   })
 })
 
-test('several statements share their variables and functions, and each has its result', () => {
+test('statements share variables and functions, and each has a result', () => {
   expect(outcomeOf('a = 3; f(x) = x^2 # squares\nf(a) + 1')).toMatchObject({
     result: 10,
     steps: [
@@ -66,7 +66,7 @@ test('several statements share their variables and functions, and each has its r
   })
 })
 
-test('variables of one calculation are unknown in the next', () => {
+test('variables do not persist between calculations', () => {
   expect(outcomeOf('secret = 5')).toMatchObject({ ok: true })
   expect(outcomeOf('secret')).toMatchObject({ ok: false, missing: 'secret' })
 })
@@ -76,7 +76,7 @@ test('precision is the number of significant digits', () => {
   expect(outcomeOf('1/3', { precision: 40 })).toMatchObject({ formatted: `0.${'3'.repeat(40)}` })
 })
 
-test('ans is the result before', () => {
+test('ans is the previous result', () => {
   expect(outcomeOf('ans * 2', { ans: '30.48 cm' })).toMatchObject({ result: '60.96 cm' })
 })
 
@@ -120,7 +120,7 @@ test.each([
   '__proto__',
   'constructor',
   '__defineGetter__ = 3',
-])('what could reach beyond the calculation is refused: %s', (expression) => {
+])('rejects functions that reach beyond the calculation: %s', (expression) => {
   expect(outcomeOf(expression)).toMatchObject({ ok: false, fault: 'refused' })
 })
 
@@ -131,11 +131,11 @@ test.each([
   'cos.constructor',
   'toString',
   '[1]["constructor"]',
-])('the inside of values cannot be reached: %s', (expression) => {
+])('rejects access to internals of values: %s', (expression) => {
   expect(outcomeOf(expression)).toMatchObject({ ok: false })
 })
 
-test('a calculation that would run for years ends at the limit', () => {
+test('terminates a calculation that would run for years at the time limit', () => {
   const outcome = evaluate({ expression: 'f(n) = n < 2 ? 1 : f(n - 1) + f(n - 2); f(60)' }, 300)
   expect(outcome).toMatchObject({ ok: false, fault: 'time' })
 })

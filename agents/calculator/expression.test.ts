@@ -25,7 +25,7 @@ test.each([
   ['evaluate("1")', 'evaluate("1")'],
   ['What is the result?\n```\na = 3\na * 2\n```', 'a = 3\na * 2'],
   ['concat("what is", "in")', 'concat("what is", "in")'],
-])('the words around an expression are left aside: %j', (text, expression) => {
+])('removes words around an expression: %j', (text, expression) => {
   expect(expressionFrom(text, {})).toEqual({ expression })
 })
 
@@ -67,7 +67,7 @@ test.each([
   ['255 in binary', 'bin(255)'],
   ['hex of 255', 'hex(255)'],
   ['2 to the 10th power', '2 ^ 10'],
-])('shares, tips and other questions in words become one expression: %j', (text, expression) => {
+])('converts percentages, tips and other questions in words to one expression: %j', (text, expression) => {
   expect(expressionFrom(text, {})).toEqual({ expression })
 })
 
@@ -77,7 +77,7 @@ test.each([
   ['72 F in C', '72 degF in degC'],
   ['6 ft 2 in cm', '(6 ft + 2 in) to cm'],
   ['how long does it take to drive 120 km at 80 km/h', '(120 km) / (80 km/h) to hours'],
-])('the unit to convert to is found wherever it is named: %j', (text, expression) => {
+])('finds the target unit in any position: %j', (text, expression) => {
   expect(expressionFrom(text, {})).toEqual({ expression })
 })
 
@@ -103,11 +103,11 @@ test.each([
   ['2x + 3', '2x + 3'],
   ['convert 10 usd to eur', '10 USD to EUR'],
   ['20 % of 50 chf', '20% * 50 CHF'],
-])('numbers are read as people write them: %j', (text, expression) => {
+])('reads common number formats: %j', (text, expression) => {
   expect(expressionFrom(text, {})).toEqual({ expression })
 })
 
-test('a data part says expression and precision, as they are', () => {
+test('uses expression and precision of a data part unchanged', () => {
   expect(expressionFrom('ignored', { expression: ' 1/3 ', precision: 30 })).toEqual({
     expression: '1/3',
     precision: 30,
@@ -123,11 +123,11 @@ test.each([
   ['too many digits', '', { expression: '1', precision: 65 }],
   ['half a digit', '', { expression: '1', precision: 1.5 }],
   ['digits as text', '', { expression: '1', precision: '5' }],
-])('is asked back with how to say it: %s', (_name, text, data) => {
+])('asks again with an example: %s', (_name, text, data) => {
   expect(() => expressionFrom(text, data)).toThrow(ExpressionFault)
 })
 
-test('marks without number do not hold up the reading', () => {
+test('reads endless punctuation without delay', () => {
   const hostile = `${'?'.repeat(1900)}a${'= ?! '.repeat(380)}b`
   expect(expressionFrom(hostile, {}).expression).toContain('b')
   expect(expressionFrom(`2 + 2 ${'= ? please! '.repeat(300)}`, {}).expression).toBe('2 + 2')

@@ -3,7 +3,7 @@ import type { JsonValue } from './json.ts'
 import type { lockedDown } from './mathjs.ts'
 import type { Calculated } from './outcome.ts'
 
-/** Maximum length of an answer; nobody reads longer ones. */
+/** Maximum length of an answer in characters. */
 export const resultMaxChars = 20_000
 
 type Language = Pick<ReturnType<typeof lockedDown>, 'format' | 'typeOf'>

@@ -10,7 +10,7 @@ const csvFile = (text: string, name = 'sales.csv', mimeType = 'text/csv') => ({
 })
 const text = (said: string) => ({ kind: 'text' as const, text: said })
 
-test('a file is answered with a report, the figures and a chart as SVG and PNG', async () => {
+test('answers a file with a report, data and a chart as SVG and PNG', async () => {
   await using server = await testAgent(agent)
   const task = await server.caller('ann').sendAndWait({ parts: [text('what stands out?'), csvFile(sales)] })
   expect(task.status.state).toBe('completed')
@@ -29,7 +29,7 @@ test('a file is answered with a report, the figures and a chart as SVG and PNG',
   expect(png?.subarray(1, 4).toString()).toBe('PNG')
 })
 
-test('asks back which column; the answer on the same task needs no table', async () => {
+test('asks which column; the answer on the same task needs no table', async () => {
   await using server = await testAgent(agent)
   const ann = server.caller('ann')
   const asked = await ann.sendAndWait({ parts: [text('draw a histogram'), csvFile(people, 'people.csv')] })

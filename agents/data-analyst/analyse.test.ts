@@ -23,7 +23,7 @@ test.each([
   [months, 'sales and cost by month', 'bar', 'Sales and cost by month'],
   [people, 'größe vs alter', 'scatter', 'größe and alter'],
   [people, 'histogram of alter', 'histogram', 'Distribution of alter'],
-])('the question picks the chart (%#)', (csv, question, kind, title) => {
+])('the question selects the chart (%#)', (csv, question, kind, title) => {
   expect(asked(csv, question)).toMatchObject({ kind: 'answer', chart: { kind, title } })
 })
 
@@ -34,7 +34,7 @@ test.each([
   [sales, 'show the trend'],
   [sales, 'histogram of foo'],
   [months, 'pizza'],
-])('asks back which column, and lists them (%#)', (csv, question) => {
+])('asks which column and lists the columns (%#)', (csv, question) => {
   const columns = csv === sales ? ['Units', 'Sales (USD)'] : ['sales', 'cost']
   expect(asked(csv, question)).toMatchObject({
     kind: 'ask',
@@ -49,18 +49,18 @@ test.each([
   ['draw a chart', 'sales by region', 'bar', 'Total Sales (USD) by Region'],
   ['show the trend', 'Sales', 'line', 'Total Sales (USD) by month'],
   ['draw a chart', 'you choose', 'line', 'Total Units by month'],
-])('the answer decides: %s, %s', (question, answer, kind, title) => {
+])('the answer selects the chart: %s, %s', (question, answer, kind, title) => {
   expect(asked(sales, question, answer)).toMatchObject({ kind: 'answer', chart: { kind, title } })
 })
 
-test('an answer that names no column is asked again', () => {
+test('asks again when the answer names no column', () => {
   expect(asked(sales, 'draw a histogram', 'bananas')).toMatchObject({
     kind: 'ask',
     prompt: expect.stringContaining('no column "bananas"'),
   })
 })
 
-test('the figures are those of the table', () => {
+test('computes the figures of the table', () => {
   expect(
     figures(asked('x,y\n1,2\n2,4\n3,6\n4,8\n5,10\n6,12\n7,14\n8,16\n9,18\n100,200\n,', '')),
   ).toMatchObject({
@@ -83,7 +83,7 @@ test('the figures are those of the table', () => {
   })
 })
 
-test('trend, difference and missing values are found and said', () => {
+test('finds and reports trend, difference and missing values', () => {
   const { findings, trends, differences } = figures(
     asked(`${sales}\n2024-12-05,,Kettle,,`, 'what stands out?'),
   )
@@ -107,14 +107,14 @@ test.each([
   ['quarter', ['2023-04-01', '2023-07-01', '2023-10-01', '2024-01-01']],
   ['year', ['2021-01-01', '2022-01-01', '2023-01-01']],
   ['day', ['2024-01-01', '2024-01-02', '2024-01-03']],
-])('figures dated on the first of each %s are those of the whole period', (period, dates) => {
+])('treats figures dated on the first of each %s as figures of the whole period', (period, dates) => {
   const values = dates.map((_, at) => 100 + at)
   expect(asked(dated(dates, values), 'show revenue over time')).toMatchObject({
     chart: { title: `Revenue by ${period}` },
   })
 })
 
-test('dates that are all the first of a month are called monthly in the table of columns and in the data too', () => {
+test('dates on the first of each month are called monthly in the column table and in the data', () => {
   const of = (...dates: string[]) => {
     const outcome = asked(
       dated(
@@ -132,7 +132,7 @@ test('dates that are all the first of a month are called monthly in the table of
   expect(of('2024-01-01')).toEqual(['day', true])
 })
 
-test('of few rows it says that relations and outliers were not looked for, not that there are none', () => {
+test('with few rows, reports that relations and outliers were not examined', () => {
   const rows = ['160,55', '170,65', '180,80', '175,72', '165,500']
   const outcome = asked(['height,weight', ...rows].join('\n'), 'any outliers?')
   const markdown = outcome.kind === 'answer' ? outcome.markdown : ''
@@ -144,7 +144,7 @@ test('of few rows it says that relations and outliers were not looked for, not t
   expect(seven.kind === 'answer' && seven.markdown).toContain('7 rows are too few to look for outliers')
 })
 
-test('growth of 18 % and then 16 % over three months is a trend', () => {
+test('detects growth of 18 % and then 16 % over three months as a trend', () => {
   const csv = dated(['2024-01-01', '2024-02-01', '2024-03-01'], [1000, 1180, 1369])
   expect(figures(asked(csv, 'what stands out?')).findings.join('\n')).toMatch(
     /revenue clearly rises over date/,
@@ -153,7 +153,7 @@ test('growth of 18 % and then 16 % over three months is a trend', () => {
   expect(figures(asked(noise, 'what stands out?')).findings.join('\n')).not.toMatch(/rises|falls/)
 })
 
-test('growth from year to year is found behind a season that hides it; a season alone is no growth', () => {
+test('detects yearly growth despite seasonality, and no growth in pure seasonality', () => {
   const dates = Array.from({ length: 36 }, (_, at) =>
     new Date(Date.UTC(2022, at, 1)).toISOString().slice(0, 10),
   )
@@ -175,7 +175,7 @@ test.each([
   ['only dates', 'day\n2024-01-01\n2024-01-02\n2024-01-03'],
   ['all missing', 'a,b\nNA,NA\nNA,'],
   ['huge numbers', 'a,b\n1e99,1\n-1e99,2\n1e308,3'],
-])('no number of the answer is NaN or infinite: %s', (_name, csv) => {
+])('the answer contains no NaN or infinite number: %s', (_name, csv) => {
   const outcome = asked(csv, '')
   expect(outcome.kind).toBe('answer')
   const numberless: string[] = []
@@ -186,12 +186,12 @@ test.each([
   expect(numberless).toEqual([])
 })
 
-test('markup in a table stays text in the report', () => {
+test('markup in a table is escaped in the report', () => {
   const outcome = asked('<b>x</b>,n\n<script>a|b</script>,1\ny,2', '')
   expect(outcome.kind === 'answer' && outcome.markdown).not.toMatch(/(?<!\\)<script|(?<!\\)<b>/)
 })
 
-test('what is no table is declined with the reason', () => {
+test('declines input that is not a table, with the reason', () => {
   expect(asked('a,b\n"1,2', '')).toMatchObject({
     kind: 'decline',
     reason: expect.stringContaining('never closed'),

@@ -5,7 +5,7 @@ import { sales } from './sample-tables.ts'
 const never = new AbortController().signal
 const request = { csv: sales, name: 'table', question: 'sales by month' }
 
-test('the other process gives the analysis and its pictures', async () => {
+test('the child process returns the analysis and its pictures', async () => {
   const answered = await analyseApart(request, never)
   expect(answered).toMatchObject({
     kind: 'answer',
@@ -14,20 +14,20 @@ test('the other process gives the analysis and its pictures', async () => {
   })
 })
 
-test('what takes too long is declined with the reason', async () => {
+test('declines an analysis that takes too long, with the reason', async () => {
   expect(await analyseApart(request, never, { timeoutMs: 1 })).toMatchObject({
     kind: 'decline',
     reason: expect.stringContaining('takes longer'),
   })
 })
 
-test('what needs too much memory is declined with the reason', async () => {
+test('declines an analysis that needs too much memory, with the reason', async () => {
   const csv = `a,b,c,d\n${Array.from({ length: 150_000 }, (_none, at) => `${at}.5,name ${at},x${at},${at % 7}`).join('\n')}`
   const answered = await analyseApart({ ...request, csv }, never, { memoryMb: 24 })
   expect(answered).toMatchObject({ kind: 'decline', reason: expect.stringContaining('memory') })
 })
 
-test('an aborted signal ends the analysis', async () => {
+test('an aborted signal terminates the analysis', async () => {
   const stop = new AbortController()
   const running = analyseApart(request, stop.signal)
   stop.abort(new Error('canceled'))

@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 const folder = path.join(import.meta.dirname, 'skills')
 const files = readdirSync(folder).sort()
 
-test('the skills of this agent', () => {
+test('the skill files are complete', () => {
   expect(files).toEqual(['analyze-table.md', 'draw-chart.md'])
 })
 

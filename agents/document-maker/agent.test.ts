@@ -13,7 +13,7 @@ function pdfOf(task: { artifacts: { parts: { kind: string; file?: { bytes?: stri
   return Buffer.from(part?.file?.bytes ?? '', 'base64').toString('latin1')
 }
 
-test('Markdown in the message becomes a PDF file, named after its title', async () => {
+test('converts Markdown to a PDF file named after its title', async () => {
   await using server = await testAgent(agent)
   const task = await server
     .caller('alice')
@@ -24,7 +24,7 @@ test('Markdown in the message becomes a PDF file, named after its title', async 
   expect(pdfOf(task)).toMatch(/^%PDF-/)
 })
 
-test('without a text it asks, and sets the answer', async () => {
+test('asks for a text and typesets the answer', async () => {
   await using server = await testAgent(agent)
   const alice = server.caller('alice')
   const asked = await alice.sendAndWait('Make me a PDF, please')
@@ -34,7 +34,7 @@ test('without a text it asks, and sets the answer', async () => {
   expect(task.artifacts.map(({ name }) => name)).toContain('answer.pdf')
 })
 
-test('files and data parts are read: text, an image it names, a title', async () => {
+test('reads files and data parts: text, a referenced image, a title', async () => {
   await using server = await testAgent(agent)
   const plan = {
     kind: 'file',
@@ -51,7 +51,7 @@ test('files and data parts are read: text, an image it names, a title', async ()
   expect(pdfOf(task)).toMatch(/\/Subtype \/Image/)
 })
 
-test('the results of referenced tasks become a report', async () => {
+test('makes a report from the results of referenced tasks', async () => {
   await using server = await testAgent(agent)
   const alice = server.caller('alice')
   const first = await alice.sendAndWait('# One\n\ntext')
@@ -69,14 +69,14 @@ test.each([
   ],
   ['more than 2 MB', [{ kind: 'text', text: 'word '.repeat(450_000) }], /up to 2 MB/],
   ['more than 500 pages', [{ kind: 'text', text: 'a\n\n'.repeat(20_000) }], /more than 500 pages/],
-])('%s is declined with the reason', async (_, parts, reason) => {
+])('declines %s with the reason', async (_, parts, reason) => {
   await using server = await testAgent(agent)
   const task = await server.caller('alice').sendAndWait({ parts: parts as never })
   expect(task.status.state).toBe('rejected')
   expect(JSON.stringify(task.status.message)).toMatch(reason)
 })
 
-test('the files in skills/ say all that a skill may say', () => {
+test('the skill files are complete', () => {
   const folder = new URL('skills/', import.meta.url)
   for (const name of readdirSync(folder)) {
     const [, matter = '', documentation = ''] = readFileSync(new URL(name, folder), 'utf8').split(/^---$/m)

@@ -3,7 +3,7 @@ import { press } from './press.ts'
 
 const job = (markdown: string) => ({ markdown, attachments: [], wishes: {} })
 
-test('a document is set in a thread, and comes back whole', async () => {
+test('typesets a document in a thread', async () => {
   const answer = await press(job('# Hello'), new AbortController().signal)
   expect(answer).toMatchObject({ made: { name: 'Hello', pages: 1 } })
   expect(Buffer.from('made' in answer ? answer.made.pdf : '').toString('latin1')).toMatch(
@@ -11,7 +11,7 @@ test('a document is set in a thread, and comes back whole', async () => {
   )
 })
 
-test('cancel ends the thread, however busy it is', async () => {
+test('cancel terminates a busy thread', async () => {
   const stop = new AbortController()
   const pressing = press(job('['.repeat(1_500_000)), stop.signal)
   setTimeout(() => stop.abort(new Error('canceled')), 300)
@@ -24,7 +24,7 @@ test.each([
   ['lists', '- '.repeat(500_000)],
   ['lists and quotations', '> - 1. '.repeat(200_000)],
   ['indented lists', Array.from({ length: 1000 }, (_, depth) => `${'  '.repeat(depth)}- x`).join('\n')],
-])('%s inside each other without end are set all the same', async (_, markdown) => {
+])('typesets endlessly nested %s', async (_, markdown) => {
   const answer = await press(job(markdown), new AbortController().signal)
   expect(answer).toMatchObject({ made: { pdf: expect.any(Uint8Array) as Uint8Array } })
 })

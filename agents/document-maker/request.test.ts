@@ -9,7 +9,7 @@ test.each([
   [`Can you create a document from this\n${markdown}`, 'Can you create a document from this'],
   [`Erstelle bitte ein PDF-Dokument daraus:\n${markdown}`, 'Erstelle bitte ein PDF-Dokument daraus'],
   [`PDF please\n${markdown}`, 'PDF please'],
-])('%j: the instruction is taken off the Markdown', (message, instruction) => {
+])('%j: separates the instruction from the Markdown', (message, instruction) => {
   expect(splitRequest(message)).toEqual({ instruction, body: markdown })
 })
 
@@ -19,7 +19,7 @@ test.each([
   'Dear all: the report is late.',
   '# Make a PDF\n\ntext',
   'See https://example.org/make',
-])('Markdown without an instruction stays whole: %j', (message) =>
+])('keeps Markdown without an instruction: %j', (message) =>
   expect(splitRequest(message)).toEqual({ instruction: '', body: message }),
 )
 
@@ -30,7 +30,7 @@ test.each(['Make me a PDF', 'Convert this to PDF, please', 'as a PDF'])(
   },
 )
 
-test('beside files a plain line is an instruction, and Markdown is not', () => {
+test('with files, a plain line is an instruction and Markdown is not', () => {
   expect(instructionBeside('Bind these nicely').body).toBe('')
   expect(instructionBeside(markdown).body).toBe(markdown)
   expect(instructionBeside('**Note** for all').body).toBe('**Note** for all')

@@ -12,7 +12,7 @@ interface Written {
   baseline: number
 }
 
-/** Sets as always, and notes what was written where. */
+/** Typesets and records the text with its positions. */
 class Recorder extends Canvas {
   readonly written: Written[] = []
   readonly images: number[] = []
@@ -40,7 +40,7 @@ function written(markdown: string, attachments: Parameters<typeof draw>[2] = [])
 const job = (markdown: string) => ({ markdown, attachments: [], wishes: {} })
 const filler = (lines: number): string => Array.from({ length: lines }, (_, n) => `Line ${n}.`).join('\n\n')
 
-test('the result is a PDF with its title and number of pages, and the same input gives the same bytes', async () => {
+test('returns a PDF with title and page count, reproducibly', async () => {
   const one = await typeset(job('# Grüße\n\nHello, *world*.'))
   const two = await typeset(job('# Grüße\n\nHello, *world*.'))
   const text = Buffer.from(one.pdf).toString('latin1')
@@ -52,17 +52,17 @@ test('the result is a PDF with its title and number of pages, and the same input
   expect(Buffer.from(one.pdf).equals(Buffer.from(two.pdf))).toBe(true)
 })
 
-test('Latin, Greek, Cyrillic and many signs have glyphs; what has none is named and does no harm', async () => {
+test('has glyphs for Latin, Greek, Cyrillic and many symbols, and reports missing ones', async () => {
   const { missing } = await typeset(job('Ångström Ελληνικά Съешь ещё Tiếng Việt → ≤ ∑ ✓ € ₹ **Ж** *ω* `ß├─`'))
   expect(missing).toEqual([])
   expect((await typeset(job('漢字 and \ud800 and \u0000'))).missing).toEqual(['漢', '字'])
 })
 
-test('invisible signs leave no boxes', async () => {
+test('draws no boxes for invisible characters', async () => {
   expect((await typeset(job('a\u200Bb\u00ADc ☺\uFE0F \u202Ed\u202C \u{E0041}'))).missing).toEqual([])
 })
 
-test('every page has its number and the title at its foot', () => {
+test('every page has its number and the title in the footer', () => {
   const { written: all, pages } = written(`# The book\n\n${filler(100)}`)
   expect(pages).toBeGreaterThan(2)
   for (let page = 1; page <= pages; page += 1) {
@@ -71,7 +71,7 @@ test('every page has its number and the title at its foot', () => {
   expect(all.filter(({ text }) => text === 'The book')).toHaveLength(pages + 1)
 })
 
-test('nothing is written outside the margins', () => {
+test('writes nothing outside the margins', () => {
   const long = 'x'.repeat(400)
   const markdown = `# ${long}\n\n- ${long}\n\n> ${long}\n\n|a|${long}|\n|-|-|\n|${long}|b|\n\n\`\`\`\n${long}\n\`\`\`\n\n${'> '.repeat(30)}deep`
   const canvas = written(markdown)
@@ -83,7 +83,7 @@ test('nothing is written outside the margins', () => {
   }
 })
 
-test('no heading stands alone at the foot of a page', () => {
+test('leaves no heading alone at the bottom of a page', () => {
   for (let lines = 20; lines < 32; lines += 1) {
     const { written: all } = written(`${filler(lines)}\n\n## Heading\n\nIts text.`)
     const heading = all.find(({ text }) => text === 'Heading')
@@ -91,7 +91,7 @@ test('no heading stands alone at the foot of a page', () => {
   }
 })
 
-test('a paragraph leaves no single line on either side of a page break', () => {
+test('leaves no single line of a paragraph on either side of a page break', () => {
   const paragraph = 'word '.repeat(80)
   for (let lines = 20; lines < 32; lines += 1) {
     const { written: all } = written(`${filler(lines)}\n\n${paragraph}`)
@@ -103,7 +103,7 @@ test('a paragraph leaves no single line on either side of a page break', () => {
   }
 })
 
-test('a table has its head on every page, and its rows stay whole', () => {
+test('repeats the table header on every page and does not split rows', () => {
   const rows = Array.from({ length: 120 }, (_, n) => `|row ${n}|${'word '.repeat(30)}|`).join('\n')
   const { written: all, pages } = written(`|Name|Text|\n|-|-|\n${rows}`)
   expect(all.filter(({ text }) => text === 'Name')).toHaveLength(pages)
@@ -115,14 +115,14 @@ test('a table has its head on every page, and its rows stay whole', () => {
   }
 })
 
-test('a row that is higher than a page goes on on the next', () => {
+test('continues a row that is higher than a page on the next one', () => {
   const { written: all, pages } = written(`|a|b|\n|-|-|\n|${'word '.repeat(5000)}|x|`)
   expect(pages).toBeGreaterThan(2)
   const words = all.filter(({ text }) => text.startsWith('word')).map(({ text }) => text.split(' ').length)
   expect(words.reduce((sum, count) => sum + count, 0)).toBe(5000)
 })
 
-test('images of data URIs and of the message are placed, as wide as the column at most; others leave a note', () => {
+test('places images of data URIs and of the message, at most as wide as the column, and a note for others', () => {
   const bytes = png(2000, 20)
   const inline = `data:image/png;base64,${png(10, 10).toString('base64')}`
   const canvas = written(`![a](wide.png)\n\n![b](${inline})\n\n![c](http://127.0.0.1/c.png)`, [
@@ -133,7 +133,7 @@ test('images of data URIs and of the message are placed, as wide as the column a
   expect(canvas.written.map(({ text }) => text)).toContain('[Image “c”: not among the files]')
 })
 
-test('links lead to the web or into the document', () => {
+test('links point to the web or into the document', () => {
   expect(
     written('# A b\n\n[x](https://example.org/ü?q=1) [y](#a-b) [z](file:///etc/passwd)').targets,
   ).toEqual(['https://example.org/ü?q=1', '#a-b'])
@@ -150,6 +150,6 @@ test.each([
   ['a link to nowhere', '[a](#nowhere)'],
   ['deep lists', Array.from({ length: 60 }, (_, depth) => `${'  '.repeat(depth)}- x`).join('\n')],
   ['many styles', '*a **b '.repeat(500)],
-])('%s gives a document', async (_, markdown) => {
+])('typesets %s', async (_, markdown) => {
   expect((await typeset(job(markdown))).pages).toBeGreaterThanOrEqual(1)
 })

@@ -22,7 +22,7 @@ const csv = Array.from(
 )
 const table = ['month,sales', ...csv].join('\n')
 
-test('a paid forecast: findings, figures, a PDF report of its pages and a CSV', async () => {
+test('a paid forecast returns findings, figures, a PDF report and a CSV', async () => {
   await using forecaster = await server()
   const alice = forecaster.caller('alice')
   await expect(alice.send(table)).rejects.toMatchObject({ status: 402 })
@@ -48,7 +48,7 @@ test('a paid forecast: findings, figures, a PDF report of its pages and a CSV', 
   expect(JSON.stringify(said)).toContain('2026-06')
 })
 
-test('the answer says when less was forecast than was asked, and that other columns could be', async () => {
+test('reports a shortened horizon and the other columns that can be forecast', async () => {
   await using forecaster = await server()
   const [header, ...rows] = table.split('\n')
   const wide = [`${header},cost`, ...rows.map((row) => `${row},5`)].join('\n')
@@ -61,7 +61,7 @@ test('the answer says when less was forecast than was asked, and that other colu
   expect(words).toMatchObject({ text: expect.stringContaining('"column cost" forecasts that one') })
 })
 
-test('a table that cannot be read is asked for again, and the answer costs nothing more', async () => {
+test('asks again for an unreadable table without charging twice', async () => {
   await using forecaster = await server()
   const alice = forecaster.caller('alice')
   const sent = await alice.send('month,sales\n2026-01,1\n2026-02,2\n2026-04,3', undefined, {
@@ -73,7 +73,7 @@ test('a table that cannot be read is asked for again, and the answer costs nothi
   expect(task.status.state).toBe('completed')
 })
 
-test('a rejected table can be sent again as a file, and rows of one date are added up after a yes', async () => {
+test('accepts a rejected table again as a file, and sums duplicate dates after a yes', async () => {
   await using forecaster = await server()
   const alice = forecaster.caller('alice')
   const sent = await alice.send(
@@ -100,7 +100,7 @@ test('a rejected table can be sent again as a file, and rows of one date are add
   expect(figures).toMatchObject({ column: 'sales', unit: 'month' })
 })
 
-test('settings.json names every setting that is read', () => {
+test('settings.json lists every setting that is read', () => {
   const text = readFileSync(path.join(import.meta.dirname, 'settings.json'), 'utf8')
   const { env, meaning } = JSON.parse(text) as { env: string[]; meaning: Record<string, string> }
   const source = readFileSync(path.join(import.meta.dirname, 'price.ts'), 'utf8')

@@ -6,14 +6,14 @@ import { priceOf } from './price.ts'
 import { horizonFor, readRequest, stepsOf } from './request.ts'
 import { DuplicateDates, labelOf, readSeries, SeriesFault, timeAfter, type Unit } from './series.ts'
 
-/** Five years of months with a trend and a season, and a wobble that repeats itself in no year. */
+/** Five years of monthly values with trend, seasonality and non-repeating noise. */
 const monthly = Array.from({ length: 60 }, (_, at) => {
   const value = 200 + 2 * at + 40 * Math.sin((at / 12) * 2 * Math.PI) + 3 * Math.sin(at * 7.3)
   return `${2021 + Math.floor(at / 12)}-${String((at % 12) + 1).padStart(2, '0')},${value.toFixed(2)}`
 })
 const csv = (rows: string[], header = 'month,sales') => [header, ...rows].join('\n')
 
-test('of a series with trend and season it finds both, and errs far less than repeating the last value', () => {
+test('finds trend and seasonality with a much smaller error than repeating the last value', () => {
   const known = readSeries(csv(monthly.slice(0, 48)))
   const { model, steps, trials } = forecast(known, 12)
   expect(model).toBe('trend and season')
@@ -24,7 +24,7 @@ test('of a series with trend and season it finds both, and errs far less than re
   expect(steps[0]?.period).toBe('2025-01')
 })
 
-test('a series without a pattern gets the simplest model, and a band that never narrows', () => {
+test('uses the simplest model without a pattern, with an interval that never narrows', () => {
   let last = 100
   let seed = 7
   const walk = Array.from({ length: 40 }, (_, at) => {
@@ -44,7 +44,7 @@ test.each<[string, string[], string]>([
   ['month', ['2026-11', '2026-12'], '2027-01'],
   ['quarter', ['2026-Q3', '2026-Q4'], '2027-Q1'],
   ['year', ['2025', '2026'], '2027'],
-])('steps of a %s: what comes after them is named right', (unit, ends, next) => {
+])('labels the next steps of a %s series correctly', (unit, ends, next) => {
   const days = { day: 1, week: 7, month: 0, quarter: 0, year: 0 }[unit] ?? 0
   const before = (steps: number) => {
     const first = readFirst(ends[0] ?? '')
@@ -79,12 +79,12 @@ test.each<[string, string, RegExp]>([
   ],
   ['texts for numbers', csv(monthly.map((row) => `${row}x`)), /has a number in every row/],
   ['too many rows', csv(Array.from({ length: 2001 }, () => '2026,1')), /more than 2000 rows/],
-])('a table with %s is told as that', (_, table, said) => {
+])('reports a table with %s', (_, table, said) => {
   expect(() => readSeries(table)).toThrow(SeriesFault)
   expect(() => readSeries(table)).toThrow(said)
 })
 
-test('a column is chosen by its name, thousands and currencies are read, delimiters are found', () => {
+test('selects a column by name, reads thousands and currencies, detects delimiters', () => {
   const rows = monthly.map((row) => `${row.split(',')[0]};1;$12,345.5`)
   const table = csv(rows, 'month;one;Cost')
   expect(readSeries(table, { column: 'cost' }).values[0]).toBe(12_345.5)
@@ -104,12 +104,12 @@ test.each<[string, Unit, number | undefined]>([
   ['a 3-month forecast', 'quarter', 1],
   ['forecast revenue for 6 months', 'month', 6],
   ['as for the last 6 months', 'month', undefined],
-])('"%s" of a series by %s looks %s steps ahead', (text, unit, steps) => {
+])('"%s" of a series by %s is a horizon of %s steps', (text, unit, steps) => {
   const request = readRequest({ history: [said(`${text}\n${csv(monthly)}`)], files: [] })
   expect(stepsOf(request?.horizon, { unit })).toBe(steps)
 })
 
-test('the column that the text names is forecast, in any case and spelling of spaces', () => {
+test('forecasts the column named in the text, ignoring case and spaces', () => {
   const table = csv(
     monthly.map((row) => `${row},7`),
     'month,units sold,net_revenue',
@@ -125,7 +125,7 @@ test('the column that the text names is forecast, in any case and spelling of sp
 const said = (text: string, role: 'user' | 'assistant' = 'user') =>
   ({ role, parts: [{ kind: 'text', text }] }) as HandlerContext['history'][number]
 
-test('a sentence with commas before or after the table is no row of it, and may name the column', () => {
+test('a sentence with commas around the table is not a row and may name the column', () => {
   const table = csv(
     monthly.map((row) => `${row},7`),
     'month,units,revenue',
@@ -137,7 +137,7 @@ test('a sentence with commas before or after the table is no row of it, and may 
   }
 })
 
-test('a column of identifiers is not forecast unless it is named', () => {
+test('forecasts a column of identifiers only when it is named', () => {
   const table = csv(
     monthly.map((row, at) => `${at},${row}`),
     'order_id,month,sales',
@@ -148,7 +148,7 @@ test('a column of identifiers is not forecast unless it is named', () => {
   ])
 })
 
-test('rows of one date are added up or averaged once the caller has said which', () => {
+test('combines duplicate dates by sum or mean as instructed', () => {
   const twice = csv(monthly.flatMap((row) => [row, row]))
   const [value = 0] = readSeries(csv(monthly)).values
   expect(() => readSeries(twice)).toThrow(DuplicateDates)
@@ -161,12 +161,12 @@ test.each([
   ['Add them up, please', 'sum'],
   ['take the average', 'mean'],
   ['no', undefined],
-])('the answer %j to the question about rows of one date means %s', (answer, duplicates) => {
+])('the answer %j to the question about duplicate dates means %s', (answer, duplicates) => {
   const history = [said(csv(monthly)), said('Shall I add up?', 'assistant'), said(answer)]
   expect(readRequest({ history, files: [] })).toMatchObject({ csv: csv(monthly), duplicates })
 })
 
-test('a table that is sent again replaces the one before, whatever form each has', () => {
+test('a table sent again replaces the previous one in any format', () => {
   const data = { kind: 'data', data: { csv: 'broken', horizon: 9 } }
   const file = {
     name: 'sales.csv',
@@ -181,7 +181,7 @@ test('a table that is sent again replaces the one before, whatever form each has
   expect(readRequest({ history, files: [] })).toMatchObject({ csv: csv(monthly), horizon: { count: 9 } })
 })
 
-test('it never looks further than half of what is known', () => {
+test('limits the horizon to half the length of the series', () => {
   expect([
     horizonFor(60, 12, 20),
     horizonFor(undefined, 12, 60),
@@ -195,14 +195,14 @@ test.each([
   [-3, 1234, 5],
   [5, 5, 2],
   [0, 0, 2],
-])('the marks of an axis hold %d and %d between them', (least, most, atLeast) => {
+])('the axis ticks enclose %d and %d', (least, most, atLeast) => {
   const ticks = ticksOf(least, most)
   expect(ticks.length).toBeGreaterThanOrEqual(atLeast)
   expect(ticks[0]).toBeLessThanOrEqual(least)
   expect(ticks.at(-1)).toBeGreaterThanOrEqual(most)
 })
 
-test('without settings the price is test money; on another network somebody must be named who is paid', () => {
+test('charges test money without settings; other networks require an address to pay to', () => {
   expect(priceOf({})).toMatchObject({ amount: '0.01', network: 'eip155:84532' })
   expect(() => priceOf({ FORECASTER_NETWORK: 'eip155:8453' })).toThrow(
     'FORECASTER_PAY_TO and FORECASTER_ASSET',

@@ -17,7 +17,7 @@ const textFile = (name: string, mimeType: string | undefined, content: string | 
 const earlier = (text: string, history: Said[] = []) =>
   ({ id: 'earlier', state: 'completed', text, artifacts: [], files: [], history: history.map(said) }) as never
 
-/** What the agent says to a message: its text, or what it paused or declined with. */
+/** The agent’s response to a message: text, question or reason for declining. */
 async function answer(given: Partial<HandlerContext>, history: Said[] = []): Promise<unknown> {
   const context = {
     text: '',
@@ -42,18 +42,18 @@ async function answer(given: Partial<HandlerContext>, history: Said[] = []): Pro
 }
 const sentences = (text: unknown): number => String(text).split('. ').length
 
-test('a text with an instruction is summed up as wished', async () => {
+test('summarizes a text as instructed', async () => {
   const summary = await answer({ text: `Sum this up in one sentence: ${article}` })
   expect(sentences(summary)).toBe(1)
   expect(article).toContain(summary)
 })
 
-test('a data part says the length, and wins over the words', async () => {
+test('a data part with the length overrides the words', async () => {
   const summary = await answer({ text: `In one sentence, summarize: ${article}`, data: { sentences: 3 } })
   expect(sentences(summary)).toBe(3)
 })
 
-test('nothing to sum up: it asks, and the answer is summed up with the wish said before', async () => {
+test('asks for a text and summarizes the answer as instructed before', async () => {
   expect(await answer({ text: 'Please summarize in one sentence' })).toEqual({
     ask: 'Which text shall I sum up?',
   })
@@ -65,7 +65,7 @@ test('nothing to sum up: it asks, and the answer is summed up with the wish said
   expect(sentences(summary)).toBe(1)
 })
 
-test('referenced tasks are read, all of them', async () => {
+test('reads all referenced tasks', async () => {
   const references = [earlier(article), earlier('A second report says that the mill is now a museum.')]
   const summary = await answer({ text: 'Sum these up in 5 sentences', references })
   expect(summary).toContain('museum')
@@ -77,7 +77,7 @@ test.each([
   ['notes.md', 'text/markdown; charset=utf-8'],
   ['notes.md', undefined],
   ['notes.txt', 'application/octet-stream'],
-])('the text file %s of type %s is read', async (name, mimeType) => {
+])('reads the text file %s of type %s', async (name, mimeType) => {
   const summary = await answer({ text: 'one sentence please', files: [textFile(name, mimeType, article)] })
   expect(sentences(summary)).toBe(1)
   expect(article).toContain(summary)
@@ -88,18 +88,18 @@ test.each([
   ['paper.pdf', undefined, '%PDF-1.7'],
   ['photo.png', 'image/png', 'x'],
   ['lie.txt', 'text/plain', Buffer.from([80, 75, 3, 4, 0, 0])],
-])('the file %s of type %s is declined with the reason', async (name, mimeType, content) => {
+])('declines the file %s of type %s with the reason', async (name, mimeType, content) => {
   const reason = `I read plain text and Markdown; ${name} is neither.`
   expect(await answer({ files: [textFile(name, mimeType, content)] })).toEqual({ declined: reason })
 })
 
-test('more than 2 MB is declined, and so is a text without sentences', async () => {
+test('declines more than 2 MB and texts without sentences', async () => {
   const long = 'word '.repeat(maxSourceBytes / 5 + 1)
   expect(await answer({ text: long })).toEqual({ declined: 'The text is too long: I read up to 2 MB.' })
   expect(await answer({ text: '*** --- ***' })).toEqual({ declined: 'There is no sentence in that text.' })
 })
 
-test('“now in one sentence” is about the text of the earlier task in the conversation', async () => {
+test('“now in one sentence” refers to the text of the earlier task in the conversation', async () => {
   const history = [earlier('a summary', [{ role: 'user', text: `Summarize: ${article}` }])]
   const summary = await answer({ text: 'Now in one sentence', context: { id: 'context', history } })
   expect(sentences(summary)).toBe(1)
@@ -115,7 +115,7 @@ test.each(['user', 'agent', 'assistant', 'system'] as const)('the caller may spe
   expect(article).toContain(await answer({ text: 'Now in one sentence', context }))
 })
 
-test('a line of blanks without end is read without delay', async () => {
+test('reads an endless line of blanks without delay', async () => {
   const text = `Sum this up in one sentence: ${article}\n${' '.repeat(1_000_000)}x`
   expect(await answer({ text })).toMatch(/mill|valley/)
 })

@@ -28,7 +28,7 @@ test.each([
   ['in 5000 sentences', { sentences: 100 }],
   ['Sum this up', {}],
   ['', {}],
-])('“%s” is understood', (instruction, wish) => {
+])('parses “%s”', (instruction, wish) => {
   expect(lengthWishOf(instruction)).toEqual(wish)
 })
 
@@ -40,7 +40,7 @@ test.each([
   [{}, 1, 1],
   [{}, 9, 3],
   [{}, 10_000, 7],
-])('%j of %i sentences takes %i', (wish, available, wanted) => {
+])('%j of %i sentences selects %i', (wish, available, wanted) => {
   expect(sentencesWanted(wish, available)).toBe(wanted)
 })
 
@@ -51,4 +51,4 @@ test.each([
   { sentences: 1.5 },
   { words: -1 },
   { bullets: 'yes' },
-])('the data part %j is refused', (input) => expect(lengthInput.safeParse(input).success).toBe(false))
+])('rejects the data part %j', (input) => expect(lengthInput.safeParse(input).success).toBe(false))

@@ -16,7 +16,7 @@ test.each([
   [`Resume este texto en una frase: ${article}`, 'Resume este texto en una frase'],
   [`Кратко перескажи: ${article}`, 'Кратко перескажи'],
   [`次の文を要約してください：${article}`, '次の文を要約してください'],
-])('%s: the instruction is taken off the text', (message, instruction) => {
+])('%s: separates the instruction from the text', (message, instruction) => {
   expect(splitRequest(message)).toEqual({ instruction, body: article })
 })
 
@@ -25,7 +25,7 @@ test.each([
   'The summary of our work: three mills were repaired, two were sold, and one burnt down in the summer.',
   'Dear all: the meeting is on Monday. Bring the reports that you were given last week, and the keys.',
   'Opening hours: Monday to Friday.\nThe museum is closed in winter.',
-])('a text without an instruction stays whole: %s', (message) => {
+])('keeps a text without an instruction: %s', (message) => {
   expect(splitRequest(message)).toEqual({ instruction: '', body: message })
 })
 
@@ -35,11 +35,11 @@ test.each([
   'tl;dr',
   'Now in one sentence',
   'Please summarize the article',
-])('an instruction alone has no text: %s', (message) =>
+])('an instruction without a text: %s', (message) =>
   expect(splitRequest(message)).toEqual({ instruction: message, body: '' }),
 )
 
-test('beside a file a short message is an instruction, whatever it says', () => {
+test('with a file, a short message is an instruction', () => {
   expect(instructionBeside('What is in there?')).toEqual({ instruction: 'What is in there?', body: '' })
   expect(instructionBeside(`Sum up: ${article}`).body).toBe(article)
   expect(instructionBeside(article.repeat(4)).body).toBe(article.repeat(4))

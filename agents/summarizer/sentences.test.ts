@@ -16,11 +16,11 @@ test.each([
   ['It was founded in\n1998. It grew.', ['It was founded in 1998.', 'It grew.']],
   ['', []],
   ['---\n\n...', []],
-])('%j is split into its sentences', (source, sentences) => {
+])('splits %j into sentences', (source, sentences) => {
   expect(texts(source)).toEqual(sentences)
 })
 
-test('headings, code, tables, front matter, images and Markdown signs are left out', () => {
+test('removes headings, code, tables, front matter, images and Markdown markup', () => {
   const source = [
     '---\ntitle: x\n---',
     '# A heading',
@@ -32,7 +32,7 @@ test('headings, code, tables, front matter, images and Markdown signs are left o
   expect(texts(source)).toEqual(['Some bold and soft link text with code.', 'A quoted sentence.'])
 })
 
-test('what never ends is cut between words, and never through a character', () => {
+test('cuts endless sentences between words and never inside a character', () => {
   const words = texts('word '.repeat(1000))
   expect(Math.max(...words.map((text) => text.length))).toBeLessThanOrEqual(600)
   expect(words.join(' ')).toBe('word '.repeat(1000).trim())
@@ -41,7 +41,7 @@ test('what never ends is cut between words, and never through a character', () =
   for (const piece of letters) expect(piece.isWellFormed()).toBe(true)
 })
 
-test('a sentence knows its place in the text and in its paragraph', () => {
+test('a sentence has its index in the text and in its paragraph', () => {
   const places = [...sentencesOf('One. Two.\n\nThree.')].map(({ index, inParagraph }) => [index, inParagraph])
   expect(places).toEqual([
     [0, 0],

@@ -5,11 +5,11 @@ import agent from './agent.ts'
 const article =
   'The mill was built in 1840 by two brothers. It ground flour for the whole valley of the Arn. The flood of 1911 destroyed the wheel of the mill. Nobody rebuilt the mill, and the valley bought its flour elsewhere.'
 
-test('over HTTP: the summary streams sentence by sentence, and the artifact is the whole', async () => {
+test('over HTTP: streams the summary sentence by sentence; the artifact is complete', async () => {
   await using server = await testAgent(agent)
   const deltas: string[] = []
   let whole = ''
-  // A task that is over within one turn of the event loop has no pieces: only the whole.
+  // A task that finishes within one turn of the event loop is not streamed.
   const mills = Array.from(
     { length: 3000 },
     (_, n) => `Mill ${n} was built in ${1000 + (n % 900)} by ${n % 7} brothers.`,
@@ -25,7 +25,7 @@ test('over HTTP: the summary streams sentence by sentence, and the artifact is t
   expect(whole).toBe(deltas.join(''))
 })
 
-test('over HTTP: it asks for the text, keeps the wish, and sums up the result of another task', async () => {
+test('over HTTP: asks for the text, keeps the options, and summarizes the result of another task', async () => {
   await using server = await testAgent(agent)
   const alice = server.caller('alice')
   const asked = await alice.sendAndWait('Please summarize in one sentence')
@@ -44,7 +44,7 @@ test('over HTTP: it asks for the text, keeps the wish, and sums up the result of
   expect(article).toContain(part?.kind === 'text' ? part.text : 'nothing')
 })
 
-test('over HTTP: a length that makes no sense is rejected with the reason', async () => {
+test('over HTTP: rejects an invalid length with the reason', async () => {
   await using server = await testAgent(agent)
   const task = await server
     .caller('alice')

@@ -44,7 +44,7 @@ test.each([
   },
 )
 
-test('a sentence that repeats another is not taken beside it', async () => {
+test('does not select a sentence that repeats another', async () => {
   const chosen = (await pieces(english, { sentences: 3 })).join('')
   const repeated = ['decided on Tuesday to build', 'was decided by the city council'].filter((text) =>
     chosen.includes(text),
@@ -52,36 +52,36 @@ test('a sentence that repeats another is not taken beside it', async () => {
   expect(repeated).toHaveLength(1)
 })
 
-test('what is beside the point is not taken', async () => {
+test('does not select irrelevant sentences', async () => {
   const chosen = (await pieces(english, { sentences: 4 })).join('')
   expect(chosen).not.toMatch(/umbrellas|Lunch|heron|raining/)
 })
 
-test('it comes sentence by sentence, and the pieces join to a text', async () => {
+test('yields one sentence at a time; the pieces form the text', async () => {
   const all = await pieces(english, { sentences: 3 })
   expect(all).toHaveLength(3)
   expect(all.join('')).toMatch(/^\S.*\. \S.*\. \S.*\.$/s)
   expect((await pieces(japanese, { sentences: 2 })).join('')).not.toContain(' ')
 })
 
-test('bullets give a line with a dash per sentence', async () => {
+test('formats bullets as one line with a dash per sentence', async () => {
   const lines = (await pieces(english, { sentences: 3, bullets: true })).join('').split('\n')
   expect(lines).toHaveLength(3)
   for (const line of lines) expect(line).toMatch(/^- \S/)
 })
 
-test('a limit of words holds, and one sentence is always given', async () => {
+test('respects a word limit, with at least one sentence', async () => {
   const words = (await pieces(english, { words: 40 })).join('').split(/\s+/)
   expect(words.length).toBeLessThanOrEqual(40)
   expect(words.length).toBeGreaterThan(10)
   expect((await pieces(english, { words: 1 })).length).toBe(1)
 })
 
-test('the same text gives the same summary', async () => {
+test('returns the same summary for the same text', async () => {
   expect(await pieces(english)).toEqual(await pieces(english))
 })
 
-test('fewer sentences than wished: all of them', async () => {
+test('returns all sentences if there are fewer than requested', async () => {
   expect((await pieces('One thing. Another thing.', { sentences: 5 })).join('')).toBe(
     'One thing. Another thing.',
   )
@@ -93,7 +93,7 @@ test.each([
   ['only signs', '*** --- !!! ...'],
   ['only brackets', '['.repeat(200_000)],
   ['only a fence', '```'.repeat(50_000)],
-])('a text that is %s has no summary', async (_, source) => {
+])('a text that is %s has an empty summary', async (_, source) => {
   expect(await pieces(source)).toEqual([])
 })
 
@@ -102,13 +102,13 @@ test.each([
   ['one letter a million times', 'x'.repeat(1_000_000)],
   ['lone surrogates', '\ud800 a. '.repeat(100)],
   ['twenty thousand equal sentences', 'The same sentence again and again. '.repeat(20_000)],
-])('%s: a summary, bounded', async (_, source) => {
+])('%s: returns a bounded summary', async (_, source) => {
   const summary = (await pieces(source)).join('')
   expect(summary.length).toBeGreaterThan(0)
   expect(summary.length).toBeLessThan(6_000)
 })
 
-test('other work gets its turn while a long text is read, and the signal ends it', async () => {
+test('yields to other work while reading a long text, and stops on the signal', async () => {
   const stop = new AbortController()
   let turns = 0
   const ticking = setInterval(() => {

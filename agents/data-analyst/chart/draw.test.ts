@@ -19,18 +19,18 @@ test.each([
   [people, 'histogram of alter', ['Distribution of alter', 'rows']],
   [people, 'größe vs alter', ['größe', 'r = ']],
   ['a,b,c\n1,2,9\n2,4,7\n3,7,8\n4,1,2\n5,3,1\n6,6,5', 'correlations', ['Correlations', '1.00']],
-])('the chart says its title, axes and names (%#)', (csv, question, words) => {
+])('the chart shows its title, axes and names (%#)', (csv, question, words) => {
   const svg = drawSvg(chartOf(csv, question))
   for (const word of words) expect(svg).toContain(word)
   expect(svg).not.toContain('NaN')
 })
 
-test('markup in names is text in the drawing', () => {
+test('markup in names is escaped in the drawing', () => {
   const svg = drawSvg(chartOf('who,n\n<script>alert(1)</script>,3\n"x""/><a>",4', 'n by who'))
   expect(svg).not.toMatch(/<script|<a>/)
 })
 
-test('letters are drawn also where the machine has no fonts', async () => {
+test('draws text without system fonts', async () => {
   const frame = (inner: string) =>
     `<svg xmlns="http://www.w3.org/2000/svg" width="200" height="60">${inner}</svg>`
   const empty = await drawPng(frame(''))

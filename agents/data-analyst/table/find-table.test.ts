@@ -40,11 +40,11 @@ test.each([
     'mine',
   ],
   ['text', [text(`plot a\n\n${csv}`)], 'table'],
-])('the table is found as %s', (_name, parts, name) => {
+])('finds the table as %s', (_name, parts, name) => {
   expect(find([user(...parts)])).toEqual({ csv, name, question: 'plot a' })
 })
 
-test('after a question back the table and the question are those before it', () => {
+test('after a follow-up question, uses the earlier table and question', () => {
   expect(find([user(text('plot it'), file('t.csv', 'text/csv')), asked, user(text('a'))])).toEqual({
     csv,
     name: 't.csv',
@@ -53,7 +53,7 @@ test('after a question back the table and the question are those before it', () 
   })
 })
 
-test('a table that was asked for comes later, and the question holds', () => {
+test('keeps the question when the table is sent later', () => {
   const history = [
     user(text('plot a')),
     { role: 'assistant', parts: [text('Which table?')] },
@@ -62,7 +62,7 @@ test('a table that was asked for comes later, and the question holds', () => {
   expect(find(history)).toEqual({ csv, name: 't.csv', question: 'plot a' })
 })
 
-test('a new table after a question back is a new question', () => {
+test('a new table after a follow-up question starts a new question', () => {
   const history = [
     user(text('plot it'), file('old.csv', 'text/csv')),
     asked,
@@ -71,7 +71,7 @@ test('a new table after a question back is a new question', () => {
   expect(find(history)).toEqual({ csv, name: 't.csv', question: 'plot a' })
 })
 
-test('the table of a referenced task or of an earlier one in the conversation is used', () => {
+test('uses the table of a referenced task or of an earlier task in the conversation', () => {
   const earlier = { history: [user(file('t.csv', 'text/csv'))], artifacts: [] }
   const made = { history: [], artifacts: [{ parts: [file('made.csv', 'text/csv')] }] }
   expect(find([user(text('plot a'))], { earlier: [earlier] })).toMatchObject({
@@ -83,23 +83,23 @@ test('the table of a referenced task or of an earlier one in the conversation is
   })
 })
 
-test('a report of ours is no table, also where it is newer', () => {
+test('does not use our own reports as tables', () => {
   const given = { history: [user(file('t.csv', 'text/csv'))], artifacts: [] }
   const report = text('| column | type |\n|---|---|\n| a | number |\n| b | number |')
   const asked = { history: [user(text('and b?'))], artifacts: [{ parts: [report] }] }
   expect(find([user(text('plot a'))], { earlier: [given, asked] })).toMatchObject({ name: 't.csv' })
 })
 
-test('without any table there is only the question', () => {
+test('returns only the question when there is no table', () => {
   expect(find([user(text('what stands out?'))])).toEqual({ question: 'what stands out?' })
 })
 
-test('a spreadsheet is refused with what to do', () => {
+test('rejects a spreadsheet with instructions', () => {
   const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
   expect(() => find([user(file('t.xlsx', type))])).toThrow(TableFault)
 })
 
-test('a file that was fetched is read from the files of the message', () => {
+test('reads a fetched file from the files of the message', () => {
   const named: Part = { kind: 'file', file: { uri: 'https://files.example/t.csv', name: 't.csv' } } as Part
   const fetched = { name: 't.csv', mimeType: 'text/csv', bytes: Buffer.from(csv), text: csv }
   expect(find([user(text('plot a'), named)], { files: [fetched] })).toEqual({
@@ -122,7 +122,7 @@ test.each(['user', 'agent', 'assistant', 'system'])('the caller may speak as %s'
   expect(find([user(text('plot a'))], { earlier: [earlier] })).toMatchObject({ csv })
 })
 
-test('a line of millions of letters is looked through without delay', () => {
+test('scans a line of millions of letters without delay', () => {
   const long = 'a'.repeat(5_000_000)
   expect(find([user(text(`${long},b?\n${long},c?`))])).toHaveProperty('question')
 })

@@ -11,24 +11,24 @@ test.each([
   ['pipe', 'a|b\n1|2', '|'],
   ['quoted delimiter', 'a;b\n"x;y,z";2', ';'],
   ['byte order mark and CRLF', '\ufeffa,b\r\n1,2\r\n', ','],
-])('the delimiter is detected: %s', (_name, csv, delimiter) => {
+])('detects the delimiter: %s', (_name, csv, delimiter) => {
   expect(readCsv(csv)).toMatchObject({ delimiter, names: ['a', 'b'] })
 })
 
-test('quotes, line breaks in fields and equal names are read', () => {
+test('reads quotes, line breaks in fields and duplicate names', () => {
   expect(readCsv('a,a,\n"x ""y""\nz",2,3')).toMatchObject({
     names: ['a', 'a (2)', 'column 3'],
     rows: [['x "y"\nz', '2', '3']],
   })
 })
 
-test('a table without a header keeps its first line, and that is said', () => {
+test('keeps the first line of a table without a header, with a note', () => {
   const table = readCsv('2024-01-01,5\n2024-01-02,6')
   expect(table).toMatchObject({ names: ['column 1', 'column 2'], rows: { length: 2 } })
   expect(table.notes[0]).toContain('no header')
 })
 
-test('a short row is filled, and that is said', () => {
+test('pads a short row, with a note', () => {
   const table = readCsv(`a,b\n${'1,2\n'.repeat(30)}3`)
   expect(table.rows.at(-1)).toEqual(['3', ''])
   expect(table.notes[0]).toContain('row 32 has 1 fields where the first line has 2')
@@ -42,7 +42,7 @@ test.each([
   ['rows of many lengths', 'a,b\n1\n1,2,3\n1,2,3,4\n1,2', 'different lengths'],
   ['too many columns', `${'a,'.repeat(200)}b\n${'1,'.repeat(200)}2`, '201 columns'],
   ['too many rows', `a,b\n${'1,2\n'.repeat(200_001)}`, 'more than 200,000 rows'],
-])('is refused with the reason: %s', (_name, csv, reason) => {
+])('rejects with the reason: %s', (_name, csv, reason) => {
   expect(() => readCsv(csv)).toThrow(TableFault)
   expect(() => readCsv(csv)).toThrow(reason)
 })
@@ -51,7 +51,7 @@ test.each([
   ['UTF-8', Buffer.from('größe'), 'größe'],
   ['Windows-1252', Buffer.from([0x67, 0x72, 0xf6, 0xdf, 0x65]), 'größe'],
   ['UTF-16', Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from('größe', 'utf16le')]), 'größe'],
-])('bytes in %s are text', (_name, bytes, text) => {
+])('decodes %s', (_name, bytes, text) => {
   expect(decode(bytes)).toBe(text)
 })
 
@@ -59,7 +59,7 @@ test.each([
   ['a spreadsheet', Buffer.from('PK\u0003\u0004'), 'save the sheet as CSV'],
   ['a binary file', Buffer.from([1, 2, 0, 4]), 'binary'],
   ['a huge one', Buffer.alloc(17 * 1024 * 1024, 'a'), 'larger than 16 MiB'],
-])('%s is refused', (_name, bytes, reason) => {
+])('rejects %s', (_name, bytes, reason) => {
   expect(() => decode(bytes)).toThrow(reason)
 })
 
@@ -72,7 +72,7 @@ test.each([
   ['sum?\n| m | s |\n|---|--:|\n| Jan | 1 |\n| Feb | 2 |', 'sum?', ' m | s \n Jan | 1 \n Feb | 2 '],
   ['what stands out?', 'what stands out?', undefined],
   ['Hi, there.\nThanks, all.', 'Hi, there.\nThanks, all.', undefined],
-])('the table is told from the words around it: %j', (text, question, csv) => {
+])('separates the table from the surrounding text: %j', (text, question, csv) => {
   const split = splitText(text)
   expect(split.question.replace(/\s+/g, ' ')).toBe(question.replace(/\s+/g, ' '))
   expect(split.csv).toBe(csv)

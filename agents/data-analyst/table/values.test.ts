@@ -48,7 +48,7 @@ test.each<[string[], number[]]>([
     ['(300)', '€ 20'],
     [-300, 20],
   ],
-])('a column of %j is read as numbers', (cells, numbers) => {
+])('reads a column of %j as numbers', (cells, numbers) => {
   const style = numberStyle(cells)
   expect(cells.map((cell) => numberOf(cell, style))).toEqual(numbers)
 })
@@ -88,7 +88,7 @@ test.each([
   [['04/13/2024', '01/02/2024'], 'month-first'],
   [['01/02/2024'], 'month-first'],
   [['01.02.2024'], 'day-first'],
-])('the column tells whether the day comes first: %j', (cells, order) => {
+])('detects from the column whether the day comes first: %j', (cells, order) => {
   expect(dayOrder(cells)).toBe(order)
 })
 
@@ -102,6 +102,6 @@ test.each([
   ['note', ['', 'null', '-'], { type: 'empty', missing: 3 }],
   ['mixed', ['1', 'two', 'three'], { type: 'text', distinct: 3 }],
   ['amount', [...'1234567890'.split(''), 'oops'], { type: 'number', missing: 1, misfits: ['oops'] }],
-])('the column %s of %j has its type', (name, cells, column) => {
+])('detects the type of the column %s of %j', (name, cells, column) => {
   expect(inferColumn(name, cells)).toMatchObject(column)
 })

@@ -7,7 +7,7 @@ export interface TextLook {
   style: TextStyle
   color?: Color
   align?: Align
-  /** Code inside a panel has no background of its own. */
+  /** Code inside a panel has no additional background. */
   inPanel?: true
 }
 

@@ -41,11 +41,11 @@ test.each([
   ['an SVG', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>'), 'neither PNG nor JPEG'],
   ['one byte', Buffer.of(0xff), 'neither PNG nor JPEG'],
   ['nothing', Buffer.alloc(0), 'neither PNG nor JPEG'],
-])('%s is looked at before it is placed', (_, bytes, problem) => {
+])('checks %s before placing it', (_, bytes, problem) => {
   expect(problemOf(bytes)).toBe(problem)
 })
 
-test('an address is a data URI or the name of a file of the message; nothing else is looked for', () => {
+test('resolves only data URIs and names of attached files', () => {
   const bytes = png(2, 2)
   const attachments = [{ name: 'my plan.png', bytes }]
   expect(findImage(`data:image/png;base64,${bytes.toString('base64')}`, [])).toEqual({ bytes })

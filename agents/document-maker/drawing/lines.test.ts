@@ -27,17 +27,17 @@ test.each([
   expect(lines(text, width)).toEqual(broken)
 })
 
-test('a word of several styles stays one word', () => {
+test('does not break a word with several styles', () => {
   expect(lines([{ text: 'see ' }, { text: 'bold', bold: true }, { text: ', then' }], 6)).toEqual(
     ['see ', 'bold|,', 'then'].map((line) => line.trim()),
   )
 })
 
-test('a forced break begins a new line, also an empty one', () => {
+test('a forced break starts a new line, also an empty one', () => {
   expect(lines([{ text: 'a' }, { text: '\n' }, { text: '\n' }, { text: 'b' }], 10)).toEqual(['a', '', 'b'])
 })
 
-test('no line is wider than it may be, and nothing gets lost', () => {
+test('no line exceeds its width, and no text is lost', () => {
   const text = 'Lorem ipsum dolor sit amet, consectetur-adipiscing elit/sed donaudampfschifffahrt'
   for (let width = 1; width < 60; width += 1) {
     const broken = breakLines([{ text }], width, 10, even)
@@ -47,7 +47,7 @@ test('no line is wider than it may be, and nothing gets lost', () => {
   }
 })
 
-test('the extent tells the longest word and the whole line', () => {
+test('the extent gives the widths of the longest word and of the whole line', () => {
   expect(extent([{ text: 'one three' }, { text: '\n' }, { text: 'a' }], 10, even)).toEqual({
     least: 5,
     most: 9,

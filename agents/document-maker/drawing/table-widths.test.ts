@@ -3,7 +3,7 @@ import { columnWidths } from './table-widths.ts'
 
 const sum = (widths: number[]): number => widths.reduce((total, width) => total + width, 0)
 
-test('where all fits, columns are as wide as their text', () => {
+test('columns are as wide as their text if all fit', () => {
   expect(
     columnWidths(
       [
@@ -15,7 +15,7 @@ test('where all fits, columns are as wide as their text', () => {
   ).toEqual([50, 20])
 })
 
-test('what does not fit shares the room: the longest words fit, and long columns get more', () => {
+test('columns that do not fit share the width: the longest words fit, and long columns get more', () => {
   const widths = columnWidths(
     [
       { least: 20, most: 30 },
@@ -29,7 +29,7 @@ test('what does not fit shares the room: the longest words fit, and long columns
   expect(widths[1]).toBeGreaterThan(widths[2] as number)
 })
 
-test('where not even the words fit, the columns shrink and fill the room', () => {
+test('columns shrink to the available width if not even the words fit', () => {
   const widths = columnWidths(
     [
       { least: 500, most: 900 },

@@ -4,14 +4,14 @@ import { readMarkdown } from './read-markdown.ts'
 
 const blocks = (markdown: string): Block[] => readMarkdown(markdown).blocks
 
-test('headings have a level and an anchor of their own', () => {
+test('headings have a level and a unique anchor', () => {
   expect(blocks('# One Two!\n\n## One two')).toEqual([
     { kind: 'heading', level: 1, spans: [{ text: 'One Two!' }], anchor: 'one-two' },
     { kind: 'heading', level: 2, spans: [{ text: 'One two' }], anchor: 'one-two-1' },
   ])
 })
 
-test('styles nest, links are kept where they may be followed, entities are read', () => {
+test('reads nested styles, allowed links and entities', () => {
   const [paragraph] = blocks(
     '**a *b*** `c&lt;` ~~d~~ [e](https://x.org) [f](javascript:alert) [g](#h) &euro;&#233;',
   )
@@ -35,7 +35,7 @@ test('styles nest, links are kept where they may be followed, entities are read'
   })
 })
 
-test('lists keep their numbers, their tasks and what is nested in them', () => {
+test('lists keep numbers, task marks and nested content', () => {
   const text = (words: string): Block => ({ kind: 'paragraph', spans: [{ text: words }] })
   expect(blocks('3. three\n4. four\n   - [x] done\n   - [ ] open')).toEqual([
     {
@@ -65,7 +65,7 @@ test('lists keep their numbers, their tasks and what is nested in them', () => {
   ])
 })
 
-test('tables keep the sides of their columns; one that no page is wide enough for becomes paragraphs', () => {
+test('tables keep their alignment; a table too wide for a page becomes paragraphs', () => {
   expect(blocks('|a|b|\n|:-:|-:|\n|1|**2**|')).toEqual([
     {
       kind: 'table',
@@ -80,7 +80,7 @@ test('tables keep the sides of their columns; one that no page is wide enough fo
   expect(blocks(wide).map(({ kind }) => kind)).toEqual(['paragraph', 'paragraph'])
 })
 
-test('images stand as blocks of their own; HTML leaves its text, never its scripts', () => {
+test('images become separate blocks; HTML is reduced to its text without scripts', () => {
   expect(blocks('see ![plan](plan.png) here')).toEqual([
     { kind: 'paragraph', spans: [{ text: 'see ' }, { text: ' here' }] },
     { kind: 'image', source: 'plan.png', alt: 'plan' },
@@ -96,7 +96,7 @@ test('images stand as blocks of their own; HTML leaves its text, never its scrip
   ])
 })
 
-test('front matter gives title and author; wishes win; a title that the text repeats is said once', () => {
+test('front matter sets title and author, options override it, and a repeated title appears once', () => {
   const { meta, name, blocks } = readMarkdown(
     '---\ntitle: Report\nauthor: [A, B]\ndate: 2026-01-02\npageSize: Letter\n---\n# Report\n\ntext',
     {
@@ -108,7 +108,7 @@ test('front matter gives title and author; wishes win; a title that the text rep
   expect(blocks.map(({ kind }) => kind)).toEqual(['paragraph'])
 })
 
-test('without a title the first heading names the document', () => {
+test('the first heading is the title if none is given', () => {
   expect(readMarkdown('text\n\n# First *heading*').name).toBe('First heading')
   expect(readMarkdown('text').name).toBeUndefined()
 })
@@ -121,13 +121,13 @@ test.each([
     'an alias bomb',
     `---\na: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c]\n---\ntext`,
   ],
-])('%s does no harm', (_, markdown) => {
+])('%s is harmless', (_, markdown) => {
   const { meta, blocks } = readMarkdown(markdown)
   expect(meta).toEqual({})
   expect(JSON.stringify(blocks)).toContain('text')
 })
 
-test('lists and quotes are set as text where they are nested too deep', () => {
+test('renders lists and quotes that are nested too deep as text', () => {
   const deep = `${'> '.repeat(100)}deep down`
   expect(JSON.stringify(blocks(deep))).toContain('deep down')
   expect(JSON.stringify(blocks(deep)).match(/quote/g)).toHaveLength(12)
