@@ -71,8 +71,8 @@ const decisions: Kind = {
   select: 'SELECT id, owner, holder, at, body FROM decisions',
   key: { id: 'id' },
   documents: ({ id, owner, holder, at, body }) => {
-    const whose = owner !== null ? { owner } : holder !== '' && { holder }
-    const record = { id, at, body: JSON.parse(body as string) as unknown, ...whose }
+    const ownership = owner !== null ? { owner } : holder !== '' && { holder }
+    const record = { id, at, body: JSON.parse(body as string) as unknown, ...ownership }
     return { decisions: [decisionDocument(record as DecisionRecord)] }
   },
 }

@@ -5,7 +5,7 @@ import { agentUrl, cardOut } from './entry-out.ts'
 /** Returns the `proof` of an entry; null without a gateway identity, or for a card that cannot be hashed. */
 export type ProofOf = (entry: AgentEntry) => Promise<string | null>
 
-interface Made {
+interface CachedProof {
   did: string | undefined
   url: string
   verified: boolean
@@ -18,16 +18,16 @@ interface Made {
  * are compared.
  */
 export function entryProofs(voucher: Voucher | undefined, gatewayUrl: string): ProofOf {
-  const made = new WeakMap<object, Made>()
+  const cache = new WeakMap<object, CachedProof>()
   return async (entry) => {
     if (voucher === undefined) return null
     const { did, url, verified, keys, card } = entry
-    const before = made.get(card)
+    const before = cache.get(card)
     const same =
       before?.did === did && before?.url === url && before?.verified === verified && before.keys === keys
     if (before !== undefined && same) return before.proof
     const proof = signed(voucher, entry, gatewayUrl).catch(() => null)
-    made.set(card, { did, url, verified, keys, proof })
+    cache.set(card, { did, url, verified, keys, proof })
     return proof
   }
 }

@@ -1,5 +1,4 @@
-import type { Authenticator } from '@parley/kit/auth/authenticate'
-import { requireScope } from '@parley/kit/auth/authenticate'
+import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import { bodyOf } from '@parley/kit/http/request-body'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { entryListOut, heartbeatIn, renewalOut } from '@parley/wire/codecs/parley/registry'

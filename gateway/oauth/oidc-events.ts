@@ -38,7 +38,7 @@ export function logEvents(provider: Provider, log: Log, audit: Audit): void {
     const { error: code, error_description: description } = error
     const action = `oauth.${event.slice(0, -'.error'.length)}`
     audit.decided({
-      ...wishOf(ctx),
+      ...actorOf(ctx),
       action,
       allowed: false,
       reason: [code, description].filter(Boolean).join(': '),
@@ -47,12 +47,12 @@ export function logEvents(provider: Provider, log: Log, audit: Audit): void {
   for (const event of refusals) emitter.on(event, refused(event))
   for (const [event, action] of Object.entries(changes)) {
     emitter.on(event, (ctx: KoaContextWithOIDC, { clientId, scope }: { clientId: string; scope?: string }) =>
-      audit.decided({ ...wishOf(ctx), action, target: clientId, allowed: true, reason: scope }),
+      audit.decided({ ...actorOf(ctx), action, target: clientId, allowed: true, reason: scope }),
     )
   }
 }
 
 /** Registering clients are identified by their address, because they share the initial access token. */
-function wishOf(ctx: KoaContextWithOIDC): Pick<Decision, 'who' | 'address'> {
+function actorOf(ctx: KoaContextWithOIDC): Pick<Decision, 'who' | 'address'> {
   return { who: ctx.oidc?.client?.clientId, address: addressOf(ctx.req) }
 }

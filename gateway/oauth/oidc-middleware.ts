@@ -1,7 +1,7 @@
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
-import { away as awayText, errorPage } from './approval/pages.ts'
+import { errorPage, unavailableText } from './approval/pages.ts'
 import { scopes } from './client-rules.ts'
 import { introspect } from './introspect.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
@@ -25,7 +25,7 @@ async function amend(ctx: KoaContextWithOIDC): Promise<void> {
     // Not a server error: the client can retry.
     ctx.status = outage.status
     ctx.set({ 'cache-control': 'no-store', ...outage.headers })
-    if (typeof ctx.body === 'string') ctx.body = errorPage(awayText)
+    if (typeof ctx.body === 'string') ctx.body = errorPage(unavailableText)
     else if (body?.['error'] === 'server_error')
       ctx.body = { error: 'temporarily_unavailable', error_description: outage.message }
   } else if (ctx.status === 404 && ctx.body === undefined) {

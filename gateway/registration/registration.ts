@@ -1,5 +1,4 @@
-import type { Caller } from '@parley/kit/auth/caller'
-import { mayUse } from '@parley/kit/auth/caller'
+import { type Caller, mayUse } from '@parley/kit/auth/caller'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { ParleyError } from '@parley/wire/errors'

@@ -104,12 +104,9 @@ export class Registry {
 
   /** Like `find`, but synchronizes with the store if the agent or its replica is unknown. */
   async findOrSync(name: string, replicaId?: string): Promise<AgentEntry | undefined> {
-    const there = () => {
-      const entry = this.find(name)
-      const knows = replicaId === undefined || entry?.replicas?.some(({ id }) => id === replicaId)
-      return knows === true ? entry : undefined
-    }
-    if (this.shared && there() === undefined) await this.sync()
+    const entry = this.find(name)
+    const hasReplica = replicaId === undefined || entry?.replicas?.some(({ id }) => id === replicaId) === true
+    if (this.shared && (entry === undefined || !hasReplica)) await this.sync()
     return this.find(name)
   }
 

@@ -51,7 +51,10 @@ interface RegisteredProcess {
 export async function superviseAgents(options: SupervisedAgentsOptions): Promise<RunningAgents> {
   const { config, environment, provider, registry, log } = options
   const processes = new Map<string, RegisteredProcess>()
-  const looking = setInterval(() => registerAgain(processes.values(), options), registerAgainEveryMs).unref()
+  const registerTimer = setInterval(
+    () => registerAgain(processes.values(), options),
+    registerAgainEveryMs,
+  ).unref()
   const supervisor = await Supervisor.start({
     agentsDir: options.agentsDir,
     dataDir: config.dataDir,
@@ -90,7 +93,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     notStarted: () => supervisor.notStarted(),
     pids: () => supervisor.pids(),
     [Symbol.asyncDispose]: async () => {
-      clearInterval(looking)
+      clearInterval(registerTimer)
       await supervisor[Symbol.asyncDispose]()
     },
   }

@@ -5,7 +5,7 @@ import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Interaction, Provider } from 'oidc-provider'
 import { operatorAccount } from '../oidc-configuration.ts'
-import { type Approval, approvalPage, away, errorPage, pageHeaders } from './pages.ts'
+import { type Approval, approvalPage, errorPage, pageHeaders, unavailableText } from './pages.ts'
 import { deviceDays, type LimitName, type SignIn } from './sign-in.ts'
 
 const formMaxBytes = 4096
@@ -29,7 +29,7 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
   )
   scope.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
     if (error instanceof ParleyError && error.error === 'Unavailable')
-      return sendPage(reply.headers(error.headers ?? {}), error.status, errorPage(away))
+      return sendPage(reply.headers(error.headers ?? {}), error.status, errorPage(unavailableText))
     const status = error.statusCode ?? 500
     if (status >= 500) log.error({ err: error }, 'approval page failed')
     const text = status >= 500 ? 'Something went wrong. Start again from the application.' : gone
@@ -70,8 +70,8 @@ async function approve(
     device: deviceOf(request),
   })
   if (!answer.accepted) {
-    const wish = { ...operatorAt(request), who: undefined, target: clientId }
-    audit.decided({ ...wish, allowed: false, reason: 'wrong sign-in code' })
+    const attempt = { ...operatorAt(request), who: undefined, target: clientId }
+    audit.decided({ ...attempt, allowed: false, reason: 'wrong sign-in code' })
     const wait = answer.waitSeconds > 0
     if (wait) void reply.header('retry-after', String(answer.waitSeconds))
     const error = wait ? tooManyCodes(answer.waitSeconds, answer.limit) : 'The code is wrong.'

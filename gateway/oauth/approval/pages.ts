@@ -48,7 +48,7 @@ export function pageHeaders(formTarget = ''): Record<string, string> {
 }
 
 /** Shown while the storage is unavailable. */
-export const away = 'This page is temporarily unavailable. Reload it in a few seconds.'
+export const unavailableText = 'This page is temporarily unavailable. Reload it in a few seconds.'
 
 export interface Approval {
   clientId: string
