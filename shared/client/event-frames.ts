@@ -50,7 +50,7 @@ function eventOf(data: string): WireEvent {
   } catch {
     throw malformed('a frame of the stream is not JSON')
   }
-  if (!isEvent(event)) throw malformed('a frame of the stream is no event')
+  if (!isEvent(event)) throw malformed('a frame of the stream is not an event')
   return event
 }
 
@@ -61,7 +61,7 @@ function malformed(message: string): RpcError {
 async function next(reader: ReadableStreamDefaultReader<Uint8Array>, url: string, idleTimeoutMs: number) {
   let timer: NodeJS.Timeout | undefined
   const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('the stream fell silent')), idleTimeoutMs)
+    timer = setTimeout(() => reject(new Error('the stream was idle for too long')), idleTimeoutMs)
   })
   try {
     return await Promise.race([reader.read(), silence])

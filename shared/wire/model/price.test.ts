@@ -22,7 +22,11 @@ test.each<[string, unknown, string]>([
     { ...price, amount: '0.0000001' },
     'has 7 digits after the point, and the asset has 6',
   ],
-  ['more than a token can count', { ...price, amount: '9'.repeat(60), decimals: 18 }, 'more than a token'],
+  [
+    'more than uint256',
+    { ...price, amount: '9'.repeat(60), decimals: 18 },
+    'exceeds the largest amount of a token',
+  ],
   ['a leading zero', { ...price, amount: '00.01' }, 'decimal text'],
   ['a negative amount', { ...price, amount: '-0.01' }, 'decimal text'],
   ['a number instead of a text', { ...price, amount: 0.01 }, 'executionCost'],
@@ -46,7 +50,7 @@ test('a price is complete: decimals of USDC, its EIP-712 domain, the amount in a
   ])
 })
 
-test('a skill has its own price; a message that names none of several pays the dearest', () => {
+test('a skill has its own price; a message without a skill pays the highest price', () => {
   const agent = resolveAgent({
     name: 'x',
     description: 'x',
@@ -76,7 +80,7 @@ test('in production a paid agent with no facilitator refuses to start, unless PA
   expect(agent.app.services.payments?.sandbox).toBe(true)
 })
 
-test('in the sandbox a price on a main chain is asked on a test chain', async () => {
+test('in the sandbox a price on a main chain becomes one on a test chain', async () => {
   await using agent = await testAgent({ ...paid, executionCost: { ...price, network: 'eip155:8453' } })
   const card = (await (await fetch(`${agent.url}/.well-known/agent.json`)).json()) as {
     executionCost: object
@@ -84,7 +88,7 @@ test('in the sandbox a price on a main chain is asked on a test chain', async ()
   expect(card.executionCost).toMatchObject({ network: 'eip155:31337', sandbox: true })
 })
 
-test('a chain needs the key that pays its gas, and must answer', async () => {
+test('a chain requires a key that pays its gas, and a node that responds', async () => {
   const env = { PAYMENT_RPC_URL: 'http://127.0.0.1:9' }
   await expect(testAgent(paid, { env })).rejects.toThrow('PAYMENT_SIGNER_KEY_FILE must be set')
   const folder = await mkdtemp(`${tmpdir()}/parley-key-`)

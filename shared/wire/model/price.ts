@@ -45,7 +45,7 @@ const definition = z
     if (!isDecimal(price.amount)) return z.NEVER
     try {
       const atomic = toAtomic(price.amount, price.decimals)
-      if (atomic > mostAtomic) throw new RangeError('is more than a token can count')
+      if (atomic > mostAtomic) throw new RangeError('exceeds the largest amount of a token (uint256)')
       return { ...price, atomic: atomic.toString() }
     } catch (error) {
       context.addIssue({

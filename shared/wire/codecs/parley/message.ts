@@ -31,7 +31,7 @@ const fileContent = wireObject({
     .exactOptional(),
 }).superRefine((file, context) => {
   if (file.uri !== undefined && file.bytes !== undefined)
-    context.addIssue({ code: 'custom', path: ['uri'], message: 'must not stand beside bytes' })
+    context.addIssue({ code: 'custom', path: ['uri'], message: 'must not be combined with bytes' })
   else if (file.uri === undefined && file.bytes === undefined)
     context.addIssue({ code: 'custom', path: ['bytes'], message: 'is missing' })
 })
