@@ -12,7 +12,7 @@ test('each dialect has its own name, and a method name for every operation', () 
     }
 })
 
-test('a request is read in the dialect of its path; a method that none knows is for that dialect to refuse', () => {
+test('the path selects the dialect of a request; it also rejects a method that no dialect has', () => {
   for (const { path } of rpcPaths())
     expect(dialectOf({ path, headers: {} }).accepts({ path, headers: {} })).toBe(true)
   for (const path of cardPaths()) expect(dialectOf({ path, headers: {} }).cardPaths).toContain(path)
@@ -20,7 +20,7 @@ test('a request is read in the dialect of its path; a method that none knows is 
   expect(dialectOf({ path: '/nowhere', headers: {} })).toBe(defaultDialect)
 })
 
-test('no path accepts JSON-RPC twice, and one that names a method names one of its dialect', () => {
+test('paths of JSON-RPC are unique, and a path with a method belongs to a dialect that has it', () => {
   const paths = rpcPaths()
   expect(new Set(paths.map(({ path }) => path)).size).toBe(paths.length)
   const unknown = paths.filter(

@@ -14,7 +14,7 @@ const json = { 'content-type': 'application/json' }
 const post = (body: string | Uint8Array, path = '/') => raw(agent, { path, token, headers: json, body })
 const list = (fields: object) => JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', ...fields })
 
-/** After every hostile body the next request is served. */
+/** After a hostile body the server accepts the next request. */
 async function stillServes(): Promise<void> {
   expect((await post(list({}))).json).toMatchObject({ jsonrpc: '2.0', id: '1', result: expect.any(Array) })
 }
@@ -123,12 +123,12 @@ test.each([
   await stillServes()
 })
 
-test('100 levels, a constructor without prototype and a text "__proto__" are taken', async () => {
+test('100 levels, a constructor without prototype and a text "__proto__" are accepted', async () => {
   expect((await post(nested(99))).status).toBe(200)
   expect((await post(list({ params: { constructor: { name: 'x' }, a: '__proto__' } }))).status).toBe(200)
 })
 
-test('huge numbers and lone surrogates come back as valid JSON', async () => {
+test('huge numbers and lone surrogates are returned as valid JSON', async () => {
   const body = `{"jsonrpc":"2.0","id":"1","method":"message/send","params":{"message":{"role":"user","kind":"message",
     "messageId":"7b7d1f30-9c53-4d2e-8a6f-0d3a6f1c2b3a","parts":[{"kind":"text","text":"a\\ud800b"},
     {"kind":"data","data":{"huge":1e999,"long":12345678901234567890,"\\udfff":-0}}]}}}`

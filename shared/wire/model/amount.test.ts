@@ -41,12 +41,12 @@ test.each([
   'NaN',
   '１',
   '1'.repeat(61),
-])('"%s" is no amount', (amount) => {
+])('"%s" is not an amount', (amount) => {
   expect(isDecimal(amount)).toBe(false)
   expect(() => toAtomic(amount, 6)).toThrow(RangeError)
 })
 
-test('more digits than the asset has are refused, zeros too', () => {
+test('more digits than the asset has are rejected, even zeros', () => {
   expect(() => toAtomic('0.0000001', 6)).toThrow('has 7 digits after the point, and the asset has 6')
   expect(() => toAtomic('0.0000000', 6)).toThrow(RangeError)
 })
