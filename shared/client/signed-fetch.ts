@@ -24,6 +24,7 @@ export interface SignedInit {
   signal?: AbortSignal
 }
 
+/** Options of `signedFetch`. */
 export interface SignedFetchOptions {
   /**
    * Address or DID of the server, the token resource of its registry entry. It is part of the signature, so that no other

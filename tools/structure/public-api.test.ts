@@ -5,12 +5,20 @@ import { expect, test } from 'vitest'
 
 const root = path.join(import.meta.dirname, '../..')
 
-test.each([
-  ['@parley/agent', 'shared/agent/author/define-agent.ts'],
-  ['@parley/agent/testing', 'shared/agent/testing.ts'],
-])('every export of %s and its members have TSDoc', (_entry, file) => {
-  expect(undocumentedIn(file)).toEqual([])
+/** Entry points of published packages. Fields of wire shapes are documented in docs/spec. */
+const entries = [
+  { entry: '@parley/agent', file: 'shared/agent/author/define-agent.ts', hasWireShapes: false },
+  { entry: '@parley/agent/testing', file: 'shared/agent/testing.ts', hasWireShapes: false },
+  { entry: '@parley/client', file: 'shared/client/signed-fetch.ts', hasWireShapes: true },
+]
+
+test.each(entries)('every export of $entry has TSDoc', ({ file, hasWireShapes }) => {
+  const missing = undocumentedIn(file)
+  expect(hasWireShapes ? missing.filter((name) => !isField(name)) : missing).toEqual([])
 })
+
+/** Whether the name is a field of an interface. */
+const isField = (name: string) => /\.ts: \w+\./.test(name)
 
 type Program = ReturnType<typeof parseSync>['program']
 type Statement = Program['body'][number]
