@@ -109,7 +109,7 @@ describe('an agent in another folder', () => {
     token = (await cli(...scopes, '--resource', resource)).stdout.trim()
     const refused = await cli('send', 'hello', 'Ada', '--token', token)
     expect(refused).toMatchObject({ code: 1, stdout: '' })
-    expect(refused.stderr).toContain('waits for an operator to admit it')
+    expect(refused.stderr).toContain('has not been admitted by an operator')
     expect(refused.stderr).toContain('npx parley admit ')
   })
 

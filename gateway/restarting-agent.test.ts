@@ -37,7 +37,9 @@ test.each<[string, string, number, () => unknown]>([
   const refused = await call('message/send', saying('weather forecast for any city'))
   expect([refused.status, refused.json.error.code]).toEqual([503, -32042])
   expect(refused.json.error.data).toMatchObject({ reason: 'agent_down', away: [{ agent: 'sky', rule }] })
-  expect(refused.json.error.message).toContain(`sky can do this and is not available at the moment (${rule})`)
+  expect(refused.json.error.message).toContain(
+    `sky can handle this task but is not available at the moment (${rule})`,
+  )
   expect(refused.headers.get('retry-after')).toBe(String(seconds))
   const record = await call('message/send', saying('zzqx brrrgl'))
   expect(record.json.error.code).toBe(-32004)

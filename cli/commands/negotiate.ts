@@ -75,7 +75,7 @@ async function negotiate(io: Io, text: string, options: NegotiateOptions): Promi
   if (options.json) printJson(io, body)
   else {
     printRanking(io, answer)
-    if (answer.canHandle !== true) print(io, 'No agent can do this.\n')
+    if (answer.canHandle !== true) print(io, 'No agent can handle this task.\n')
   }
   return answer.canHandle === true ? 0 : 1
 }

@@ -317,7 +317,10 @@ test('an error of the server is one sentence, with --json one object; exit code 
 })
 
 test.each([
-  [{ code: -32004, message: 'No agent can do this', data: { reason: 'no_agent' } }, 'No agent can do this.'],
+  [
+    { code: -32004, message: 'No agent can handle this task', data: { reason: 'no_agent' } },
+    'No agent can handle this task.',
+  ],
   [
     { code: -32042, message: 'Temporarily unavailable', data: { reason: 'scheduler' } },
     'Temporarily unavailable.',

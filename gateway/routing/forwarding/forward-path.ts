@@ -34,7 +34,7 @@ function decoded(segment: string): string {
 
 function refused(): ParleyError {
   return new ParleyError('InvalidRequest', {
-    message: 'The path may not hold dot segments, encoded slashes or broken escapes',
+    message: 'The path must not contain dot segments, encoded slashes or invalid escapes',
     data: { reason: 'path' },
   })
 }

@@ -23,9 +23,12 @@ export function agentIsDown(slug: string, cause?: unknown): ParleyError {
 /** A lookup without a result, because one of these unresponsive agents may have the task, context or session. */
 export function mayBeAt(slugs: readonly string[], what: 'task' | 'context' | 'payment session'): ParleyError {
   const [slug = '', ...others] = slugs
-  const rest = others.length === 0 ? '' : ` (nor do ${others.length} others)`
+  const subject =
+    others.length === 0
+      ? `Agent ${slug} does not answer`
+      : `Agent ${slug} and ${others.length} others do not answer`
   return new ParleyError('Unavailable', {
-    message: `Agent ${slug} does not answer${rest} and may have this ${what}: try again, or send the request to the agent's own address`,
+    message: `${subject} and may have this ${what}: try again, or send the request to the agent's own address`,
     data: { reason: 'agent_down', agent: slug },
     headers: { 'retry-after': '2', 'x-parley-incomplete': incompleteHeader(slugs) },
   })
@@ -59,7 +62,7 @@ export function agentHasLeft(
 /** The agent is not admitted, or an operator has quarantined it. No data of callers is sent to it. */
 export function agentIsNotTrusted(slug: string, reason: 'not_admitted' | 'quarantined'): ParleyError {
   const why =
-    reason === 'quarantined' ? 'has been set aside by an operator' : 'waits for an operator to admit it'
+    reason === 'quarantined' ? 'has been quarantined by an operator' : 'has not been admitted by an operator'
   return new ParleyError('Unavailable', {
     message: `Agent ${slug} ${why}`,
     data: { reason, agent: slug },
@@ -76,7 +79,7 @@ export function upstreamError(slug: string, thrown: unknown): ParleyError {
   if (kept || notReached.has(code)) return agentIsDown(slug, cause)
   const slow = code === 'UND_ERR_HEADERS_TIMEOUT'
   return new ParleyError('Unavailable', {
-    message: `Agent ${slug} ${slow ? 'took too long' : 'broke off'}; whether it took the request is not known`,
+    message: `Agent ${slug} ${slow ? 'timed out' : 'closed the connection'} and may have received the request`,
     data: { reason: slow ? 'agent_slow' : 'agent_broke_off', agent: slug },
     headers: { 'retry-after': '2' },
     cause,

@@ -280,7 +280,7 @@ const trustReasons = {
   1: 'preferred: verified, within 0.05 of the best score',
 }
 const newcomerReason =
-  'unverified newcomer: gets at most 5 % of what agents with evidence would win, until 20 of its tasks are completed'
+  'unverified new agent: receives at most 5 % of the messages that agents with evidence would win, until 20 of its tasks are completed'
 
 /** The agent that has or may have accepted the message. */
 function takenBy(tried: readonly DeliveryAttempt[]): string | undefined {

@@ -49,8 +49,11 @@ export function cannotBePaid(entry: AgentEntry, payment: PresentedPayment | unde
 /** The error for a payment whose address belongs to no candidate. */
 export function payeeUnknown(headers: Record<string, string>): ParleyError {
   const message =
-    'The payment goes to no agent that can do this. Send the message without it first; an agent that charges answers 402 with what to pay'
-  const data = { reason: 'payee_unknown', issues: [{ path: 'X-PAYMENT', message: 'names no such agent' }] }
+    'The payment address belongs to no agent that can handle this task. Send the message without a payment first; a paid agent responds with 402 and its price'
+  const data = {
+    reason: 'payee_unknown',
+    issues: [{ path: 'X-PAYMENT', message: 'belongs to no such agent' }],
+  }
   return new ParleyError('InvalidParams', { message, data, headers })
 }
 
@@ -85,7 +88,10 @@ export class PaymentAffinity {
     if (payment === undefined) return affinity
     const path = `message.${affinity.by === 'task' ? 'taskId' : 'contextId'}`
     const issues = [
-      { path: affinity.by === 'key' ? 'message' : path, message: 'is not with the agent that is paid' },
+      {
+        path: affinity.by === 'key' ? 'message' : path,
+        message: 'belongs to another agent than the payment',
+      },
     ]
     throw new ParleyError('InvalidParams', { data: { issues } })
   }

@@ -14,7 +14,7 @@ const candidatesShown = 5
 export function noAgent({ answer }: Decision, headers: Headers): ParleyError {
   const candidates = answer.candidates.slice(0, candidatesShown)
   const data = { reason: 'no_agent', ...noAgentData({ ...answer, candidates }) }
-  return new ParleyError('UnsupportedOperation', { message: 'No agent can do this', data, headers })
+  return new ParleyError('UnsupportedOperation', { message: 'No agent can handle this task', data, headers })
 }
 
 /**
@@ -34,8 +34,8 @@ export function noAgentAvailable(
   const [first] = away
   const message =
     first === undefined || tried.length > 0
-      ? `No agent that can do this takes work at the moment. ${retry}`
-      : `Agent ${first.agent} can do this and is not available at the moment (${first.rule}). ${retry}`
+      ? `No agent that can handle this task accepts work at the moment. ${retry}`
+      : `Agent ${first.agent} can handle this task but is not available at the moment (${first.rule}). ${retry}`
   return new ParleyError('Unavailable', {
     message,
     data: {
@@ -50,7 +50,7 @@ export function noAgentAvailable(
 /** The agent may have accepted the message. Sending it again under the same key does not run it twice. */
 export function outcomeUnknown(agent: string, key: string, headers: Headers): ParleyError {
   return new ParleyError('Unavailable', {
-    message: `Whether agent ${agent} took the message is not known: send it again with the same Idempotency-Key`,
+    message: `Agent ${agent} may have accepted the message: send it again with the same Idempotency-Key`,
     data: { reason: 'outcome_unknown', agent, ...idempotencyKeyOut(key) },
     headers: { ...headers, 'idempotency-key': key, 'retry-after': '2' },
   })

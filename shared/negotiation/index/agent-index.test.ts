@@ -196,8 +196,8 @@ test('embeddings: nearness raises an agent without common words, and the reasons
   expect(best).toMatchObject({
     slug: 'song',
     canHandle: true,
-    skillMatches: [{ reasons: ['near in meaning (0.99)'] }],
+    skillMatches: [{ reasons: ['similar in meaning (0.99)'] }],
   })
   const [without] = index.rank(plain('song'), { withoutEmbeddings: 'the endpoint did not answer' }).candidates
-  expect(without?.reasons).toContain('words alone: the endpoint did not answer')
+  expect(without?.reasons).toContain('ranked by words only: the endpoint did not answer')
 })

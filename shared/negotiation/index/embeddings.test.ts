@@ -40,10 +40,10 @@ test('texts are sent in batches of 64, once each; vectors have length 1', async 
 
 test.each<[string, RequestListener, string]>([
   ['an error', (_request, response) => response.writeHead(500).end(), 'answered 500'],
-  ['no JSON', (_request, response) => response.end('<html>'), 'something else'],
-  ['too few vectors', (_request, response) => response.end('{"data":[]}'), 'left texts out'],
-  ['a redirect', (_request, response) => response.writeHead(302, { location: '/' }).end(), 'not reached'],
-  ['silence', () => undefined, 'took too long'],
+  ['no JSON', (_request, response) => response.end('<html>'), 'is invalid'],
+  ['too few vectors', (_request, response) => response.end('{"data":[]}'), 'omitted texts'],
+  ['a redirect', (_request, response) => response.writeHead(302, { location: '/' }).end(), 'unreachable'],
+  ['silence', () => undefined, 'timed out'],
 ])('an endpoint that answers %s: no vectors, but a reason', async (_name, answer, reason) => {
   await using server = await endpoint(answer)
   const embeddings = new Embeddings({ url: server.url, model: 'm', timeoutMs: 200 })

@@ -74,7 +74,7 @@ export class Embeddings {
     const length = vectors[0]?.length
     return vectors.map((vector) => {
       if (vector === undefined || vector.length !== length)
-        throw new Refused('the embeddings endpoint left texts out')
+        throw new Refused('the embeddings endpoint omitted texts')
       return normal(vector)
     })
   }
@@ -91,11 +91,11 @@ class Refused extends Error {}
 
 function reasonOf(error: unknown): string {
   if (error instanceof Refused) return error.message
-  if (error instanceof BodyTooLarge) return 'the embeddings endpoint answered too much'
-  if (error instanceof Error && error.name === 'TimeoutError') return 'the embeddings endpoint took too long'
+  if (error instanceof BodyTooLarge) return 'the response of the embeddings endpoint is too large'
+  if (error instanceof Error && error.name === 'TimeoutError') return 'the embeddings endpoint timed out'
   if (error instanceof z.ZodError || error instanceof SyntaxError)
-    return 'the embeddings endpoint answered something else'
-  return 'the embeddings endpoint was not reached'
+    return 'the response of the embeddings endpoint is invalid'
+  return 'the embeddings endpoint is unreachable'
 }
 
 function normal(vector: readonly number[]): Float32Array {

@@ -81,7 +81,7 @@ test('successful tasks train: the agent is found by words that it never declared
   index.learn(...others, ...five)
   const [best] = index.rank(asked).candidates
   expect(best).toMatchObject({ slug: 'beta', canHandle: true })
-  expect(best?.reasons.join()).toMatch(/learned: did well with tasks of .*"opera"/)
+  expect(best?.reasons.join()).toMatch(/learned: succeeded with tasks about .*"opera"/)
 })
 
 test('failures count against the agent', () => {

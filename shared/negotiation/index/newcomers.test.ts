@@ -57,11 +57,11 @@ test('an agent without examples gets at most the feedback that exists for the te
   const text = request(newcomer?.description ?? '')
   const matchOf = () => index.rank(text).candidates.find(({ id }) => id === newcomer?.name)
   const before = matchOf()
-  expect(before?.reasons.join()).not.toContain('no lessons yet')
+  expect(before?.reasons.join()).not.toContain('no training examples yet')
   teach(index, [{ query: 'zzqx wvkj', agent: agents[0]?.name ?? '' }])
   expect(matchOf()?.score).toBeCloseTo(before?.score ?? 0, 3)
   teach(index, texts.slice(0, 300).filter(isTaught))
-  expect(matchOf()?.reasons).toContain('no lessons yet: its own words count for more')
+  expect(matchOf()?.reasons).toContain('no training examples yet: its description counts more')
   expect(matchOf()?.score).toBeGreaterThan(before?.score ?? 1)
 })
 
@@ -73,7 +73,7 @@ test("an agent's own description is not an example: the reasons name only words 
   teach(index, [...fiveTimes('sell tickets', '1'), ...fiveTimes('mend the bicycle', '2')])
   const [best] = index.rank(request('opera tickets')).candidates
   expect(best).toMatchObject({ slug: 'opera' })
-  expect(best?.reasons.join()).toMatch(/did well with tasks of "tickets"/)
+  expect(best?.reasons.join()).toMatch(/succeeded with tasks about "tickets"/)
   expect(best?.reasons.join()).not.toMatch(/tasks of .*"opera"/)
 })
 

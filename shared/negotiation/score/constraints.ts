@@ -22,12 +22,12 @@ export function brokenBySkills(
   const unread = request.inputMimeTypes?.find(
     (type) => !skills.some(({ inputModes }) => inputModes.some((mode) => modesMatch(mode, type))),
   )
-  if (unread !== undefined) return `input type ${unread} cannot be read`
+  if (unread !== undefined) return `input type ${unread} is not supported`
   const outputs = request.outputMimeTypes ?? []
   const producible = outputs.some((type) =>
     skills.some(({ outputModes }) => outputModes.some((mode) => modesMatch(mode, type))),
   )
-  if (outputs.length > 0 && !producible) return `none of the output types ${outputs.join(', ')} can be made`
+  if (outputs.length > 0 && !producible) return `none of the output types ${outputs.join(', ')} is supported`
   return brokenByTools(skills, request)
 }
 
@@ -37,7 +37,7 @@ function brokenByTools(
 ): string | undefined {
   if (requiredTools.length === 0 && forbiddenTools.length === 0) return undefined
   const both = requiredTools.find((tool) => forbiddenTools.includes(tool))
-  if (both !== undefined) return `tool ${both} is required and forbidden at once`
+  if (both !== undefined) return `tool ${both} is both required and forbidden`
   const tools = new Set(skills.flatMap((skill) => skill.allowedTools))
   const missing = requiredTools.find((tool) => !tools.has(tool))
   if (missing !== undefined) return `required tool ${missing} is missing`
@@ -51,7 +51,7 @@ export function brokenByFacts(offer: Offer, request: NegotiationRequest): string
   if (maxCostAmount !== undefined && offer.price !== undefined) {
     const price = amountOf(offer.price.amount)
     const most = amountOf(maxCostAmount)
-    if (price === undefined) return `its price cannot be read, and ${queryFields.maxCostAmount} is set`
+    if (price === undefined) return `its price is invalid, and ${queryFields.maxCostAmount} is set`
     if (most !== undefined && price > most)
       return `price ${offer.price.amount} is above ${queryFields.maxCostAmount} ${maxCostAmount}`
   }

@@ -54,7 +54,7 @@ test('reasons show words as the request and the card write them, never stems', (
   expect(said('how many kilometres')).toMatch(/related: kilometres ~ Kilometers/)
   const learned = (feature: string) => (feature === 'calcul the' ? 2 : feature === 'areas' ? 1 : -1)
   expect(said('Calculate the lakes', { learned })).toMatch(
-    /did well with tasks of "Calculate the"\n.*badly with tasks of "Calculate"/,
+    /succeeded with tasks about "Calculate the"\n.*failed with tasks about "Calculate"/,
   )
 })
 
@@ -87,7 +87,7 @@ test('measurements override declared figures once there are enough samples', () 
 test.each([
   ['0.5', '0.49', 'price 0.5 is above max_cost_amount 0.49'],
   [`1${'0'.repeat(29)}.1`, `1${'0'.repeat(29)}`, 'above max_cost_amount'],
-  ['1e3', '5', 'its price cannot be read'],
+  ['1e3', '5', 'its price is invalid'],
 ])('a price of %s breaks max_cost_amount %s', (amount, maxCostAmount, reason) => {
   const { brokenConstraint, score } = negotiate(
     offer('w', 'w', { price: { amount } }),

@@ -30,7 +30,9 @@ export function reasonsOf(input: ReasonInput): string[] {
     ...successReason(offer),
     queueReason(offer),
     ...costReason(offer),
-    ...(knowledge.withoutEmbeddings === undefined ? [] : [`words alone: ${knowledge.withoutEmbeddings}`]),
+    ...(knowledge.withoutEmbeddings === undefined
+      ? []
+      : [`ranked by words only: ${knowledge.withoutEmbeddings}`]),
   ]
 }
 
@@ -48,7 +50,9 @@ function skillReason({ matches, subscores }: ReasonInput): string[] {
   const best = matches[0]
   if (best !== undefined) return [`skill ${best.skillId}: ${best.reasons.join('; ')}`]
   return [
-    subscores.skillMatch > 0 ? 'no skill names it, the agent as a whole fits' : 'no skill matches the task',
+    subscores.skillMatch > 0
+      ? 'no single skill matches, but the agent as a whole does'
+      : 'no skill matches the task',
   ]
 }
 
@@ -68,8 +72,8 @@ function learnedReason({ query, knowledge, subscores }: ReasonInput): string[] {
   const good = best(1)
   const bad = best(-1)
   return [
-    ...(good === '' ? [] : [`learned: did well with tasks of ${good}`]),
-    ...(bad === '' ? [] : [`learned: did badly with tasks of ${bad}`]),
+    ...(good === '' ? [] : [`learned: succeeded with tasks about ${good}`]),
+    ...(bad === '' ? [] : [`learned: failed with tasks about ${bad}`]),
   ]
 }
 
@@ -84,7 +88,7 @@ function asWritten(feature: string, { written }: Query): string {
 /** Other agents have feedback for the text; this one gets its expected share. */
 const newcomerReason = (query: Query, knowledge: Knowledge): string[] =>
   (knowledge.feedbackMost?.(query, massOf(query, knowledge)) ?? 0) > 0
-    ? ['no lessons yet: its own words count for more']
+    ? ['no training examples yet: its description counts more']
     : []
 
 function speedReason({ latencyMs, measured }: Estimate): string[] {
@@ -97,12 +101,12 @@ function successReason(offer: Offer): string[] {
   const share = successOf(offer)
   return share === undefined || share === 1
     ? []
-    : [`${Math.round(share * 100)} % of its tasks ended well (measured)`]
+    : [`${Math.round(share * 100)} % of its tasks succeeded (measured)`]
 }
 
 function queueReason({ queueDepth, activeTasks }: Offer): string {
-  const running = activeTasks === undefined || activeTasks === 0 ? '' : `, ${activeTasks} run`
-  return `${queueDepth === 0 ? 'nothing waits' : `${queueDepth} tasks wait`}${running}`
+  const running = activeTasks === undefined || activeTasks === 0 ? '' : `, ${activeTasks} running`
+  return `${queueDepth === 0 ? 'no waiting tasks' : `waiting tasks: ${queueDepth}`}${running}`
 }
 
 const costReason = ({ price }: Offer): string[] => (price === undefined ? [] : [`costs ${price.amount}`])

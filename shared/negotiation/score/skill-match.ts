@@ -99,9 +99,9 @@ function reasonsOf(
     ...(same.length > 0 ? [`words in common: ${same.join(', ')}`] : []),
     ...(alike.length > 0 ? [`related: ${alike.join(', ')}`] : []),
     ...(said.length > 0 && alikeAsWhole >= likenessMin
-      ? [`like it as a whole (${alikeAsWhole.toFixed(2)})`]
+      ? [`similar as a whole (${alikeAsWhole.toFixed(2)})`]
       : []),
-    ...(near > 0.5 ? [`near in meaning (${near.toFixed(2)})`] : []),
+    ...(near > 0.5 ? [`similar in meaning (${near.toFixed(2)})`] : []),
   ]
 }
 
