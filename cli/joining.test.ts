@@ -117,7 +117,10 @@ describe('an agent in another folder', () => {
     const weak = await cli('admit', 'hello', '--token', unbound)
     expect([weak.code, weak.stderr]).toEqual([1, expect.stringContaining('lacks the scope agent:admin')])
     const stale = await cli('admit', 'hello', '--revision', 'another')
-    expect([stale.code, stale.stderr]).toEqual([1, expect.stringContaining('no longer the one')])
+    expect([stale.code, stale.stderr]).toEqual([
+      1,
+      expect.stringContaining('has changed since it was reviewed'),
+    ])
     const { revision } = JSON.parse(
       await (await fetch(`${gateway.addresses.public}/registry/agents/hello`)).text(),
     ) as { revision: string }

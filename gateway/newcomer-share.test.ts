@@ -61,19 +61,19 @@ test('a copy with more tags and a higher score gets no message within 0.05, howe
   expect(await winner()).toBe('maths')
 })
 
-test('an unverified newcomer that matches better gets 5 % of the messages that an agent with evidence would win', async () => {
+test('an unverified new agent that matches better gets 5 % of the messages that an agent with evidence would win', async () => {
   const calculator = await agent('calculator', little)
   const copy = await agent('copy', `${sums}. ${text}`, unverified)
   const { candidates } = await ranking()
   expect(candidates.map(({ agent: { slug } }) => slug)).toEqual(['calculator', 'copy'])
   expect((candidates[1]?.score ?? 0) - (candidates[0]?.score ?? 0)).toBeGreaterThan(0.05)
-  expect(candidates[1]?.reasons.join()).toContain('unverified newcomer')
+  expect(candidates[1]?.reasons.join()).toContain('unverified new agent')
   const negotiation = { min_score: 0.1, weights: { skill_match: 1 } }
   for (let number = 0; number < 60; number += 1) await call('message/send', saying(text, {}, { negotiation }))
   expect([calculator.sent().length, copy.sent().length]).toEqual([57, 3])
 })
 
-test('newcomers that fill the whole ranking get 5 % together, however their scores differ', async () => {
+test('new agents that fill the whole ranking get 5 % together, however their scores differ', async () => {
   const calculator = await agent('calculator', little)
   const copies: Awaited<ReturnType<typeof agent>>[] = []
   for (let number = 0; number < 12; number += 1) {
@@ -86,7 +86,7 @@ test('newcomers that fill the whole ranking get 5 % together, however their scor
   expect([calculator.sent().length, taken]).toEqual([19, 1])
 })
 
-test('an absent newcomer blocks no paid agent with evidence', async () => {
+test('an absent new agent blocks no paid agent with evidence', async () => {
   const paid = await agent('calculator', sums, { card: { executionCost: price } })
   await agent('copy', `${sums}. ${text}`, unverified)
   gateway().registry.setStatus(gateway().registry.find('copy')?.id ?? '', 'unreachable')
@@ -94,7 +94,7 @@ test('an absent newcomer blocks no paid agent with evidence', async () => {
   expect(paid.sent()).toHaveLength(20)
 })
 
-test('two newcomers share the 5 %', async () => {
+test('two new agents share the 5 %', async () => {
   const calculator = await agent('calculator', little)
   const copies = [
     await agent('copy', `${sums}. ${text}`, unverified),
@@ -106,7 +106,7 @@ test('two newcomers share the 5 %', async () => {
   expect([calculator.sent().length, taken]).toEqual([38, 2])
 })
 
-test('a newcomer does not substitute for an agent with evidence that is starting', async () => {
+test('a new agent does not substitute for an agent with evidence that is starting', async () => {
   await agent('calculator', sums)
   const copy = await agent('copy', sums, unverified)
   gateway().registry.setStatus(gateway().registry.find('calculator')?.id ?? '', 'starting')

@@ -14,7 +14,7 @@ async function gatewayThatKnowsAfter(times: number) {
       asked.push({ body, headers: request.headers })
       const { id } = JSON.parse(body) as { id: string }
       const data = { reason: 'outcome_unknown', agent: 'sky', idempotency_key: 'k1' }
-      const error = { code: -32042, message: 'Whether agent sky took the message is not known', data }
+      const error = { code: -32042, message: 'Agent sky may have accepted the message', data }
       const status = { state: 'submitted', timestamp: '' }
       const result = {
         kind: 'task',
@@ -57,7 +57,7 @@ test('gives up after three retries', async () => {
   const { code, stderr } = await send(gateway.url)
   expect(code).toBe(1)
   expect(stderr).toBe(
-    `${again.repeat(3)}parley: Whether agent sky took the message is not known. Try again in 1 s.\n`,
+    `${again.repeat(3)}parley: Agent sky may have accepted the message. Try again in 1 s.\n`,
   )
   expect(gateway.asked).toHaveLength(4)
 })
