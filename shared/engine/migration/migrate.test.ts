@@ -68,7 +68,7 @@ async function fill(store: Store): Promise<{ tasks: TaskRecord[]; old: string }>
   return { tasks, old: removed.id }
 }
 
-describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () => {
+describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () => {
   let server: MongodbServer
   beforeAll(async () => {
     server = await startMongodb()
@@ -88,7 +88,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     return { ...filled, file, store, agentId, url, run, close: () => store[Symbol.asyncDispose]() }
   }
 
-  test('everything is there again: tasks with events and large parts, contexts, configs, ledger, keys, feedback, signatures, counts', async () => {
+  test('everything is copied: tasks with events and large parts, contexts, configs, ledger, keys, feedback, signatures, counts', async () => {
     const { tasks, store, agentId, url, run, close } = await source()
     const counts = await store.countByState()
     const lists = [
@@ -133,7 +133,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     expect([...page.items, ...rest.items]).toEqual(lists[1]?.items)
   })
 
-  test('a cursor over tasks from before is refused as one of another list', async () => {
+  test('a cursor over tasks from before the migration is refused', async () => {
     const { store, agentId, url, run, close } = await source()
     const { nextCursor: cursor = '' } = await store.listTasks({ owner: alice, limit: 1 })
     await close()
@@ -142,7 +142,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     await expect(target.listTasks({ owner: alice, limit: 1, cursor })).rejects.toMatchObject({ code: -32602 })
   })
 
-  test('interrupted, it goes on where it was; servers refuse the database until it is over; nothing is doubled', async () => {
+  test('an interrupted migration continues; servers refuse the database until it is complete; nothing is duplicated', async () => {
     const { agentId, url, run, close } = await source()
     await close()
     const stop = new AbortController()
@@ -156,7 +156,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     expect((await target.listTasks({ owner: alice, limit: 50 })).items).toHaveLength(7)
   })
 
-  test('a source that changed between two runs is found out, and --restart begins anew', async () => {
+  test('a source that changed between two runs is detected, and --restart starts again', async () => {
     const { file, run, close } = await source()
     await close()
     const stop = new AbortController()
@@ -176,7 +176,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     expect(await run({ restart: true })).toMatchObject([{ state: 'migrated', rows: { tasks: 8 } }])
   })
 
-  test('a document that somebody changed in the target is found out', async () => {
+  test('a changed document in the target is detected', async () => {
     const { url, run, close } = await source()
     await close()
     await using database = await connectMongodb({ url })
@@ -190,7 +190,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     await expect(run()).rejects.toThrow('differ in their checksum')
   })
 
-  test('a dry run tells what there is and writes nothing', async () => {
+  test('a dry run reports the rows and writes nothing', async () => {
     const { url, run, close } = await source()
     await close()
     expect(await run({ dryRun: true })).toMatchObject([
@@ -200,7 +200,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     expect(await database.db.listCollections().toArray()).toEqual([])
   })
 
-  test('a source that a server has open, a newer source, and a newer target are refused, untouched', async () => {
+  test('a source that a server has open, a newer source and a newer target are refused and not changed', async () => {
     const { file, url, run, close } = await source()
     await expect(run()).rejects.toThrow('is open in another process')
     await close()
@@ -216,7 +216,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     await expect(run()).rejects.toThrow('newer Parley (schema 99')
   })
 
-  test('where one of several is refused, nothing of the others is copied', async () => {
+  test('when one source is refused, nothing of the others is copied', async () => {
     const [one, other] = [await source(), await source()]
     for (const { close } of [one, other]) await close()
     const { url } = one
@@ -229,7 +229,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     expect(await target.countByState()).toEqual({})
   })
 
-  test('a target in which the agent has worked already is refused', async () => {
+  test('a target that the agent has used already is refused', async () => {
     const { agentId, url, run, close } = await source()
     await close()
     await using target = await openMongodbStore({ url, agentId })

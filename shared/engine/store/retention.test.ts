@@ -52,7 +52,7 @@ test('ended tasks older than RETENTION_DAYS are removed in batches, younger and 
   expect(left.map(({ id }) => id)).toEqual([paused.id, young])
 })
 
-test('0 days keep all', async () => {
+test('0 days keep all tasks tasks', async () => {
   await using store = await openSqliteStore({ file: path.join(folder, 'a.db') })
   const old = await endedAt(store, daysAgo(10_000))
   const asked = Promise.withResolvers<void>()
@@ -73,7 +73,7 @@ test('0 days keep all', async () => {
   expect(await store.loadTask(old)).toBeDefined()
 })
 
-test('a store that does not answer is a line in the log, not the end', async () => {
+test('a store that does not answer is logged, and retention continues', async () => {
   const store = await openSqliteStore({ file: path.join(folder, 'a.db') })
   await store[Symbol.asyncDispose]()
   expect(await retained(store, 7)).toEqual([

@@ -30,7 +30,7 @@ export function badInputCases(open: OpenStore, halves: string[] = []): void {
     expect(await store.clearContext(task.contextId, owner)).toBe('cleared')
   })
 
-  test('keys with $ and dots, in metadata and data, come back as they were', async () => {
+  test('keys with $ and dots in metadata and data are returned unchanged', async () => {
     await using store = await open()
     const data = JSON.parse('{"$set": {"owner": "bob"}, "a.b": {"$gt": ""}, "__proto__": {"x": 1}, "": 0}')
     const record = sampleRecord()
@@ -70,7 +70,7 @@ export function badInputCases(open: OpenStore, halves: string[] = []): void {
     expect(await store.findFeedback(task.id, other)).toBeUndefined()
   })
 
-  test('a cursor is one owner’s, for one list, and as it was given', async () => {
+  test('a cursor is valid unchanged, for one owner and one list', async () => {
     await using store = await open()
     for (const owner of [alice, alice, bob, bob]) await created(store, { owner })
     const { nextCursor: cursor = '' } = await store.listTasks({ owner: alice, limit: 1 })

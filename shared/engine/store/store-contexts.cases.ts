@@ -7,7 +7,7 @@ const contextId = 'c0000000-0000-4000-8000-000000000000'
 const day = 24 * 60 * 60 * 1000
 
 export function contextCases(open: OpenStore): void {
-  test('a context is there from its first task on, for its owner, and moves with each new one', async () => {
+  test('a context exists from its first task on, for its owner, and each new task updates it', async () => {
     await using store = await open()
     expect(await store.findContext(contextId, alice)).toBeUndefined()
     const first = await created(store, { contextId })
@@ -64,7 +64,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.listContexts({ owner: 'nobody', limit: 1 })).toEqual({ items: [] })
   })
 
-  test('clearing removes the context with its tasks and all that belongs to them', async () => {
+  test('clearing removes the context with its tasks and everything that belongs to them', async () => {
     await using store = await open()
     const text = 'x'.repeat(5000)
     const parts = [{ kind: 'text' as const, text }]
@@ -99,7 +99,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.clearContext(contextId, alice)).toBe('cleared')
   })
 
-  test('clearing and creating at the same time: either busy, or a new context with the new task alone', async () => {
+  test('concurrent clearing and creating: either busy, or a new context with only the new task', async () => {
     await using store = await open()
     for (const clearFirst of [true, false]) {
       const old = await createdIn(store, 'completed', { contextId })
@@ -135,7 +135,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.claimIdempotencyKey(mine)).toEqual({ ...again, expiresAt: now + day })
   })
 
-  test('of 20 claims of one key at once, one is the first, and all others hear of it', async () => {
+  test('of 20 concurrent claims of one key, one is the first, and the others get its record', async () => {
     await using store = await open()
     const claims = Array.from({ length: 20 }, (_, n): IdempotencyRecord => {
       return { owner: alice, key: 'k', bodyHash: `h${n}`, taskId: `t${n}`, expiresAt: Date.now() + day }
@@ -146,7 +146,7 @@ export function contextCases(open: OpenStore): void {
     expect(heard.filter((one) => one !== undefined)).toEqual(Array(19).fill(first[0]))
   })
 
-  test('feedback of an owner replaces the earlier one, and is nobody else’s', async () => {
+  test('feedback of an owner replaces the earlier one, and other owners do not see it', async () => {
     await using store = await open()
     const { id: taskId } = await createdIn(store, 'completed')
     const feedback: Feedback = { taskId, owner: alice, feedback: 'so \ud800 so', rating: 3, at: 't1' }
@@ -160,7 +160,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.findFeedback('gone', alice)).toBeUndefined()
   })
 
-  test('old ended tasks are removed, oldest first and at most so many, with all that belongs to them', async () => {
+  test('old ended tasks are removed, oldest first and up to the limit, with everything that belongs to them', async () => {
     await using store = await open()
     const old = [
       await createdIn(store, 'completed', { contextId }),

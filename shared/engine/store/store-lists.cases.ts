@@ -34,7 +34,7 @@ export function taskListCases(open: OpenStore): void {
     expect(await allPages(store, { owner: 'nobody', limit: 20 })).toEqual([[]])
   })
 
-  test('a page stays where it was while new tasks arrive and old ones change or go', async () => {
+  test('a page is stable while tasks are added, changed and removed', async () => {
     await using store = await open()
     const old = [
       await createdIn(store, 'completed'),
@@ -72,7 +72,7 @@ export function taskListCases(open: OpenStore): void {
     expect((await store.listTasks({ owner: bob, contextId, state, limit: 9 })).items).toEqual([])
   })
 
-  test('a page of large tasks ends early and is read on by its cursor', async () => {
+  test('a page of large tasks ends early, and its cursor continues', async () => {
     await using store = await open()
     const artifacts = [artifactOf({ kind: 'text', text: 'x'.repeat(40 * 1024 * 1024) })]
     const ids: string[] = []
@@ -115,7 +115,7 @@ export function taskListCases(open: OpenStore): void {
     await expect(store.listContexts({ owner: alice, limit: 1, cursor: other })).rejects.toMatchObject(refused)
   })
 
-  test('a cursor does not say how many tasks there are', async () => {
+  test('a cursor does not reveal the number of tasks', async () => {
     await using store = await open()
     await created(store)
     await created(store)
@@ -124,7 +124,7 @@ export function taskListCases(open: OpenStore): void {
     expect(first.nextCursor).not.toBe(second.nextCursor)
   })
 
-  test('taken up at a start: submitted and working without a living lease, oldest first', async () => {
+  test('resumed at a start: submitted and working tasks without a valid lease, oldest first', async () => {
     await using store = await open()
     const now = 1_000_000
     const submitted = await created(store)
@@ -147,7 +147,7 @@ export function taskListCases(open: OpenStore): void {
     expect(idsOf(await store.listUnfinished(now, 'me', 'left'))).toEqual(had)
   })
 
-  test('due: paused tasks whose time has come, the longest due first, at most so many', async () => {
+  test('due: paused tasks whose time has passed, earliest first, up to the limit', async () => {
     await using store = await open()
     const paused = async (dueAt: number) => {
       const record = await created(store)
@@ -163,7 +163,7 @@ export function taskListCases(open: OpenStore): void {
     expect(await store.listDue(99, 10)).toEqual([later.id, late.id])
   })
 
-  test('counts: what has not ended as it is now, what ended for all time', async () => {
+  test('counts: unfinished tasks as they are now, ended tasks of all time', async () => {
     await using store = await open()
     expect(await store.countByState()).toEqual({})
     for (const state of taskStates) await createdIn(store, state)

@@ -6,7 +6,7 @@ const signature = (value: number) => Buffer.alloc(64, value)
 
 /** A signed request is taken once, as long as its timestamp could be accepted. */
 export function signatureCases(open: OpenStore): void {
-  test('is taken once per DID', async () => {
+  test('is accepted once per DID', async () => {
     await using store = await open({ clock: () => 1000 })
     expect(await store.takeSignature(alice, signature(1), 2000)).toBe(true)
     expect(await store.takeSignature(alice, signature(1), 2000)).toBe(false)
@@ -14,7 +14,7 @@ export function signatureCases(open: OpenStore): void {
     expect(await store.takeSignature(alice, signature(2), 2000)).toBe(true)
   })
 
-  test('of 50 that come at once, one is the first', async () => {
+  test('of 50 concurrent uses, one is the first', async () => {
     await using store = await open()
     const until = Date.now() + 60_000
     const taken = await Promise.all(
@@ -23,7 +23,7 @@ export function signatureCases(open: OpenStore): void {
     expect(taken.filter(Boolean)).toHaveLength(1)
   })
 
-  test('may come again once its time has passed', async () => {
+  test('is accepted again after its expiry', async () => {
     let now = 1000
     await using store = await open({ clock: () => now })
     for (let value = 0; value < 20; value += 1) await store.takeSignature(alice, signature(value), 2000)

@@ -57,7 +57,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.outlineTask(record.id, bob, () => {})).toBeUndefined()
   })
 
-  test('before a large record is read its size is known, and an error of the caller refuses it', async () => {
+  test('the size of a large record is reported before it is read, and an error of the callback refuses it', async () => {
     await using store = await open()
     const task = { id: randomUUID(), contextId: randomUUID() }
     const many = Array.from({ length: 200 }, (): Part => ({ kind: 'text', text: letters(900) }))
@@ -79,7 +79,7 @@ export function taskCases(open: OpenStore): void {
     expect(sizes).toHaveLength(3)
   })
 
-  test('comes back as it was created, to its owner and to the engine', async () => {
+  test('is returned unchanged to its owner and to the engine', async () => {
     await using store = await open()
     const record = await created(store, {
       referenceTaskIds: ['a'],
@@ -90,7 +90,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(record)
   })
 
-  test('is not there for another owner, nor under another id', async () => {
+  test('is not found by another owner or under another id', async () => {
     await using store = await open()
     const record = await created(store)
     expect(await store.findTask(record.id, bob)).toBeUndefined()
@@ -98,7 +98,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask('no such id')).toBeUndefined()
   })
 
-  test('is created once: a taken id is false, whoever owns it, and nothing changes', async () => {
+  test('is created once: an id that exists for any owner returns false and changes nothing', async () => {
     await using store = await open()
     const record = await created(store)
     const theirs = sampleRecord({ id: record.id, owner: bob })
@@ -107,7 +107,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(record)
   })
 
-  test('of two creations with one id at the same time one wins', async () => {
+  test('of two concurrent creations with one id, one succeeds', async () => {
     await using store = await open()
     const record = sampleRecord()
     const outcomes = await Promise.all([
@@ -117,7 +117,7 @@ export function taskCases(open: OpenStore): void {
     expect(outcomes.filter(Boolean)).toHaveLength(1)
   })
 
-  test('a commit replaces it when nobody else changed it since', async () => {
+  test('a commit replaces the record when its version is current', async () => {
     await using store = await open()
     const record = await created(store)
     const working = next(record, 'working', { lease: { holder: 'me', until: 5 }, starts: 1 })
@@ -141,7 +141,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(record)
   })
 
-  test('a commit to a task that was cleared is false, also when its id and version are in use again', async () => {
+  test('a commit to a cleared task returns false, even if a new task has its id and version', async () => {
     await using store = await open()
     const cleared = await createdIn(store, 'canceled')
     expect(await store.clearContext(cleared.contextId, alice)).toBe('cleared')
@@ -153,12 +153,12 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(second.id)).toEqual(second)
   })
 
-  test('a commit to a task that is not there is false', async () => {
+  test('a commit to a missing task returns false', async () => {
     await using store = await open()
     expect(await store.commitTask(next(sampleRecord()))).toBe(false)
   })
 
-  test('of many commits at the same time exactly one wins', async () => {
+  test('of many concurrent commits exactly one succeeds', async () => {
     await using store = await open()
     const record = await created(store)
     const rivals = Array.from({ length: 20 }, (_, starts) => next(record, 'working', { starts }))
@@ -167,7 +167,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(rivals[outcomes.indexOf(true)])
   })
 
-  test('what is changed in the record after the call does not reach the store', async () => {
+  test('changes of the record after the call are not stored', async () => {
     await using store = await open()
     const record = sampleRecord()
     const before = structuredClone(record)
@@ -177,7 +177,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(before)
   })
 
-  test('a record that cannot be encoded is refused, and its neighbours are stored', async () => {
+  test('a record that cannot be encoded is refused, and concurrent writes succeed', async () => {
     await using store = await open()
     const cycle: Record<string, unknown> = {}
     cycle['self'] = cycle
@@ -190,7 +190,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(sound.id)).toEqual(sound)
   })
 
-  test.each(awkward)('%s comes back as it was, in every place of a task', async (_title, part) => {
+  test.each(awkward)('%s is returned unchanged from every place of a task', async (_title, part) => {
     await using store = await open()
     const record = sampleRecord()
     const message = messageOf([part, { kind: 'text', text: 'small' }, part], record)
@@ -213,7 +213,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual({ ...full, version: 2 })
   })
 
-  test('a large part that is changed in place is stored as it is now', async () => {
+  test('a large part that was modified in place is stored with the modification', async () => {
     await using store = await open()
     const part = { kind: 'text' as const, text: letters(5000) }
     const record = sampleRecord({ artifacts: [artifactOf(part)] })
@@ -225,7 +225,7 @@ export function taskCases(open: OpenStore): void {
     ])
   })
 
-  test('an output of 40 MB comes back', async () => {
+  test('an output of 40 MB is returned', async () => {
     await using store = await open()
     const bytes = letters(40_000_000)
     const record = await created(store)
@@ -236,7 +236,7 @@ export function taskCases(open: OpenStore): void {
     expect(found?.artifacts).toEqual(artifacts)
   })
 
-  test('renewing prolongs the leases of the holder alone, says which it has not, and raises no version', async () => {
+  test('renewing extends only the leases of the holder, returns the others, and does not change the version', async () => {
     await using store = await open()
     const mine = await created(store, { lease: { holder: 'me', until: 100 } })
     const other = await created(store, { lease: { holder: 'other', until: 100 } })
@@ -248,7 +248,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(free.id)).toEqual(free)
   })
 
-  test('a commit of the same holder does not shorten its lease; another holder, or none, replaces it', async () => {
+  test('a commit of the same holder does not shorten its lease; another holder or none replaces it', async () => {
     await using store = await open()
     const lease = { holder: 'me', until: 100 }
     const record = await created(store, { lease })

@@ -112,7 +112,7 @@ export function webhookModelCases(
   open: () => Promise<readonly [WebhookStore & AsyncDisposable, WebhookStore & AsyncDisposable]>,
   { max = Number.POSITIVE_INFINITY, steps }: { max?: number; steps: number },
 ): void {
-  test(`${steps} steps of two processes, in one of many orders: each finds what the others have left`, async () => {
+  test(`${steps} steps of two processes, in a random order: each process sees the changes of the other`, async () => {
     const stores = await open()
     await using _one = stores[0]
     await using _other = stores[1]

@@ -26,7 +26,7 @@ export const samplePushConfig = (given: Partial<PushConfig> = {}): PushConfig =>
 /** What every adapter of the port promises. @param open a new, empty store */
 export function webhookStoreCases(name: string, open: () => Promise<WebhookStore & AsyncDisposable>): void {
   describe(`${name} for push configs`, () => {
-    test('a config is found by its task and id, as it was saved', async () => {
+    test('a config is found by its task and id, unchanged', async () => {
       await using store = await open()
       const config = samplePushConfig({ token: 'secret', authentication: { type: 'http', scheme: 'bearer' } })
       expect(await store.savePushConfig(config, 5)).toBe(true)
@@ -51,7 +51,7 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       expect(await store.findPushConfig(config.task, config.id)).toEqual(config)
     })
 
-    test('the one that was set last comes first, also when it replaced one', async () => {
+    test('the newest config comes first, also when it replaced one', async () => {
       await using store = await open()
       const task = sampleTask()
       const [one, two] = [samplePushConfig({ task }), samplePushConfig({ task })]
@@ -62,7 +62,7 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       expect(await store.listPushConfigs(task)).toEqual([again, two])
     })
 
-    test('a task has at most so many; one of these may still be replaced', async () => {
+    test('a task has a maximum number of configs; replacing one is still possible', async () => {
       await using store = await open()
       const task = sampleTask()
       const [one, two, three] = [1, 2, 3].map(() => samplePushConfig({ task })) as [
@@ -76,7 +76,7 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       expect(await store.listPushConfigs(task)).toEqual([{ ...one, revision: 'new' }, two])
     })
 
-    test('a removed config is given back once', async () => {
+    test('a removed config is returned once', async () => {
       await using store = await open()
       const config = samplePushConfig()
       await store.savePushConfig(config, 5)
@@ -86,7 +86,7 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       expect(await store.listPushConfigs(config.task)).toEqual([])
     })
 
-    test('what is settled only grows, and belongs to one revision', async () => {
+    test('the settled number only grows, and belongs to one revision', async () => {
       await using store = await open()
       const config = samplePushConfig()
       await store.savePushConfig(config, 5)
@@ -129,7 +129,7 @@ export function openPushConfigCases(open: () => Promise<WebhookStore & AsyncDisp
 
 /** For adapters whose configs several processes send. */
 export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>): void {
-  test('a config is one sender’s at a time, until it lets go or its time is over', async () => {
+  test('one sender has a config at a time, until it releases it or its claim expires', async () => {
     await using store = await open()
     const config = samplePushConfig()
     expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('absent')
@@ -143,7 +143,7 @@ export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>):
     expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('anothers')
   })
 
-  test('who lets go is told once that others came meanwhile; who has no claim lets go of nothing', async () => {
+  test('a release reports once that another process wanted the config; a release without a claim has no effect', async () => {
     await using store = await open()
     const config = samplePushConfig()
     await store.savePushConfig(config, 5)
@@ -156,7 +156,7 @@ export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>):
     expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
   })
 
-  test('a claim is renewed by its sender as long as nobody else had it, also after its time', async () => {
+  test('a claim is renewed by its sender, even after its expiry, if no other sender had it', async () => {
     await using store = await open()
     const config = samplePushConfig()
     await store.savePushConfig(config, 5)
@@ -169,7 +169,7 @@ export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>):
     expect(await store.renewPushConfig(config, 'a', 60_000)).toBe(false)
   })
 
-  test('who lost its claim settles nothing', async () => {
+  test('a sender without the claim settles nothing', async () => {
     await using store = await open()
     const config = samplePushConfig()
     await store.savePushConfig(config, 5)
@@ -181,7 +181,7 @@ export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>):
     expect(await store.settlePushConfig(config, settlement, 'b')).toBe(true)
   })
 
-  test('open configs that nobody sends are listed by themselves; one that is set anew stays its sender’s', async () => {
+  test('open configs without a sender can be listed; a replaced config keeps its sender', async () => {
     await using store = await open()
     const [free, claimed, over] = [1, 2, 3].map(() => samplePushConfig()) as [
       PushConfig,

@@ -20,10 +20,10 @@ export function storeCases(name: string, open: OpenStore): void {
     describe('lists of tasks', () => {
       taskListCases(open)
     })
-    describe('contexts and what stands beside a task', () => {
+    describe('contexts, idempotency keys and feedback', () => {
       contextCases(open)
     })
-    describe('signatures that were seen', () => {
+    describe('used signatures', () => {
       signatureCases(open)
     })
     describe('a payment', () => {

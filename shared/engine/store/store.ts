@@ -4,48 +4,48 @@ import type { Timestamp } from '@parley/wire/model/timestamp'
 import type { PaymentStore } from './payment-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
-/** A task with what the server alone knows of it. One record is one document: it changes in one atomic commit. */
+/** A task with the internal data of the server. A record is one document and changes in one atomic commit. */
 export interface TaskRecord extends Task {
   owner: string
-  /** Raised by one with each commit; the compare of compare-and-set. */
+  /** Incremented by each commit; the value that compare-and-set compares. */
   version: number
-  /** Numbered from 1 without a gap; the last one's number is `events.length`. */
+  /** Numbered from 1 without gaps, up to `events.length`. */
   events: StoredEvent[]
   createdAt: Timestamp
   updatedAt: Timestamp
-  /** How often a handler was started for the present message. */
+  /** How often a handler was started for the current message. */
   starts: number
   /** Working time used by finished runs, in milliseconds (a deadline counts working time). */
   workedMs: number
-  /** Who runs it and until when (milliseconds since 1970); absent when nobody does. */
+  /** The process that runs it, and until when (milliseconds since 1970); absent when none does. */
   lease?: { holder: string; until: number }
-  /** When a pause ends by itself (milliseconds since 1970). */
+  /** When a pause expires (milliseconds since 1970). */
   dueAt?: number
   referenceTaskIds: string[]
-  /** Those of them that are another agent's, as they were when the message was accepted; without history. */
+  /** Referenced tasks of other agents, as they were when the message was accepted, without history. */
   foreignReferences?: Task[]
   acceptedOutputModes: string[]
-  /** The request that brought the newest message was signed by its caller. */
+  /** The request with the newest message was signed by its caller. */
   signed?: true
-  /** The payments that paid for it, and for its messages. */
+  /** Payments for the task and its messages. */
   payments?: string[]
-  /** How many of the starts ended otherwise than with the death of their process. */
+  /** Number of starts that ended without the death of their process. */
   survived?: number
-  /** The payment whose settlement is not known yet: until it is, nobody runs the task. */
+  /** A payment whose settlement is unknown. The task does not run until it is decided. */
   heldBy?: string
-  /** What a pause in `payment-required` asks for, in whole units. */
+  /** The payment that a pause in `payment-required` requests, in whole units. */
   asked?: { amount: string; reason: string }
 }
 
 export type Unfinishedness = 'all' | 'left'
 
-/** What a start must know of a task that an earlier process left behind; its record may be large. */
+/** What a start needs of an unfinished task; the record may be large. */
 export interface UnfinishedTask {
   id: string
   version: number
   owner: string
   state: 'submitted' | 'working'
-  /** A worker had taken it: it may have run. */
+  /** A worker had a lease on it: it may have run. */
   leased: boolean
 }
 
@@ -57,29 +57,29 @@ export interface ContextRecord {
 }
 
 /**
- * A task as an answer needs it: a `LazyPart` (`shared/protocol/lazy-part.ts`) stands for each large part and reads it when
- * the answer gets there. For serialization alone; handlers and the engine work with whole records.
+ * A task for a response: a `LazyPart` (`@parley/wire/codecs/lazy-part`) replaces each large part and reads it during
+ * serialization. Handlers and the engine use whole records.
  */
 export interface TaskOutline {
   task: TaskRecord
-  /** About the length of its JSON with all parts. */
+  /** Approximate length of its JSON with all parts. */
   bytes: number
 }
 
-/** Called with the size of what is about to be read, where that is large. Throws to refuse. */
+/** Called with the size before a large record is read. Throws to refuse. */
 export type Admit = (bytes: number) => void
 
 export interface Page<T> {
   items: T[]
-  /** Opaque; give it back to read on. Absent at the end. */
+  /** Opaque; pass it to read the next page. Absent at the end. */
   nextCursor?: string
 }
 
 export type ContextPage = Page<
   ContextRecord & {
-    /** Oldest first; of a context with more than 1,000 tasks the newest 1,000. */
+    /** Oldest first; the newest 1,000 of a context with more tasks. */
     taskIds: string[]
-    /** How many tasks it has. */
+    /** Number of its tasks. */
     taskCount: number
     /** True while a task of it has not ended. */
     busy: boolean
@@ -114,104 +114,104 @@ export interface Feedback {
 }
 
 /**
- * Everything of an agent that outlives its process. Promises of every adapter: a resolved promise means that the
- * change is durable; a record changes atomically; nothing more (no transaction over two records). The owner is an
- * argument of every `find`: another's thing is not there. Absence is `undefined`, never an error.
- * Parts larger than `largePartBytes` are kept beside the task, before its commit, and come back with it.
+ * The persistent state of an agent. Every adapter guarantees: a resolved promise means that the change is durable, and a
+ * record changes atomically. There are no transactions over two records. The owner is an argument of every `find`; records
+ * of other owners are not found. Absence is `undefined`, never an error. Parts larger than `largePartBytes` are stored
+ * separately before the commit of their task, and returned with it.
  */
 export interface Store extends AsyncDisposable {
-  /** True when no other process can write here: a lease that is not ours is a dead one. */
+  /** True when no other process can write: the lease of another holder has expired. */
   readonly exclusive: boolean
-  /** Asks the storage itself; rejects when it does not answer or cannot be written. */
+  /** Rejects when the storage does not answer or cannot be written. */
   ping(): Promise<void>
 
   /**
-   * False when the id exists already (whoever owns it). The task's context moves to its `createdAt`; one that is not there
-   * (or was cleared just now) is made.
-   * @throws ParleyError ContextNotFound when the context is another owner's
+   * False when the id exists, for any owner. Sets `updatedAt` of the context to the task's `createdAt`, or creates the
+   * context.
+   * @throws ParleyError ContextNotFound when the context belongs to another owner
    */
   createTask(record: TaskRecord): Promise<boolean>
   /** @param admit called with the size of the whole record before a large one is read */
   findTask(id: string, owner: string, admit?: Admit): Promise<TaskRecord | undefined>
   /** @param admit called with the size without the large parts */
   outlineTask(id: string, owner: string, admit: Admit): Promise<TaskOutline | undefined>
-  /** For the engine alone: whoever owns it. */
+  /** For the engine only: a task of any owner. */
   loadTask(id: string): Promise<TaskRecord | undefined>
   /**
-   * Replaces the record if its version is still `record.version - 1`; false otherwise, also where a task of the same id was
-   * created since. Never shortens the lease of the same holder.
+   * Replaces the record if its version is still `record.version - 1`, and returns whether it was. False also when a new task
+   * has the id. Never shortens the lease of the same holder.
    */
   commitTask(record: TaskRecord): Promise<boolean>
   /**
-   * Newest first. A page of large tasks may be shorter than `limit` (at most 64 MiB and one task); read on by its cursor.
-   * @throws ParleyError InvalidParams for a cursor that is not one of ours.
+   * Newest first. A page of large tasks may be shorter than `limit` (at most 64 MiB and one task).
+   * @throws ParleyError InvalidParams for an invalid cursor
    */
   listTasks(query: TaskQuery): Promise<Page<TaskRecord>>
   /**
-   * The same page as outlines, of at most 16 MiB (large parts included) and one task.
+   * The same page as outlines, of at most 16 MiB with large parts and one task.
    * @param admit called with the size of the page so far, without the large parts
    */
   outlineTasks(query: TaskQuery, admit: Admit): Promise<Page<TaskOutline>>
   /**
-   * Tasks to take up at a start, oldest first: submitted or working, with no lease or one that ended before `now`. In an
-   * `exclusive` store the lease of any other holder has ended. `left`: only those that a process had, not those that wait.
+   * Tasks to resume at a start, oldest first: submitted or working, without a lease or with one that ended before `now`. In
+   * an `exclusive` store the lease of any other holder has ended. `left`: only tasks that a process had started.
    */
   listUnfinished(now: number, ourHolder: string, which?: Unfinishedness): Promise<UnfinishedTask[]>
-  /** How many events each of these tasks has; those that are not there, or do not say, are left out. */
+  /** Number of events of each task. Missing tasks are left out. */
   countEvents(taskIds: string[]): Promise<Map<string, number>>
   /** Ids of paused tasks whose `dueAt` has passed. */
   listDue(now: number, limit: number): Promise<string[]>
   /**
-   * Prolongs the leases of the holder on these tasks. No version is raised. Returns the tasks on which it has none (any
-   * more): ended meanwhile, or taken over.
+   * Extends the leases of the holder without a new version. Returns the tasks on which it has no lease: they ended or were
+   * taken over.
    */
   renewLeases(holder: string, taskIds: string[], until: number): Promise<string[]>
   /**
-   * The process that began this start of a task has lost it to another one, and lives. No version is raised, and nothing is
-   * noted of a task that does not run. A store that is `exclusive` knows no such thing.
+   * Records that a process lost this start of a task to another process and kept running. Does not change the version; does
+   * nothing for a task that is not running or in an `exclusive` store.
    */
   noteSurvived(taskId: string, start: number): Promise<void>
   /**
-   * Tasks that have not ended: how many there are now. Ended ones: how many ever ended in that state, also those removed
-   * since. States without any are left out.
+   * Number of unfinished tasks by state, and of all tasks that ever ended in a state, including removed ones. States without
+   * tasks are left out.
    */
   countByState(): Promise<Partial<Record<TaskState, number>>>
 
-  /** A context lasts from its first task, which makes it, to its last. */
+  /** A context is created by its first task and removed with its last. */
   findContext(id: string, owner: string): Promise<ContextRecord | undefined>
-  /** True when `createTask` would refuse it. */
+  /** True when `createTask` would throw for it. */
   isAnothersContext(id: string, owner: string): Promise<boolean>
   /**
-   * Newest change first, with the ids of their tasks. A page may be shorter than `limit`; read on by its cursor.
-   * @throws ParleyError InvalidParams for a cursor that is not one of ours.
+   * Newest change first, with the ids of their tasks. A page may be shorter than `limit`.
+   * @throws ParleyError InvalidParams for an invalid cursor
    */
   listContexts(query: { owner: string; limit: number; cursor?: string }): Promise<ContextPage>
-  /** The newest `limit` ended tasks of the context, oldest first; fewer where they are large (64 MiB and one task). */
+  /** The newest `limit` ended tasks of the context, oldest first; fewer if they are large (64 MiB and one task). */
   contextHistory(contextId: string, owner: string, limit: number): Promise<TaskRecord[]>
   /**
-   * Removes the context with its tasks and all that belongs to them. `busy` when a task of it has not ended: nothing
-   * is removed then.
+   * Removes the context with its tasks and everything that belongs to them. `busy`: a task has not ended, and nothing is
+   * removed.
    */
   clearContext(id: string, owner: string): Promise<'cleared' | 'busy' | 'absent'>
 
-  /** Remembers the key; returns the record that was there before (not expired), else undefined. */
+  /** Stores the key. Returns the unexpired record of the same key, if there is one. */
   claimIdempotencyKey(record: IdempotencyRecord): Promise<IdempotencyRecord | undefined>
-  /** Replaces earlier feedback of the same owner on the task; nothing is kept when the task is gone. */
+  /** Replaces earlier feedback of the same owner on the task. Ignored when the task does not exist. */
   saveFeedback(feedback: Feedback): Promise<void>
   findFeedback(taskId: string, owner: string): Promise<Feedback | undefined>
   /**
-   * Removes ended tasks last changed before `before`, oldest first, at most `limit`, with all that belongs to them (a
-   * context with its last task), and expired keys. Returns how many tasks.
+   * Removes up to `limit` ended tasks that were last changed before `before`, oldest first, with everything that belongs to
+   * them, and expired keys. Returns the number of tasks.
    */
   removeEnded(before: Timestamp, limit: number): Promise<number>
 
   /**
-   * Takes a signature of a DID: true the first time, false until `until` (milliseconds since 1970) has passed. Of two
-   * that come at the same time, in whatever process, one is the first.
+   * Marks a signature of a DID as used: true the first time, then false until `until` (milliseconds since 1970). Of
+   * concurrent calls in any process, one returns true.
    */
   takeSignature(did: string, signature: Uint8Array, until: number): Promise<boolean>
 
-  /** The push configs that outlive the process. */
+  /** Persistent push configs. */
   readonly webhooks: WebhookStore
 
   /** The ledger of payments. */

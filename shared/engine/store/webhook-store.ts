@@ -15,35 +15,35 @@ export const taskKey = (task: TaskKey) => hashOf(keyText(task.id), keyText(task.
 /** PushNotificationConfig, bound to its task, with the progress of its deliveries (spec/webhooks.md#pushnotificationconfig). */
 export interface PushConfig {
   task: TaskKey
-  /** Of the config; a task has each at most once. */
+  /** Id of the config, unique for its task. */
   id: string
-  /** New with each `set`: what was begun for an earlier one no longer counts. */
+  /** Changed by each `set`, which invalidates deliveries that began before. */
   revision: string
   setAt: Timestamp
   url: string
   token?: string
   authentication?: JsonObject
   longRunning: boolean
-  /** Number of the last event that was delivered or dropped; at first that of the last event before the registration. */
+  /** Number of the last event that was delivered or dropped; initially of the last event before the registration. */
   settled: number
-  /** It may still owe an event: its task has not ended, or not every event is settled. */
+  /** There may be undelivered events: the task has not ended, or not every event is settled. */
   open: boolean
   health: DeliveryHealth
 }
 
-/** What its owner is told of the deliveries of a config. */
+/** State of the deliveries, as shown to the owner. */
 export interface DeliveryHealth {
   attempts: number
   delivered: number
-  /** Events that were given up, by reason. */
+  /** Number of dropped events, by reason. */
   dropped: Record<string, number>
-  /** HTTP status of the last attempt that was answered. */
+  /** HTTP status of the last response. */
   lastStatus?: number
   lastError?: string
   lastAttemptAt?: Timestamp
 }
 
-/** How an event of a config ended. */
+/** Result of the delivery of an event. */
 export interface Settlement {
   settled: number
   open: boolean
@@ -52,10 +52,10 @@ export interface Settlement {
 
 export type ConfigKey = Pick<PushConfig, 'task' | 'id'>
 
-/** Whose a config is to send; `absent`: it is not there. */
+/** Who delivers a config; `absent`: it does not exist. */
 export type Claim = 'ours' | 'anothers' | 'absent'
 
-/** Configs that may still owe something, without what is secret or large. */
+/** A config with undelivered events, without secrets and large fields. */
 export interface OpenPushConfig {
   task: TaskKey
   id: string
@@ -64,24 +64,24 @@ export interface OpenPushConfig {
 }
 
 /**
- * The push configs of an agent's tasks. What a config owes is told by its `settled` and the events of its task's record:
- * the obligation is made by the commit of the task alone. Promises as of `Store`; a task's configs go with the task.
+ * The push configs of an agent's tasks. Undelivered events follow from `settled` and the events in the task record: the
+ * commit of the task alone creates the obligation. Guarantees as of `Store`. Configs are removed with their task.
  */
 export interface WebhookStore {
   /**
-   * Replaces the config of the same task and id; the newest comes first in lists. False, and nothing is changed, when the
+   * Saves the config or replaces the one of the same task and id; it comes first in lists. False, without a change, when the
    * task has `perTaskMax` others.
-   * @throws ParleyError Unavailable when there is no room
+   * @throws ParleyError Unavailable when there is no capacity
    */
   savePushConfig(config: PushConfig, perTaskMax: number): Promise<boolean>
   findPushConfig(task: TaskKey, id: string): Promise<PushConfig | undefined>
   /** Newest first. */
   listPushConfigs(task: TaskKey): Promise<PushConfig[]>
-  /** Returns the one that was removed. With `revision`: that one only. */
+  /** Returns the removed config. With `revision`: removes only this revision. */
   removePushConfig(task: TaskKey, id: string, revision?: string): Promise<PushConfig | undefined>
   /**
-   * False when the config was replaced or removed, is as far already, or is not claimed by the sender that is named: nothing
-   * is changed then.
+   * False, without a change, when the config was replaced or removed, has reached this point already, or is not claimed by
+   * the given sender.
    */
   settlePushConfig(
     config: Pick<PushConfig, 'task' | 'id' | 'revision'>,
@@ -89,15 +89,18 @@ export interface WebhookStore {
     sender?: string,
   ): Promise<boolean>
   /**
-   * One process sends what a config owes: the config is this sender's for `forMs` from now, taken or prolonged. Who comes
-   * while it is another's is not told later; the other is, when it lets go. Where no other process sends, all is `ours`.
+   * Claims the deliveries of a config for `forMs`, or extends the claim. While another sender has it, that sender is
+   * notified when it releases the config. `ours` if no other process delivers.
    */
   claimPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<Claim>
-  /** Prolongs it where nobody else had it since. False: what was known of the config may have changed. */
+  /** Extends the claim if no other sender had it since. False: cached data of the config may be outdated. */
   renewPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<boolean>
-  /** Lets go. False: others came meanwhile for what may be new, so the claim stays; look again, then let go. */
+  /**
+   * Releases the claim. False: another process wanted the config, so the claim stays; check for new events, then release
+   * again.
+   */
   releasePushConfig(key: ConfigKey, sender: string): Promise<boolean>
-  /** Those with `open`, in the order of their registration, behind the cursor; with `unclaimed` those that nobody sends. */
+  /** Open configs after the cursor, in the order of registration; with `unclaimed`, those without a sender. */
   listOpenPushConfigs(query: { limit: number; cursor?: number; unclaimed?: boolean }): Promise<{
     items: OpenPushConfig[]
     /** Absent at the end. */

@@ -8,7 +8,7 @@ webhookStoreCases('the memory', async () =>
 
 const of = (owner: string) => samplePushConfig({ task: sampleTask({ owner }) })
 
-test('where there is no room, the config that owes nothing for longest goes', async () => {
+test('without capacity the config that was completed first is removed', async () => {
   const memory = new MemoryWebhooks({ max: 3 })
   const configs = ['a', 'b', 'c'].map(of)
   for (const config of configs) await memory.savePushConfig(config, 5)
@@ -21,7 +21,7 @@ test('where there is no room, the config that owes nothing for longest goes', as
   expect(memory.size).toBe(3)
 })
 
-test('where all of them owe something, a new one is refused; one that is there may be replaced', async () => {
+test('when all have undelivered events, a new one is refused; an existing one can be replaced', async () => {
   const memory = new MemoryWebhooks({ max: 2 })
   const [one, two] = [of('a'), of('b')]
   for (const config of [one, two]) await memory.savePushConfig(config, 5)
@@ -34,7 +34,7 @@ test('where all of them owe something, a new one is refused; one that is there m
   expect(memory.size).toBe(0)
 })
 
-test('no owner can take more than half of the room with configs that owe something', async () => {
+test('an owner can use at most half of the capacity for configs with undelivered events', async () => {
   const memory = new MemoryWebhooks({ max: 4 })
   const [first, second] = [of('greedy'), of('greedy')]
   for (const config of [first, second]) await memory.savePushConfig(config, 5)

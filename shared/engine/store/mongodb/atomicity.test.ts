@@ -71,7 +71,7 @@ describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs 
     },
   )
 
-  test('of inserts of one _id at once exactly one wins, and the others are told', async () => {
+  test('of concurrent inserts of one _id exactly one succeeds, and the others fail', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const document = { _id: `insert ${round}`, version: 0, sum: 0 }
       const won = await all(writers, () => insertUnlessThere(counters(), document))
@@ -79,7 +79,7 @@ describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs 
     }
   })
 
-  test('of upserts of one _id at once none is counted twice or lost, but for those told of another', async () => {
+  test('of concurrent upserts of one _id none is counted twice or lost, except for those that fail', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const _id = `upsert ${round}`
       const outcomes = await all(writers, async () => {
@@ -95,7 +95,7 @@ describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs 
     }
   })
 
-  test('of deletions of one document at once exactly one is told that it did it', async () => {
+  test('of concurrent deletions of one document exactly one reports success', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const _id = `delete ${round}`
       await counters().insertOne({ _id, version: 0, sum: 0 })

@@ -48,17 +48,20 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
     ['the owner of findPayment', (store, value, { id }) => store.payments.findPayment(id, value)],
     ['the token of findByCapture', (store, value) => store.payments.findByCapture(value)],
   ]
-  test.each(questions)('an operator as %s is refused, whatever let it come so far', async (_title, ask) => {
-    await using store = await open()
-    const task = await createdIn(store, 'completed')
-    await store.saveFeedback({ taskId: task.id, owner: alice, feedback: 'f', at: 't' })
-    for (const value of operators) {
-      await expect((async () => ask(store, value as string, task))()).rejects.toThrow('is a text')
-    }
-    expect(await store.loadTask(task.id)).toEqual(task)
-  })
+  test.each(questions)(
+    'an operator as %s is refused, even without checks of the caller',
+    async (_title, ask) => {
+      await using store = await open()
+      const task = await createdIn(store, 'completed')
+      await store.saveFeedback({ taskId: task.id, owner: alice, feedback: 'f', at: 't' })
+      for (const value of operators) {
+        await expect((async () => ask(store, value as string, task))()).rejects.toThrow('is a text')
+      }
+      expect(await store.loadTask(task.id)).toEqual(task)
+    },
+  )
 
-  test('many parts of moderate size leave a document that would be too large for the server', async () => {
+  test('many medium parts are stored separately when the document would be too large for the server', async () => {
     await using store = await openMongodbStore({ url, agentId: randomUUID() })
     const parts = Array.from({ length: 8000 }, (_, n) => {
       return { kind: 'text' as const, text: `${n} ${'x'.repeat(2500)}` }
@@ -68,7 +71,7 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
     expect(await store.loadTask(record.id)).toEqual(record)
   })
 
-  test('what is too large for a document although its parts stand beside it is refused with a sentence', async () => {
+  test('a record that is too large without its large parts is refused with a sentence', async () => {
     await using store = await open()
     const tiny = Array.from({ length: 20_000 }, () => ({ kind: 'text' as const, text: 'x'.repeat(900) }))
     const record = sampleRecord()
@@ -83,7 +86,7 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
     expect(await store.loadTask(record.id)).toEqual(record)
   })
 
-  test('what was just taken of a caller may be started, paused and ended', async () => {
+  test('a message of the maximum size can be started, paused and completed', async () => {
     await using store = await open()
     const record = sampleRecord()
     const filled = (mib: number) => {

@@ -31,7 +31,7 @@ describe('a MongoDB address that cannot be used is refused at start, with a sent
     expect(refused.message).not.toContain('secret')
   })
 
-  test('where something listens that never answers', async () => {
+  test('for a server that accepts connections and never answers', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await new Promise((done) => silent.once('listening', done))
     const { port } = silent.address() as { port: number }
@@ -58,7 +58,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
   const open = (given = {}) =>
     openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000, ...given })
 
-  test('a database that a newer version wrote is refused, and stays as it is', async () => {
+  test('a database of a newer version is refused and not changed', async () => {
     const newer = server.newUrl()
     await using other = await MongoClient.connect(newer)
     await other
@@ -71,7 +71,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect((await other.db().listCollections().toArray()).map(({ name }) => name)).toEqual(['schema'])
   })
 
-  test('several processes may make the schema of one database at the same time', async () => {
+  test('several processes may create the schema of one database at the same time', async () => {
     const fresh = server.newUrl()
     const stores = await Promise.all(
       ['one', 'two', 'three'].map((name) => openMongodbStore({ url: fresh, agentId: name })),
@@ -97,7 +97,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await one.loadTask(task.id)).toEqual(task)
   })
 
-  test('a task whose process died before it joined its context gets it when unfinished tasks are looked for', async () => {
+  test('a task whose process died before it was added to its context is added by listUnfinished', async () => {
     const id = randomUUID()
     await using store = await open({ agentId: id })
     const task = await created(store)
@@ -109,7 +109,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await store.findContext(task.contextId, alice)).toMatchObject({ createdAt: task.createdAt })
   })
 
-  test('one in a context of another owner is removed then: nobody was told of it', async () => {
+  test('such a task in a context of another owner is removed, because it was not acknowledged', async () => {
     const id = randomUUID()
     await using store = await open({ agentId: id })
     const task = await created(store)
@@ -120,7 +120,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await store.loadTask(task.id)).toBeUndefined()
   })
 
-  test('a context whose remover died takes new tasks after a while', async () => {
+  test('a context whose removing process died accepts new tasks after a timeout', async () => {
     const id = randomUUID()
     await using store = await open({ agentId: id })
     const old = await createdIn(store, 'completed')
@@ -132,7 +132,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(contexts).toMatchObject([{ id: old.contextId, taskIds: [old.id, task.id] }])
   })
 
-  test('of clearing and creating at once, again and again, no task is without its context and none is lost', async () => {
+  test('after repeated concurrent clearing and creating, each task has its context and none is lost', async () => {
     await using store = await open()
     const outcomes = new Set<string>()
     for (let round = 0; round < 15; round += 1) {
@@ -154,7 +154,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect([...outcomes]).not.toContain('absent')
   })
 
-  test('what a removal that was cut short left behind is removed with the next one', async () => {
+  test('the rest of an interrupted removal is removed by the next one', async () => {
     const id = randomUUID()
     let now = Date.now()
     await using store = await open({ agentId: id, clock: () => now })
@@ -181,7 +181,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await store.loadTask(stays.id)).toEqual(stays)
   })
 
-  test('a claim on a nonce that stands for no payment is taken over after a minute, and not before', async () => {
+  test('a claim on a nonce without a payment is taken over after a minute, and not before', async () => {
     let now = Date.now()
     const id = randomUUID()
     await using store = await open({ agentId: id, clock: () => now })
@@ -194,7 +194,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await store.payments.addPayment(samplePayment({ nonceKey: 'n' }))).toBe('nonce')
   })
 
-  test('a claim that was taken over while its process stood still: the change is taken back, and one row stands for the nonce', async () => {
+  test('a claim that was taken over while its process was suspended: the change is undone, and one row has the nonce', async () => {
     let now = Date.now()
     const given = { agentId: randomUUID(), clock: () => now }
     await using slow = await open(given)
@@ -219,7 +219,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await slow.payments.commitPayment({ ...session, state: 'expired', version: 3 })).toBe('committed')
   })
 
-  test('while the server is away all is unavailable, without a word of the driver; when it is back nothing is lost', async () => {
+  test('while the server is down every call is Unavailable, without texts of the driver; no data is lost', async () => {
     if (server.kind === 'MONGODB_URL') return
     await using store = await open({ connectTimeoutMs: 300 })
     const task = await created(store)
@@ -239,7 +239,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await store.commitTask(next(task, 'completed'))).toBe(true)
   })
 
-  test('a closed store says so', async () => {
+  test('a closed store rejects calls with a clear message', async () => {
     const store = await open()
     await store[Symbol.asyncDispose]()
     await store[Symbol.asyncDispose]()

@@ -12,7 +12,7 @@ import { openMongodbStore } from './store.ts'
 
 type Command = Record<string, unknown>
 
-describe.skipIf(!hasMongodb)('what the store asks MongoDB (needs mongod)', () => {
+describe.skipIf(!hasMongodb)('queries of the MongoDB store (needs mongod)', () => {
   let server: MongodbServer
   let url = ''
   beforeAll(async () => {
@@ -44,7 +44,7 @@ describe.skipIf(!hasMongodb)('what the store asks MongoDB (needs mongod)', () =>
     expect(parts.filter((part) => part['agent_id'] !== agentId)).toEqual([])
   })
 
-  test('is answered by an index that is named after the question, or by the key', async () => {
+  test('uses an index that is named after the query, or the key', async () => {
     const finds = (await asked()).flatMap(asFind)
     await using client = await MongoClient.connect(url)
     const names = Object.values(agentIndexes).flatMap((all) => all.map(({ name }) => name))

@@ -34,7 +34,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
   }
   webhookModelCases(two, { max: 5, steps: 2000 })
 
-  test('another process of the agent finds them, another agent does not', async () => {
+  test('another process of the agent finds the configs, another agent does not', async () => {
     await using here = await open({ agentId: 'one' })
     await using there = await open({ agentId: 'one' })
     await using stranger = await open({ agentId: 'two' })
@@ -44,7 +44,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     expect(await stranger.listPushConfigs(config.task)).toEqual([])
   })
 
-  test('where there is no room, the config that owes nothing for longest goes; then a new one is refused', async () => {
+  test('without capacity the config that was completed first is removed; then a new one is refused', async () => {
     await using store = await open({ max: 3, perOwnerMax: 3 })
     const configs = [1, 2, 3].map(() => samplePushConfig())
     for (const config of configs) await store.savePushConfig(config, 5)
@@ -59,7 +59,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     expect(await store.savePushConfig({ ...three, revision: 'new' }, 5)).toBe(true)
   })
 
-  test('no owner can take more than half of the room with configs that owe something', async () => {
+  test('an owner can use at most half of the capacity for configs with undelivered events', async () => {
     await using store = await open({ max: 4 })
     const of = (owner: string) => samplePushConfig({ task: sampleTask({ owner }) })
     const full = { error: 'Unavailable', data: { reason: 'webhooks_full' } }
@@ -77,7 +77,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     expect(await store.savePushConfig(of('greedy'), 5)).toBe(true)
   })
 
-  test('what has gone after its time takes nothing of its owner’s share', async () => {
+  test('expired configs do not count for the quota of their owner', async () => {
     await using store = await open({ max: 10, perOwnerMax: 1, openMs: 30 })
     for (let i = 0; i < 3; i += 1) {
       const config = samplePushConfig({ task: sampleTask({ owner: 'greedy' }) })
@@ -85,7 +85,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     }
   })
 
-  test('of two that add the same config, one does', async () => {
+  test('of two concurrent additions of a config, one succeeds', async () => {
     await using store = await open()
     const config = samplePushConfig()
     expect(await store.addPushConfig(config)).toBe(true)
@@ -93,7 +93,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     expect(await store.findPushConfig(config.task, config.id)).toEqual(config)
   })
 
-  test('each goes after its time, and leaves room and no trace in lists', async () => {
+  test('an expired config frees its capacity and is not listed', async () => {
     await using store = await open({ openMs: 30, closedMs: 30, max: 10 })
     const task = sampleTask()
     await store.savePushConfig(samplePushConfig({ task }), 1)
@@ -102,7 +102,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     expect(await store.savePushConfig(samplePushConfig({ task }), 1)).toBe(true)
   })
 
-  test('while Redis is away: refused as unavailable, with no text of the driver', async () => {
+  test('while Redis is down: Unavailable, without texts of the driver', async () => {
     await using store = await open()
     const config = samplePushConfig()
     await redis.kill()

@@ -1,13 +1,10 @@
 /**
- * The embedded store of an agent. Rules: one row per task, the newest has the highest `seq`; what is looked for or changes
- * often is a column before `body`, so that it is read and compared without the rest; every index ends in `seq`, which
- * SQLite appends. No question of the port may scan `tasks` (held by a test).
- *
- * A commit costs by the pages it changes, and an index over owners or contexts changes one page for each. So such an index
- * is two: one of the tasks that have not ended, which are few and fit into a few pages through all their changes, and one
- * that a task enters once, when it ends.
- *
- * Migration n brings version n to n + 1. A migration that has been released never changes: write the next one.
+ * The schema of the embedded store of an agent. A task is one row, and newer tasks have a higher `seq`. Values that are
+ * queried or change often are columns before `body`, so that SQLite reads them without the body. Every index ends in `seq`,
+ * which SQLite appends. No query of the port may scan `tasks` (there is a test). The cost of a commit is the number of
+ * changed pages, and an index over owners or contexts changes one page for each of them. Such an index is therefore split:
+ * one for unfinished tasks, which stays in a few pages, and one that a task enters once, when it ends. Migration n brings
+ * version n to n + 1. A released migration never changes: add the next one.
  */
 export const agentMigrations: readonly string[] = [
   `

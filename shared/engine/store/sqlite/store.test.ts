@@ -49,7 +49,7 @@ test.each([
   expect(await store.webhooks.listPushConfigs(record)).toEqual([])
 })
 
-test('everything is there again after a restart, cursors too', async () => {
+test('tasks and cursors survive a restart', async () => {
   const file = await newFile()
   const first = await openSqliteStore({ file })
   const [one, two] = [await createdIn(first, 'completed'), await created(first)]
@@ -62,7 +62,7 @@ test('everything is there again after a restart, cursors too', async () => {
   expect(await second.countByState()).toEqual({ completed: 1, submitted: 1 })
 })
 
-test('a large part is written once, however often its task is committed, and goes with its task', async () => {
+test('a large part is written once for all commits of its task, and removed with it', async () => {
   const file = await newFile()
   await using store = await openSqliteStore({ file, largePartBytes: 1000 })
   using reader = new DatabaseSync(file, { readOnly: true })
@@ -95,7 +95,7 @@ test.each<[string, Part]>([
   expect(reader.prepare('SELECT body FROM parts').all()).toEqual([{ body: JSON.stringify(part) }])
 })
 
-test('a part that looks like our reference to one is refused', async () => {
+test('a part that looks like an internal reference is refused', async () => {
   await using store = await openSqliteStore({ file: await newFile() })
   const part = { kind: 'stored', hash: 'x' } as unknown as Part
   await expect(created(store, { artifacts: [artifactOf(part)] })).rejects.toThrow('kind "stored"')
@@ -149,7 +149,7 @@ async function askEverythingOfPayments({ payments }: Store): Promise<void> {
   await payments.testPurse('p', 1n)
 }
 
-test('no question of the port scans the tasks, the contexts or what stands beside them', async () => {
+test('no query of the port scans a table', async () => {
   const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare')
   onTestFinished(() => prepare.mockRestore())
   const file = await newFile()

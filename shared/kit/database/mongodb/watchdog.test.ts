@@ -35,7 +35,7 @@ describe.skipIf(!hasMongodb)('a driver that waits for ever (needs mongod)', () =
     60_000,
   )
 
-  test('a server that is away for longer than the client looks for it is found again', async () => {
+  test('a server that is down for longer than the selection timeout is found again', async () => {
     if (server.kind === 'MONGODB_URL') return
     await using client = await MongoClient.connect(server.newUrl(), { serverSelectionTimeoutMS: 500 })
     const things = client.db().collection<{ _id: string }>('things')
@@ -51,7 +51,7 @@ describe.skipIf(!hasMongodb)('a driver that waits for ever (needs mongod)', () =
       .toEqual({ _id: 'before' })
   })
 
-  test('a watch that is over connects nothing anew', async () => {
+  test('a disposed watchdog does not reconnect', async () => {
     await using client = await MongoClient.connect(server.newUrl())
     const closing = Promise.withResolvers<void>()
     const close = client.close.bind(client)
@@ -70,7 +70,7 @@ describe.skipIf(!hasMongodb)('a driver that waits for ever (needs mongod)', () =
     expect(anew).toBe(0)
   })
 
-  test('what ends in its time changes nothing', async () => {
+  test('commands that end in time do not cause a reconnect', async () => {
     await using client = await MongoClient.connect(server.newUrl())
     using _watch = watchOver(client, { heartbeatMax: 3, commandMax: 3 })
     let anew = 0
@@ -94,7 +94,7 @@ test.each([
   expect(told).toMatchObject({ code: -32042, status: 503 })
 })
 
-test('a fault of ours stays one', () => {
+test('an error in our own query is not reported as Unavailable', () => {
   const ours = Object.assign(new TypeError('not a function'), { code: 'ERR_INVALID_ARG_TYPE' })
   expect(forCallers(ours)).toBe(ours)
 })

@@ -37,7 +37,7 @@ const texts = (database: SqliteDatabase) =>
       .map((row) => row['text']),
   )
 
-test('a file is made with its folder, and others may not read it', async () => {
+test('a file is created with its folder, and other users may not read it', async () => {
   await using database = await openDatabase(file, [one])
   await insert(database, 'a')
   for (const suffix of ['', '-wal', '.lock']) expect((await stat(file + suffix)).mode & 0o777).toBe(0o600)
@@ -54,7 +54,7 @@ test('migrations run forward, once each, and the rows stay', async () => {
   }
 })
 
-test('a migration that fails leaves the version before it', async () => {
+test('a failed migration keeps the previous version', async () => {
   await (await openDatabase(file, [one]))[Symbol.asyncDispose]()
   await expect(openDatabase(file, [one, `${two}; SELECT nonsense`])).rejects.toThrow('nonsense')
   await using database = await openDatabase(file, [one])
@@ -62,7 +62,7 @@ test('a migration that fails leaves the version before it', async () => {
   expect(await database.read(() => database.statement('SELECT * FROM notes').all())).toEqual([{ text: 'a' }])
 })
 
-test('a schema that a newer version made is refused with a sentence, and the file stays as it is', async () => {
+test('a schema of a newer version is refused with a sentence, and the file is not changed', async () => {
   await (await openDatabase(file, [one, two]))[Symbol.asyncDispose]()
   const before = await readFile(file)
   const refused = openDatabase(file, [one])
@@ -75,7 +75,7 @@ test('a schema that a newer version made is refused with a sentence, and the fil
   await (await openDatabase(file, [one, two]))[Symbol.asyncDispose]()
 })
 
-test('a file that is no database is refused with a sentence', async () => {
+test('a file that is not a database is refused with a sentence', async () => {
   const other = path.join(folder, 'b.db')
   await writeFile(
     other,
@@ -88,7 +88,7 @@ test('a folder in place of the file is refused with a sentence', async () => {
   await expect(openDatabase(folder, [one])).rejects.toThrow(`The database ${folder} cannot be opened:`)
 })
 
-test('a second opening is refused while the first lives, also of this process, and works after it', async () => {
+test('a second opening, even in this process, is refused until the first is closed', async () => {
   const sentence = `The database ${file} is open in another process. Stop that process first, or set another DATA_DIR.`
   const first = await openDatabase(file, [one])
   await expect(openDatabase(file, [one])).rejects.toThrow(sentence)
@@ -98,7 +98,7 @@ test('a second opening is refused while the first lives, also of this process, a
   expect(await texts(again)).toEqual(['a'])
 })
 
-test('another process is refused; when the holder is killed the next one opens, and nothing acknowledged is lost', async () => {
+test('another process is refused until the first is killed; then it opens the file, and no acknowledged write is lost', async () => {
   const acknowledged = new Map<string, number>()
   for (let kill = 0; kill < 5; kill += 1) {
     const writer = startWriter()
@@ -141,7 +141,7 @@ async function acknowledges(writer: ChildProcess, into: Map<string, number>, lin
   writer.removeAllListeners('exit')
 }
 
-test('writes of one turn share a commit; one that throws changes nothing and fails alone', async () => {
+test('writes of one turn share a commit; a write that throws changes nothing and does not affect the others', async () => {
   await using database = await openDatabase(file, [one])
   const outcomes = await Promise.allSettled([
     insert(database, 'a'),
@@ -158,14 +158,14 @@ test('writes of one turn share a commit; one that throws changes nothing and fai
   expect(await texts(database)).toEqual(['a', 'b'])
 })
 
-test('more writes than one transaction holds are all done, in their order', async () => {
+test('more writes than one transaction holds are all run, in order', async () => {
   await using database = await openDatabase(file, [one])
   const wanted = Array.from({ length: 3500 }, (_, number) => String(number).padStart(4, '0'))
   expect(await Promise.all(wanted.map((text) => insert(database, text)))).toEqual(wanted)
   expect(await texts(database)).toEqual(wanted)
 })
 
-test('a storage without room for another page answers no ping, and one again once there is room', async () => {
+test('a ping fails without space for another page, and succeeds when there is space', async () => {
   await using database = await openDatabase(file, [one])
   await insert(database, 'a')
   const limit = (pages: number) =>
@@ -180,7 +180,7 @@ test('a storage without room for another page answers no ping, and one again onc
   await expect(database.ping()).resolves.toBeUndefined()
 })
 
-test('a write that failed for want of room is remembered by the ping for 10 s, though small ones succeed', async () => {
+test('after a write failed for lack of space, pings fail for 10 s although small writes succeed', async () => {
   let now = 0
   await using database = await openDatabase(file, [one], { now: () => now })
   await insert(database, 'a')
@@ -195,7 +195,7 @@ test('a write that failed for want of room is remembered by the ping for 10 s, t
   await expect(database.ping()).resolves.toBeUndefined()
 })
 
-test('a file that was damaged on the disk answers no ping any more', async () => {
+test('a ping fails permanently after the file was damaged on the disk', async () => {
   let now = 0
   await using database = await openDatabase(file, [one], { now: () => now })
   for (let n = 0; n < 200; n += 1) await insert(database, `${n} ${'x'.repeat(1000)}`)
@@ -208,7 +208,7 @@ test('a file that was damaged on the disk answers no ping any more', async () =>
   await expect(database.ping()).rejects.toMatchObject({ message: 'The database file is damaged' })
 })
 
-test('a full disk: the writes that do not fit fail as unavailable, the others are kept, and it goes on when there is room', async () => {
+test('a full disk: writes that do not fit are Unavailable, the others are kept, and writing continues when there is space', async () => {
   await using database = await openDatabase(file, [one])
   const limit = (pages: number) =>
     database.read(() => database.statement(`PRAGMA max_page_count = ${pages}`).get())
@@ -224,7 +224,7 @@ test('a full disk: the writes that do not fit fail as unavailable, the others ar
   expect(await texts(database)).toEqual(['a', 'b', 'x'.repeat(100_000)])
 })
 
-test('a commit that fails fails all its writes as unavailable, and none of them is there', async () => {
+test('a failed commit rejects all its writes as Unavailable, and none is stored', async () => {
   await using database = await openDatabase(file, [
     one,
     'CREATE TABLE child (note TEXT REFERENCES notes (text) DEFERRABLE INITIALLY DEFERRED)',
@@ -236,7 +236,7 @@ test('a commit that fails fails all its writes as unavailable, and none of them 
   expect(await insert(database, 'c')).toBe('c')
 })
 
-test('while another program holds the database for writing, writes and pings are unavailable, reads are answered', async () => {
+test('while another program locks the database for writing, writes and pings are Unavailable and reads succeed', async () => {
   await using database = await openDatabase(file, [one])
   using other = new DatabaseSync(file)
   other.exec('BEGIN IMMEDIATE')
@@ -249,7 +249,7 @@ test('while another program holds the database for writing, writes and pings are
   expect(await insert(database, 'a')).toBe('a')
 })
 
-test('what is read together is of one moment, whatever another program writes meanwhile', async () => {
+test('readTogether sees one snapshot during writes of another program', async () => {
   await using database = await openDatabase(file, [one])
   await insert(database, 'a')
   using other = new DatabaseSync(file)
@@ -263,7 +263,7 @@ test('what is read together is of one moment, whatever another program writes me
   expect(await texts(database)).toEqual(['a', 'b'])
 })
 
-test('what throws while it reads together, or leaves its rows unread, holds up nothing that comes after', async () => {
+test('readTogether does not block later calls when it throws or leaves rows unread', async () => {
   await using database = await openDatabase(file, [one])
   await insert(database, 'a')
   await insert(database, 'b')
@@ -279,7 +279,7 @@ test('what throws while it reads together, or leaves its rows unread, holds up n
   expect(await texts(database)).toEqual(['a', 'b', 'c'])
 })
 
-test('writes that nobody waits for do not wait for the disk, unless one beside them does', async () => {
+test('writeSoon does not wait for the disk, unless another write of the transaction does', async () => {
   await using database = await openDatabase(file, [one])
   const [normal, full] = [1, 2]
   const level = () => database.statement('PRAGMA synchronous').get()?.['synchronous']
@@ -289,7 +289,7 @@ test('writes that nobody waits for do not wait for the disk, unless one beside t
   expect(await database.write(level)).toBe(full)
 })
 
-test('a process that is killed loses nothing that was written without waiting for the disk', async () => {
+test('a killed process loses no write of writeSoon', async () => {
   const program = `
     const { openDatabase } = await import(${JSON.stringify(new URL('./database.ts', import.meta.url))})
     const database = await openDatabase(${JSON.stringify(file)}, [${JSON.stringify(one)}])
@@ -320,7 +320,7 @@ test('a ping writes to the file', async () => {
   expect((await stat(`${file}-wal`)).size).toBeGreaterThan(size)
 })
 
-test('closing finishes what was asked for; afterwards all is unavailable', async () => {
+test('closing completes pending writes; later calls are Unavailable', async () => {
   const database = await openDatabase(file, [one])
   const last = insert(database, 'a')
   await database[Symbol.asyncDispose]()

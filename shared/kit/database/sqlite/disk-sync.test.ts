@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DiskWaits } from './disk-sync.ts'
 
-test('a commit that did not wait for the disk is followed by one that does, also where that fails at first', async () => {
+test('a commit without a sync is followed by a sync, which is retried if it fails', async () => {
   const { promise: onDisk, resolve } = Promise.withResolvers<void>()
   const said: string[] = []
   let failures = 2
@@ -26,7 +26,7 @@ test('a commit that did not wait for the disk is followed by one that does, also
   expect(failures).toBe(-1)
 })
 
-test('a commit that waits brings those before it to the disk: nothing follows', async () => {
+test('a commit with a sync covers the earlier commits: no further sync follows', async () => {
   let followed = 0
   using waits = new DiskWaits({ set: () => {}, waitOnce: async () => void (followed += 1), withinMs: 0 })
   waits.next(false)
@@ -37,7 +37,7 @@ test('a commit that waits brings those before it to the disk: nothing follows', 
   expect(followed).toBe(0)
 })
 
-test('nothing follows once it is disposed of, also where that fails just then', async () => {
+test('no sync follows after disposal, even if one fails at that moment', async () => {
   const failed = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   let times = 0
