@@ -1,7 +1,7 @@
 import type { StatusUpdate } from '@parley/wire/model/event'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { expect, test } from 'vitest'
-import type { EventBus, Heard } from './event-bus.ts'
+import type { BusMessage, EventBus } from './event-bus.ts'
 
 /** Two ends of one bus: for an adapter that joins processes, each is the bus of another process. */
 export interface OpenBuses extends AsyncDisposable {
@@ -42,7 +42,7 @@ export function eventBusCases(name: string, open: () => Promise<OpenBuses>): voi
 
   test(`${name}: an event comes whole: the same fields and values`, async () => {
     await using buses = await open()
-    const heard: Heard[] = []
+    const heard: BusMessage[] = []
     using subscription = buses.there.subscribe('a', (item) => heard.push(item))
     await subscription.ready
     const event = statusUpdate('a', 1)
@@ -81,6 +81,6 @@ export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-function sequenceOf(item: Heard): number {
+function sequenceOf(item: BusMessage): number {
   return item.kind === 'status-update' ? item.sequence : -1
 }

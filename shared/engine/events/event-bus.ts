@@ -1,12 +1,12 @@
 import type { ArtifactDelta, TaskEvent } from '@parley/wire/model/event'
 
 /** Something happened that the bus cannot tell (it was too large, or was lost): the store knows. */
-export interface Changed {
+export interface ChangeNotice {
   kind: 'changed'
 }
 
-export type Published = TaskEvent | ArtifactDelta
-export type Heard = Published | Changed
+export type LiveItem = TaskEvent | ArtifactDelta
+export type BusMessage = LiveItem | ChangeNotice
 
 export interface Subscription extends Disposable {
   /** Resolves when all that is published from now on will be heard. Never rejects. */
@@ -19,7 +19,7 @@ export interface Subscription extends Disposable {
  */
 export interface EventBus extends AsyncDisposable {
   ping(): Promise<void>
-  publish(taskId: string, items: readonly Published[]): void
+  publish(taskId: string, items: readonly LiveItem[]): void
   /** The listener must not throw and not block. */
-  subscribe(taskId: string, listener: (item: Heard) => void): Subscription
+  subscribe(taskId: string, listener: (item: BusMessage) => void): Subscription
 }

@@ -2,7 +2,7 @@ import { AnswerBudget, type AnswerClaim } from '@parley/kit/process/answer-budge
 import type { ArtifactDelta, StatusUpdate } from '@parley/wire/model/event'
 import type { TaskState } from '@parley/wire/model/task'
 import { expect, test } from 'vitest'
-import { followTask, SlowReaderError, TooMuchUnread } from './follow-task.ts'
+import { followTask, SlowReaderError, UnreadBudgetExceeded } from './follow-task.ts'
 import { InProcessEventBus } from './in-process.ts'
 
 const event = (sequence: number, state: TaskState = 'working'): StatusUpdate => ({
@@ -169,7 +169,7 @@ test('a reader is cut off, and its memory released, when what waits for it excee
   expect(bytes()).toBeLessThan(200_000)
   for (let i = 0; i < 2; i += 1) bus.publish('t', [delta('x'.repeat(100_000))])
   expect(bytes()).toBe(0)
-  await expect(follower.next()).rejects.toBeInstanceOf(TooMuchUnread)
+  await expect(follower.next()).rejects.toBeInstanceOf(UnreadBudgetExceeded)
   expect(bus.topics).toBe(0)
 })
 

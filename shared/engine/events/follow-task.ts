@@ -2,7 +2,7 @@ import type { AnswerClaim } from '@parley/kit/process/answer-budget'
 import { roughBytesOf } from '@parley/wire/codecs/lazy-part'
 import type { TaskEvent } from '@parley/wire/model/event'
 import { isResting } from '@parley/wire/model/task'
-import type { EventBus, Heard, Published } from './event-bus.ts'
+import type { BusMessage, EventBus, LiveItem } from './event-bus.ts'
 
 export interface FollowOptions {
   bus: EventBus
@@ -32,8 +32,8 @@ export class SlowReaderError extends Error {
 }
 
 /** The caller, or all callers, have too many bytes of answers unread: the reader may come back as well. */
-export class TooMuchUnread extends Error {
-  override readonly name = 'TooMuchUnread'
+export class UnreadBudgetExceeded extends Error {
+  override readonly name = 'UnreadBudgetExceeded'
 }
 
 /**
@@ -41,7 +41,7 @@ export class TooMuchUnread extends Error {
  * missed and none told twice. Ends after a terminal status or a pause that is the task's last event.
  * @throws SlowReaderError, TooMuchUnread
  */
-export async function* followTask(options: FollowOptions): AsyncGenerator<Published, void, void> {
+export async function* followTask(options: FollowOptions): AsyncGenerator<LiveItem, void, void> {
   const inbox = new Inbox(options.bufferMax ?? 1000, options.claim)
   using _claim = options.claim
   using subscription = options.bus.subscribe(options.taskId, (item) => inbox.push(item))
@@ -55,7 +55,7 @@ export async function* followTask(options: FollowOptions): AsyncGenerator<Publis
   }
 }
 
-async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Published, void, void> {
+async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<LiveItem, void, void> {
   let last = options.afterSequence
   let catchUp = true
   while (!options.signal.aborted) {
@@ -93,11 +93,12 @@ async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Pub
  * What the store holds, and before each event the deltas that were heard while it was read: a quick task is over by then.
  * @returns whether something was heard that the store may have learned since
  */
-function* together(stored: readonly TaskEvent[], inbox: Inbox): Generator<Published, boolean> {
+function* together(stored: readonly TaskEvent[], inbox: Inbox): Generator<LiveItem, boolean> {
   const last = stored.at(-1)?.sequence ?? 0
   const waiting = [...stored]
   let changed = false
-  const isBefore = (item: Heard) => waiting.length > 0 && (!('sequence' in item) || item.sequence <= last)
+  const isBefore = (item: BusMessage) =>
+    waiting.length > 0 && (!('sequence' in item) || item.sequence <= last)
   for (const item of inbox.takeWhile(isBefore)) {
     if (item.kind === 'artifact-delta') yield item
     else if (item.kind === 'changed') changed = true
@@ -111,7 +112,7 @@ function* together(stored: readonly TaskEvent[], inbox: Inbox): Generator<Publis
 
 /** What arrived and was not read yet, bounded in number and, by its claim, in bytes. */
 class Inbox {
-  readonly #items: { item: Heard; bytes: number }[] = []
+  readonly #items: { item: BusMessage; bytes: number }[] = []
   readonly #max: number
   readonly #claim: AnswerClaim | undefined
   #bytes = 0
@@ -123,18 +124,18 @@ class Inbox {
     this.#claim = claim
   }
 
-  push(item: Heard): void {
+  push(item: BusMessage): void {
     if (this.#overflow !== undefined) return
     const bytes = roughBytesOf(item)
     const fits = this.#claim?.tryReserve(this.#bytes + bytes) ?? true
     // A numbered event can be read from the store when its turn comes.
     if (fits) this.#keep(item, bytes)
     else if ('sequence' in item) this.#keep({ kind: 'changed' }, 0)
-    else this.#cutOff(new TooMuchUnread('no room for the next piece'))
+    else this.#cutOff(new UnreadBudgetExceeded('no room for the next piece'))
     this.#wake()
   }
 
-  #keep(item: Heard, bytes: number): void {
+  #keep(item: BusMessage, bytes: number): void {
     if (this.#items.length >= this.#max)
       return this.#cutOff(new SlowReaderError('the reader is slower than the events'))
     this.#items.push({ item, bytes })
@@ -148,7 +149,7 @@ class Inbox {
     this.#claim?.shrink(0)
   }
 
-  #take(): Heard | undefined {
+  #take(): BusMessage | undefined {
     const taken = this.#items.shift()
     if (taken === undefined) return undefined
     this.#bytes -= taken.bytes
@@ -161,12 +162,12 @@ class Inbox {
   }
 
   /** What is there, as long as it is wanted; an overflow is left to `next`. */
-  *takeWhile(isWanted: (item: Heard) => boolean): Generator<Heard> {
-    while (this.#items[0] !== undefined && isWanted(this.#items[0].item)) yield this.#take() as Heard
+  *takeWhile(isWanted: (item: BusMessage) => boolean): Generator<BusMessage> {
+    while (this.#items[0] !== undefined && isWanted(this.#items[0].item)) yield this.#take() as BusMessage
   }
 
   /** The next item, or undefined after `waitMs` or a wake-up. */
-  async next(waitMs: number): Promise<Heard | undefined> {
+  async next(waitMs: number): Promise<BusMessage | undefined> {
     if (this.#overflow !== undefined) throw this.#overflow
     if (this.#items.length === 0) await this.#arrival(waitMs)
     return this.#take()

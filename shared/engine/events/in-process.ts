@@ -1,6 +1,6 @@
-import type { EventBus, Heard, Published, Subscription } from './event-bus.ts'
+import type { BusMessage, EventBus, LiveItem, Subscription } from './event-bus.ts'
 
-type Listener = (item: Heard) => void
+type Listener = (item: BusMessage) => void
 
 const ready = Promise.resolve()
 
@@ -10,7 +10,7 @@ export class InProcessEventBus implements EventBus {
 
   async ping(): Promise<void> {}
 
-  publish(taskId: string, items: readonly Published[]): void {
+  publish(taskId: string, items: readonly LiveItem[]): void {
     const listeners = this.#listeners.get(taskId)
     if (listeners === undefined) return
     for (const item of items) for (const listener of listeners) listener(item)

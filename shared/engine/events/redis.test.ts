@@ -2,7 +2,7 @@ import { makeLog } from '@parley/kit/process/log'
 import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventBusCases, statusUpdate, until } from './event-bus.cases.ts'
-import type { Heard } from './event-bus.ts'
+import type { BusMessage } from './event-bus.ts'
 import { openRedisEventBus } from './redis.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
@@ -30,7 +30,7 @@ describe.skipIf(!hasRedis)('the bus on Redis (needs redis-server)', () => {
   test('agents do not hear each other', async () => {
     await using first = await openBuses()
     await using second = await openBuses()
-    const heard: Heard[] = []
+    const heard: BusMessage[] = []
     using one = first.there.subscribe('a', (item) => heard.push(item))
     using two = second.there.subscribe('a', (item) => heard.push(item))
     await Promise.all([one.ready, two.ready])
@@ -43,7 +43,7 @@ describe.skipIf(!hasRedis)('the bus on Redis (needs redis-server)', () => {
 
   test('what is too large for a message is told as a change, and read from the store', async () => {
     await using buses = await openBuses({ messageMaxChars: 10 })
-    const heard: Heard[] = []
+    const heard: BusMessage[] = []
     using subscription = buses.there.subscribe('a', (item) => heard.push(item))
     await subscription.ready
     buses.here.publish('a', [statusUpdate('a', 1)])
@@ -53,7 +53,7 @@ describe.skipIf(!hasRedis)('the bus on Redis (needs redis-server)', () => {
 
   test('Redis is restarted: its ping fails meanwhile, then followers are told to look, and hear again', async () => {
     await using buses = await openBuses()
-    const heard: Heard[] = []
+    const heard: BusMessage[] = []
     using subscription = buses.there.subscribe('a', (item) => heard.push(item))
     await subscription.ready
     await redis.kill()

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { connectRedis, type RedisConnection } from '@parley/kit/process/redis'
 import type { Redis } from 'ioredis'
-import type { EventBus, Heard, Published, Subscription } from './event-bus.ts'
+import type { BusMessage, EventBus, LiveItem, Subscription } from './event-bus.ts'
 
-type Listener = (item: Heard) => void
+type Listener = (item: BusMessage) => void
 
 export interface RedisEventBusOptions extends RedisConnection {
   /** Whose tasks these are: buses with the same name hear each other. */
@@ -57,7 +57,7 @@ class RedisEventBus implements EventBus {
     await within(pingMs, Promise.all([this.#publisher.ping(), this.#subscriber.ping()]))
   }
 
-  publish(taskId: string, items: readonly Published[]): void {
+  publish(taskId: string, items: readonly LiveItem[]): void {
     this.#tell(taskId, items)
     const whole = JSON.stringify({ from: this.#self, items })
     const message =
@@ -99,11 +99,11 @@ class RedisEventBus implements EventBus {
   }
 
   #arrived(channel: string, message: string): void {
-    const { from, items } = JSON.parse(message) as { from: string; items: Heard[] }
+    const { from, items } = JSON.parse(message) as { from: string; items: BusMessage[] }
     if (from !== this.#self) this.#tell(channel.slice(this.#prefix.length), items)
   }
 
-  #tell(taskId: string, items: readonly Heard[]): void {
+  #tell(taskId: string, items: readonly BusMessage[]): void {
     const listeners = this.#listeners.get(taskId)
     if (listeners === undefined) return
     for (const item of items) for (const listener of listeners) listener(item)

@@ -20,7 +20,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
 
   schedulerCases('bullmq', open)
 
-  test('two processes of an agent share one line, and each task goes to one of them', async () => {
+  test('two processes of an agent share one queue, and each task goes to one of them', async () => {
     await using first = await open(2, 'shared')
     await using second = await open(2, 'shared')
     const [here, there] = [heldWork(first), heldWork(second)]
@@ -32,7 +32,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(new Set([...here.begun, ...there.begun]).size).toBe(4)
   })
 
-  test('a task that another process still has comes again when its lease has ended', async () => {
+  test('a task that another process holds is redelivered when its lease has expired', async () => {
     await using scheduler = await open(1)
     const work = heldWork(scheduler)
     work.start()
@@ -44,7 +44,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     work.end('a')
   })
 
-  test('what a drained process had under way goes to another one', async () => {
+  test('the unfinished tasks of a drained process go to another one', async () => {
     await using second = await open(1, 'drained')
     {
       await using first = await open(1, 'drained')
@@ -62,7 +62,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(there.begun).toEqual(['a'])
   })
 
-  test('what runs without the queue has all places but the last; one that is free again goes to the queue', async () => {
+  test('tasks outside the queue use all slots but the last; a released slot goes to the queue', async () => {
     await using scheduler = await open(3)
     expect(scheduler.claimSlot()).toBeUndefined()
     const work = heldWork(scheduler)
@@ -81,7 +81,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(work.begun.slice(2)).toEqual(['a', 'b'])
   })
 
-  test('nothing runs without the queue while somebody waits there', async () => {
+  test('no task runs outside the queue while jobs wait in it', async () => {
     await using scheduler = await open(4)
     const work = heldWork(scheduler)
     work.start()
@@ -93,7 +93,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(scheduler.claimSlot()).toBeDefined()
   })
 
-  test('what ran without the queue in a drained process goes to another one', async () => {
+  test('a task that ran outside the queue of a drained process goes to another one', async () => {
     await using second = await open(2, 'drained-own')
     await using first = await open(2, 'drained-own')
     const here = heldWork(first)
@@ -110,16 +110,16 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(there.begun).toEqual(['a'])
   })
 
-  test('of the processes that share a line, one has the turn to look it over', async () => {
+  test('only one of the processes that share a queue gets the sweep', async () => {
     await using first = await open(1, 'turns')
     await using second = await open(1, 'turns')
-    const turns = await Promise.all([first.claimTurn(2000), second.claimTurn(2000)])
+    const turns = await Promise.all([first.claimSweep(2000), second.claimSweep(2000)])
     expect(turns.filter(Boolean)).toHaveLength(1)
-    while (!(await second.claimTurn(60_000))) await wait(10)
-    expect(await first.claimTurn(1)).toBe(false)
+    while (!(await second.claimSweep(60_000))) await wait(10)
+    expect(await first.claimSweep(1)).toBe(false)
   })
 
-  test('Redis comes back empty: what is restored from the store runs, and new work too', async () => {
+  test('after a restart of Redis without data, restored and new tasks run', async () => {
     await using scheduler = await open(1)
     for (const taskId of ['a', 'b']) scheduler.enqueue(jobOf(taskId))
     await wait(50)

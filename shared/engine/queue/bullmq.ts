@@ -3,47 +3,47 @@ import { ParleyError } from '@parley/wire/errors'
 import { type Job as BullJob, DelayedError, Queue, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { OwnerCounts } from './owner-counts.ts'
-import { Places } from './places.ts'
-import { OwnerLines } from './redis.ts'
-import { type Job, jobKey, type Room, type Scheduler, type Slot, type Work } from './scheduler.ts'
+import { RedisOwnerQueues } from './redis-owner-queues.ts'
+import { type Job, jobKey, type QueueLimits, type Scheduler, type Slot, type Work } from './scheduler.ts'
+import { WorkerSlots } from './worker-slots.ts'
 
 export interface BullmqSchedulerOptions extends RedisConnection {
-  /** Names the queue: all processes of an agent share one. */
+  /** Name of the queue, which all processes of an agent share. */
   agentId: string
-  /** Tasks that this process runs at a time. */
+  /** Tasks that this process runs concurrently. */
   concurrency: number
 }
 
-/** A job whose process is gone comes back after lock and two checks: within 10 s. */
+/** A job of a dead process is redelivered after the lock and two checks: within 10 s. */
 const [lockMs, stalledCheckMs] = [5000, 2000]
-/** How often the length of the line is asked for. */
-const countEveryMs = 1000
+/** How often the queue length is read. */
+const countIntervalMs = 1000
 const pingMs = 1000
-/** The connection that waits for jobs is silent for up to 10 s. */
-const workerSilentMaxMs = 15_000
+/** Socket timeout of the worker's connection, whose blocking reads take up to 10 s. */
+const workerSocketTimeoutMs = 15_000
 /**
- * Waiting jobs of one owner in the queue, for each place that this process has; at least one. Few make the turns short, too few
- * would let places wait for the next job of the only owner.
+ * Waiting jobs of one owner in the shared queue, per worker slot of this process; at least one. A small
+ * number keeps turns short; a too small one leaves slots idle between jobs of a single owner.
  */
-const inQueuePerPlace = 1 / 4
+const inQueuePerSlot = 1 / 4
 const restoreBatch = 500
 
 /**
- * One queue for all processes of an agent, on Redis. A job is delivered at least once: that of a process that died, or
- * lost its connection for longer than its lock, goes to another one, and compare-and-set on the task decides. What Redis
- * loses is put back by `restore`.
- * @throws Error when no Redis answers
+ * A queue in Redis for all processes of an agent. Jobs are delivered at least once: the job of a process that
+ * died, or was disconnected for longer than its lock, goes to another one, and compare-and-set on the task
+ * decides. `restore` replaces jobs that Redis has lost.
+ * @throws Error when Redis is unreachable
  */
 export async function openBullmqScheduler(options: BullmqSchedulerOptions): Promise<Scheduler> {
   const redis = await connectRedis(options)
-  // The worker waits for as long as it takes, for jobs and for a connection.
-  const patient = {
+  // The worker waits without a timeout, for jobs and for a connection.
+  const workerOptions = {
     enableOfflineQueue: true,
     maxRetriesPerRequest: null,
     commandTimeout: undefined,
-    socketTimeout: workerSilentMaxMs,
+    socketTimeout: workerSocketTimeoutMs,
   }
-  const workerRedis = await connectRedis({ ...options, options: patient }).catch((error: unknown) => {
+  const workerRedis = await connectRedis({ ...options, options: workerOptions }).catch((error: unknown) => {
     redis.disconnect()
     throw error
   })
@@ -57,19 +57,22 @@ class BullmqScheduler implements Scheduler {
   readonly #redis: Redis
   readonly #workerRedis: Redis
   readonly #queue: Queue<Job, void>
-  readonly #lines: OwnerLines
+  readonly #owners: RedisOwnerQueues
   readonly #countTimer: NodeJS.Timeout
   #running: Running | undefined
-  readonly #places: Places
+  readonly #slots: WorkerSlots
   #draining = false
-  /** The queue as it was counted last, what is on its way into it, what has arrived since the count, and places that are held. */
+  /**
+   * The last count of the queue, jobs that are being added, jobs that were added since the count, and
+   * reserved places.
+   */
   #counted = 0
   #counting: Promise<void> | undefined
   #arriving = 0
   #arrived = 0
-  readonly #held = new OwnerCounts()
-  /** What is written is refused: Redis has no memory left, or is a replica. */
-  #refused = false
+  readonly #reserved = new OwnerCounts()
+  /** Redis rejects writes: it is out of memory, or a replica. */
+  #rejectsWrites = false
 
   constructor(redis: Redis, workerRedis: Redis, options: BullmqSchedulerOptions) {
     const { agentId, concurrency, log } = options
@@ -78,19 +81,19 @@ class BullmqScheduler implements Scheduler {
     this.#workerRedis = workerRedis
     this.#queue = new Queue(agentId, { connection: redis, prefix: 'parley', skipVersionCheck: true })
     this.#queue.on('error', (error) => log.debug({ err: error }, 'queue'))
-    const inQueueMax = Math.max(1, Math.ceil(concurrency * inQueuePerPlace))
-    this.#lines = new OwnerLines({ redis, prefix: `parley:{${agentId}}:line:`, inQueueMax })
-    this.#places = new Places(concurrency, (limit, wasFull) => this.#limitQueue(limit, wasFull))
-    this.#countTimer = setInterval(() => void this.#count(), countEveryMs)
+    const inQueueMax = Math.max(1, Math.ceil(concurrency * inQueuePerSlot))
+    this.#owners = new RedisOwnerQueues({ redis, prefix: `parley:{${agentId}}:line:`, inQueueMax })
+    this.#slots = new WorkerSlots(concurrency, (limit, wasFull) => this.#limitQueue(limit, wasFull))
+    this.#countTimer = setInterval(() => void this.#count(), countIntervalMs)
     this.#countTimer.unref()
   }
 
   async ping(): Promise<void> {
     if (!this.running) throw new Error('scheduler is not running')
-    const late = Promise.withResolvers<never>()
-    const timer = setTimeout(() => late.reject(new Error(`no answer within ${pingMs} ms`)), pingMs)
+    const timeout = Promise.withResolvers<never>()
+    const timer = setTimeout(() => timeout.reject(new Error(`no response within ${pingMs} ms`)), pingMs)
     try {
-      await Promise.race([this.#write(), late.promise])
+      await Promise.race([this.#write(), timeout.promise])
     } finally {
       clearTimeout(timer)
     }
@@ -100,36 +103,37 @@ class BullmqScheduler implements Scheduler {
     return this.#running !== undefined && !this.#draining
   }
 
-  /** What other processes did within the last second is not in it. */
+  /** Does not include changes of other processes within the last second. */
   get waiting(): number {
-    return this.#counted + this.#arriving + this.#arrived + this.#held.total
+    return this.#counted + this.#arriving + this.#arrived + this.#reserved.total
   }
 
   get active(): number {
-    return this.#places.taken
+    return this.#slots.used
   }
 
   /**
-   * What a process runs without the queue is found by the others when its lease has ended, as the store tells. Without Redis
-   * there is none: nobody could be told to stop it.
+   * Claims a slot for a task outside the queue, which other processes recover when its lease expires. Not
+   * without Redis, because a cancel could not reach this process.
    */
   claimSlot(): Slot | undefined {
-    if (!this.running || this.waiting > 0 || !this.#isThere) return undefined
-    return this.#places.claim()
+    if (!this.running || this.waiting > 0 || !this.#isAvailable) return undefined
+    return this.#slots.claim()
   }
 
-  async claimPlace(owner: string, room: Room): Promise<Slot | 'full' | 'owner_full'> {
-    if (!this.#isThere) throw unreachable()
-    // The last count may be a second old: those that were taken up or canceled since are not waiting.
-    if (this.waiting >= room.all) await this.#countWaiting()
+  async reserve(owner: string, limits: QueueLimits): Promise<Slot | 'full' | 'owner_full'> {
+    if (!this.#isAvailable) throw unreachable()
+    // The last count may be a second old and include jobs that have started or were canceled.
+    if (this.waiting >= limits.all) await this.#countWaiting()
     const claim = (waiting: number) => {
-      if (waiting + this.#held.of(owner) >= room.ofOwner) return 'owner_full'
-      if (this.waiting >= room.all) return 'full'
-      return { runs: false, release: this.#held.hold(owner) }
+      if (waiting + this.#reserved.of(owner) >= limits.ofOwner) return 'owner_full'
+      if (this.waiting >= limits.all) return 'full'
+      return { runs: false, release: this.#reserved.acquire(owner) }
     }
-    // While few wait in all, no owner can have too many, whatever other processes did within the last second.
-    if (this.waiting * 2 < room.ofOwner) return claim(0)
-    return this.#lines.waitingOf(owner, claim).catch(() => {
+    // With few waiting jobs in total, no owner can be at its limit, whatever other processes did within the
+    // last second.
+    if (this.waiting * 2 < limits.ofOwner) return claim(0)
+    return this.#owners.decideOnWaiting(owner, claim).catch(() => {
       throw unreachable()
     })
   }
@@ -149,35 +153,35 @@ class BullmqScheduler implements Scheduler {
 
   discard(job: Job): void {
     this.#discard(job).catch((error: unknown) => {
-      // A worker finds out when it takes the job up.
-      this.#options.log.debug({ err: error, task_id: job.taskId }, 'job could not be discarded')
+      // The worker notices when it starts the job.
+      this.#options.log.debug({ err: error, task_id: job.taskId }, 'could not discard job')
     })
   }
 
   async restore(jobs: readonly Job[]): Promise<void> {
     const queueKey = (job: Job) => this.#queue.toKey(jobKey(job))
-    await this.#add(await this.#lines.refill(queueKey))
+    await this.#add(await this.#owners.refill(queueKey))
     for (let i = 0; i < jobs.length; i += restoreBatch) {
       const batch = jobs.slice(i, i + restoreBatch)
-      const missing = await this.#lines.missing(batch, queueKey)
+      const missing = await this.#owners.missing(batch, queueKey)
       for (const job of missing) await this.#enqueue(job)
     }
   }
 
-  async claimTurn(forMs: number): Promise<boolean> {
+  async claimSweep(forMs: number): Promise<boolean> {
     const key = `parley:{${this.#options.agentId}}:turn`
     return (await this.#redis.set(key, 1, 'PX', Math.ceil(forMs), 'NX')) === 'OK'
   }
 
   start(work: Work): void {
     const { agentId, log } = this.#options
-    const worker = new Worker<Job, void>(agentId, (job, token) => this.#process(job, token), {
+    const worker = new Worker<Job, void>(agentId, (job, token) => this.#process(job, token, work), {
       connection: this.#workerRedis,
       prefix: 'parley',
-      concurrency: this.#places.ofQueue,
+      concurrency: this.#slots.queueLimit,
       lockDuration: lockMs,
       stalledInterval: stalledCheckMs,
-      // How often a task may be started is for the runner to say.
+      // The runner limits the number of starts.
       maxStalledCount: Number.MAX_SAFE_INTEGER,
       skipVersionCheck: true,
     })
@@ -188,7 +192,7 @@ class BullmqScheduler implements Scheduler {
   async drain(signal: AbortSignal): Promise<void> {
     this.#draining = true
     await this.#running?.worker.pause(true)
-    await this.#places.empty(signal)
+    await this.#slots.whenIdle(signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -201,18 +205,18 @@ class BullmqScheduler implements Scheduler {
   }
 
   async #runHere(job: Job, slot: Slot, work: Work): Promise<void> {
-    const again = await work(job).finally(() => slot.release())
-    // Another process has it, or it was cut off: whoever has a place looks at it.
-    if (again !== undefined || this.#draining) await this.#tryEnqueue(job)
+    const redeliverAt = await work(job).finally(() => slot.release())
+    // Another process holds the task, or its run was interrupted: any process may check it.
+    if (redeliverAt !== undefined || this.#draining) await this.#tryEnqueue(job)
   }
 
-  /** What the queue may have changes with what runs without it. */
+  /** Adjusts the worker's concurrency to the tasks that run outside the queue. */
   #limitQueue(limit: number, wasFull: boolean): void {
     const worker = this.#running?.worker
     if (worker === undefined || this.#draining) return
     worker.concurrency = limit
     if (!wasFull) return
-    // One that has all it may have asks for no more until one of its jobs ends; going on makes it look again.
+    // A worker at its limit fetches no job until one ends; resuming makes it fetch again.
     void worker.pause(true).then(() => (this.#draining ? undefined : worker.resume()))
   }
 
@@ -220,28 +224,28 @@ class BullmqScheduler implements Scheduler {
     try {
       await this.#enqueue(job)
     } catch (error) {
-      // The task is in the store: `restore` brings it back.
-      this.#options.log.error({ err: error, task_id: job.taskId }, 'task could not be enqueued')
+      // The task is in the store, and `restore` enqueues it again.
+      this.#options.log.error({ err: error, task_id: job.taskId }, 'could not enqueue task')
     }
   }
 
   async #enqueue(job: Job): Promise<void> {
-    await this.#add(await this.#lines.join(job))
+    await this.#add(await this.#owners.enqueue(job))
   }
 
   async #discard(job: Job): Promise<void> {
-    const next = await this.#lines.discard(job)
-    // One that is being run is locked, and stays.
+    const next = await this.#owners.discard(job)
+    // A running job is locked and stays.
     await this.#queue.remove(jobKey(job))
     await this.#add(next)
   }
 
-  /** The next job of its owner comes into the queue. What fails here is made up for by `restore`. */
-  async #leave(job: Job): Promise<void> {
+  /** Promotes the next job of the owner. After a failure, `restore` does it. */
+  async #promoteNext(job: Job): Promise<void> {
     try {
-      await this.#add(await this.#lines.leave(job))
+      await this.#add(await this.#owners.dequeue(job))
     } catch (error) {
-      this.#options.log.debug({ err: error, task_id: job.taskId }, 'the next job could not be brought up')
+      this.#options.log.debug({ err: error, task_id: job.taskId }, 'could not promote the next job')
     }
   }
 
@@ -250,27 +254,26 @@ class BullmqScheduler implements Scheduler {
       await this.#queue.add('task', job, { jobId: jobKey(job), removeOnComplete: true, removeOnFail: true })
   }
 
-  async #process(job: BullJob<Job, void>, token: string | undefined): Promise<void> {
-    const { work } = this.#running as Running
-    const left = this.#leave(job.data)
-    const again = await this.#places.during(() => work(job.data))
-    await left
-    if (again !== undefined) {
-      await job.moveToDelayed(again, token)
+  async #process(job: BullJob<Job, void>, token: string | undefined, work: Work): Promise<void> {
+    const promoted = this.#promoteNext(job.data)
+    const redeliverAt = await this.#slots.run(() => work(job.data))
+    await promoted
+    if (redeliverAt !== undefined) {
+      await job.moveToDelayed(redeliverAt, token)
       throw new DelayedError()
     }
     if (this.#draining) {
-      // The run may have been cut off: another process looks at the task.
+      // The run may have been interrupted: another process checks the task.
       await job.moveToWait(token)
       throw new WaitingError()
     }
   }
 
-  get #isThere(): boolean {
-    return this.#redis.status === 'ready' && !this.#refused
+  get #isAvailable(): boolean {
+    return this.#redis.status === 'ready' && !this.#rejectsWrites
   }
 
-  /** One that answers may refuse all the same to keep what it is given. */
+  /** Redis may respond to a ping but reject writes. */
   async #write(): Promise<void> {
     await this.#redis.set(`parley:{${this.#options.agentId}}:written`, Date.now())
   }
@@ -278,16 +281,16 @@ class BullmqScheduler implements Scheduler {
   async #count(): Promise<void> {
     try {
       await this.#write()
-      this.#refused = false
+      this.#rejectsWrites = false
     } catch (error) {
-      if (!this.#refused && this.#redis.status === 'ready')
-        this.#options.log.error({ err: error }, 'Redis does not take what is written')
-      this.#refused = true
+      if (!this.#rejectsWrites && this.#redis.status === 'ready')
+        this.#options.log.error({ err: error }, 'Redis rejects writes')
+      this.#rejectsWrites = true
     }
     await this.#countWaiting()
   }
 
-  /** Those who ask while it is counted share the count. */
+  /** Concurrent callers share one count. */
   #countWaiting(): Promise<void> {
     this.#counting ??= this.#countOnce().finally(() => (this.#counting = undefined))
     return this.#counting
@@ -298,13 +301,13 @@ class BullmqScheduler implements Scheduler {
     try {
       const [queued, behind] = await Promise.all([
         this.#queue.getJobCountByTypes('waiting', 'delayed'),
-        this.#lines.waiting(),
+        this.#owners.waiting(),
       ])
       this.#counted = queued + behind
-      // Jobs that arrived while it was counted may not be in it.
+      // Jobs that were added during the count may not be in it.
       this.#arrived -= arrived
     } catch {
-      // Counted again in a second; `ping` reports that Redis is away.
+      // Repeated in a second; `ping` reports an outage of Redis.
     }
   }
 }

@@ -22,7 +22,7 @@ function heldScheduler(concurrency: number) {
   return { scheduler, begun, start, end }
 }
 
-test('callers take turns: many tasks of one do not hold up another', async () => {
+test('callers take turns: many tasks of one do not delay another', async () => {
   const { scheduler, begun, start, end } = heldScheduler(1)
   for (const taskId of ['a1', 'a2', 'a3', 'a4']) scheduler.enqueue({ taskId, version: 0, owner: 'alice' })
   scheduler.enqueue({ taskId: 'b1', version: 0, owner: 'bob' })
@@ -33,7 +33,7 @@ test('callers take turns: many tasks of one do not hold up another', async () =>
   expect(begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
 })
 
-test('a slot is given when a worker is free and nobody waits; released, it is free again', async () => {
+test('a slot can be claimed when a worker is free and no job waits, and again after its release', async () => {
   const { scheduler, begun, start } = heldScheduler(1)
   expect(scheduler.claimSlot()).toBeUndefined()
   start()
@@ -47,7 +47,7 @@ test('a slot is given when a worker is free and nobody waits; released, it is fr
   expect([begun, scheduler.active]).toEqual([['waits'], 1])
 })
 
-test('one slow task never holds up another', async () => {
+test('a slow task never delays another', async () => {
   await using agent = await testAgent({
     concurrency: 2,
     handle: ({ text, signal }) =>
@@ -61,7 +61,7 @@ test('one slow task never holds up another', async () => {
   await agent.caller('alice').cancel(slow.id)
 })
 
-test('half of TASK_QUEUE_MAX is one caller’s: then 503 with Retry-After, and no task; an answer to a paused task waits like any other', async () => {
+test('one caller gets half of TASK_QUEUE_MAX: then 503 with Retry-After and no task; answers to paused tasks count, too', async () => {
   const release = Promise.withResolvers<void>()
   await using agent = await testAgent(
     {
@@ -77,7 +77,7 @@ test('half of TASK_QUEUE_MAX is one caller’s: then 503 with Retry-After, and n
   const alice = agent.caller('alice')
   const paused = await alice.sendAndWait('ask')
   await alice.send('runs')
-  // All at the same time: the bound holds between the check and the commit as well.
+  // Concurrently: the limit also holds between check and commit.
   const all = await Promise.allSettled(Array.from({ length: 20 }, () => alice.send('waits')))
   const refused = all.filter((outcome) => outcome.status === 'rejected')
   expect(refused).toHaveLength(17)

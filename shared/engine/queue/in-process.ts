@@ -1,16 +1,16 @@
 import { OwnerCounts } from './owner-counts.ts'
 import { OwnerQueues } from './owner-queues.ts'
-import { type Job, jobKey, type Room, type Scheduler, type Slot, type Work } from './scheduler.ts'
+import { type Job, jobKey, type QueueLimits, type Scheduler, type Slot, type Work } from './scheduler.ts'
 
-/** Runs tasks in this process, `concurrency` at a time, waiting ones in turns over their owners. */
+/** Runs up to `concurrency` tasks in this process; the owners of waiting tasks take turns. */
 export class InProcessScheduler implements Scheduler {
   readonly #concurrency: number
   readonly #queues = new OwnerQueues<Job>((job) => ({ owner: job.owner, key: jobKey(job) }))
-  /** Places that were claimed and not used yet. */
-  readonly #held = new OwnerCounts()
+  /** Reserved places that are not used yet. */
+  readonly #reserved = new OwnerCounts()
   #work: Work | undefined
-  #taken = 0
-  #nextTurn = 0
+  #active = 0
+  #nextSweepAt = 0
   #idle: (() => void) | undefined
 
   constructor(concurrency: number) {
@@ -26,28 +26,28 @@ export class InProcessScheduler implements Scheduler {
   }
 
   get waiting(): number {
-    return this.#queues.size + this.#held.total
+    return this.#queues.size + this.#reserved.total
   }
 
   get active(): number {
-    return this.#taken
+    return this.#active
   }
 
   claimSlot(): Slot | undefined {
-    if (!this.running || this.waiting > 0 || this.#taken >= this.#concurrency) return undefined
-    this.#taken += 1
-    let held = true
+    if (!this.running || this.waiting > 0 || this.#active >= this.#concurrency) return undefined
+    this.#active += 1
+    let claimed = true
     const release = () => {
-      if (held) this.#leave()
-      held = false
+      if (claimed) this.#release()
+      claimed = false
     }
     return { runs: true, release }
   }
 
-  async claimPlace(owner: string, room: Room): Promise<Slot | 'full' | 'owner_full'> {
-    if (this.#queues.sizeOf(owner) + this.#held.of(owner) >= room.ofOwner) return 'owner_full'
-    if (this.waiting >= room.all) return 'full'
-    return { runs: false, release: this.#held.hold(owner) }
+  async reserve(owner: string, limits: QueueLimits): Promise<Slot | 'full' | 'owner_full'> {
+    if (this.#queues.sizeOf(owner) + this.#reserved.of(owner) >= limits.ofOwner) return 'owner_full'
+    if (this.waiting >= limits.all) return 'full'
+    return { runs: false, release: this.#reserved.acquire(owner) }
   }
 
   enqueue(job: Job, slot?: Slot): void {
@@ -57,7 +57,7 @@ export class InProcessScheduler implements Scheduler {
     }
     slot?.release()
     this.#queues.add(job)
-    this.#takeUp()
+    this.#startJobs()
   }
 
   discard(job: Job): void {
@@ -65,25 +65,25 @@ export class InProcessScheduler implements Scheduler {
   }
 
   async restore(jobs: readonly Job[]): Promise<void> {
-    const known = new Set([...this.#queues].map(({ taskId }) => taskId))
-    for (const job of jobs) if (!known.has(job.taskId)) this.enqueue(job)
+    const queued = new Set([...this.#queues].map(({ taskId }) => taskId))
+    for (const job of jobs) if (!queued.has(job.taskId)) this.enqueue(job)
   }
 
-  async claimTurn(forMs: number): Promise<boolean> {
+  async claimSweep(forMs: number): Promise<boolean> {
     const now = performance.now()
-    if (now < this.#nextTurn) return false
-    this.#nextTurn = now + forMs
+    if (now < this.#nextSweepAt) return false
+    this.#nextSweepAt = now + forMs
     return true
   }
 
   start(work: Work): void {
     this.#work = work
-    this.#takeUp()
+    this.#startJobs()
   }
 
   async drain(signal: AbortSignal): Promise<void> {
     this.#work = undefined
-    if (this.#taken === 0 || signal.aborted) return
+    if (this.#active === 0 || signal.aborted) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#idle = resolve
     signal.addEventListener('abort', () => resolve(), { once: true })
@@ -95,18 +95,18 @@ export class InProcessScheduler implements Scheduler {
     this.#queues.clear()
   }
 
-  #takeUp(): void {
-    while (this.#work !== undefined && this.#taken < this.#concurrency) {
+  #startJobs(): void {
+    while (this.#work !== undefined && this.#active < this.#concurrency) {
       const job = this.#queues.take()
       if (job === undefined) return
-      this.#taken += 1
-      void this.#work(job).finally(() => this.#leave())
+      this.#active += 1
+      void this.#work(job).finally(() => this.#release())
     }
   }
 
-  #leave(): void {
-    this.#taken -= 1
-    if (this.#taken === 0) this.#idle?.()
-    this.#takeUp()
+  #release(): void {
+    this.#active -= 1
+    if (this.#active === 0) this.#idle?.()
+    this.#startJobs()
   }
 }

@@ -1,4 +1,4 @@
-/** How many places each owner holds. */
+/** Counts the reserved places of each owner. */
 export class OwnerCounts {
   readonly #counts = new Map<string, number>()
   #total = 0
@@ -11,14 +11,14 @@ export class OwnerCounts {
     return this.#counts.get(owner) ?? 0
   }
 
-  /** One more. The function gives it back, once. */
-  hold(owner: string): () => void {
+  /** Adds one for the owner. The returned function removes it, once. */
+  acquire(owner: string): () => void {
     this.#counts.set(owner, this.of(owner) + 1)
     this.#total += 1
-    let held = true
+    let acquired = true
     return () => {
-      if (!held) return
-      held = false
+      if (!acquired) return
+      acquired = false
       this.#total -= 1
       const left = this.of(owner) - 1
       if (left === 0) this.#counts.delete(owner)

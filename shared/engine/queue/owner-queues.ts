@@ -1,13 +1,13 @@
-/** What waits, in turns over its owners; what one owner has, in the order in which it came. */
+/** A queue per owner, served round-robin; the items of one owner stay in order. */
 export class OwnerQueues<T> {
-  /** Insertion order is the order of turns: the owner that was served last is the last one. */
+  /** In the order of turns: an owner that is served moves to the end. */
   readonly #queues = new Map<string, Map<unknown, T>>()
-  readonly #nameOf: (item: T) => { owner: string; key: unknown }
+  readonly #identify: (item: T) => { owner: string; key: unknown }
   #size = 0
 
-  /** @param nameOf whose turn an item uses, and what tells it from the owner's others */
-  constructor(nameOf: (item: T) => { owner: string; key: unknown }) {
-    this.#nameOf = nameOf
+  /** @param identify returns the owner of an item, and a key that is unique among the owner's items */
+  constructor(identify: (item: T) => { owner: string; key: unknown }) {
+    this.#identify = identify
   }
 
   get size(): number {
@@ -22,26 +22,29 @@ export class OwnerQueues<T> {
     for (const queue of this.#queues.values()) yield* queue.values()
   }
 
-  /** Those with something that waits, next first. */
+  /** Owners with waiting items, next first. */
   owners(): Iterable<string> {
     return this.#queues.keys()
   }
 
   add(item: T): void {
-    const { owner, key } = this.#nameOf(item)
+    const { owner, key } = this.#identify(item)
     const queue = this.#queues.get(owner) ?? new Map<unknown, T>()
     this.#queues.set(owner, queue)
     if (!queue.has(key)) this.#size += 1
     queue.set(key, item)
   }
 
-  /** The first item of the owner whose turn it is. @param mayTake false: the owner is passed over and keeps its turn */
+  /**
+   * Removes and returns the first item of the next owner. @param mayTake false: skips the owner, which keeps
+   * its turn
+   */
   take(mayTake: (owner: string) => boolean = () => true): T | undefined {
     for (const owner of this.#queues.keys()) if (mayTake(owner)) return this.takeOf(owner)
     return undefined
   }
 
-  /** The first item of this owner, who comes after all others then. */
+  /** Removes and returns the first item of this owner, and moves the owner to the end. */
   takeOf(owner: string): T | undefined {
     const queue = this.#queues.get(owner)
     const [first] = queue ?? []
@@ -54,9 +57,9 @@ export class OwnerQueues<T> {
     return item
   }
 
-  /** False when it does not wait. */
+  /** False when the item is not waiting. */
   remove(item: T): boolean {
-    const { owner, key } = this.#nameOf(item)
+    const { owner, key } = this.#identify(item)
     const queue = this.#queues.get(owner)
     if (queue?.delete(key) !== true) return false
     this.#size -= 1

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Job, Scheduler, Slot } from './scheduler.ts'
 
-/** Runs what it is given when the test says so. */
+/** Work that the test starts and ends. */
 export function heldWork(scheduler: Scheduler) {
   const begun: string[] = []
   const ends = new Map<string, (again?: number) => void>()
@@ -15,7 +15,7 @@ export function heldWork(scheduler: Scheduler) {
       }),
     end: (taskId: string, again?: number) => {
       const end = ends.get(taskId)
-      if (end === undefined) throw new Error(`${taskId} does not run`)
+      if (end === undefined) throw new Error(`${taskId} is not running`)
       ends.delete(taskId)
       end(again)
     },
@@ -27,12 +27,12 @@ export function jobOf(taskId: string, owner = 'alice', version = 0): Job {
 }
 
 export async function placeOf(scheduler: Scheduler, owner = 'alice'): Promise<Slot> {
-  const place = await scheduler.claimPlace(owner, { all: 1000, ofOwner: 500 })
+  const place = await scheduler.reserve(owner, { all: 1000, ofOwner: 500 })
   if (typeof place === 'string') throw new Error(place)
   return place
 }
 
-/** Undefined where a place is given. */
+/** The refusal of a reservation; undefined when it succeeds. */
 export async function refusalOf(scheduler: Scheduler): Promise<unknown> {
   try {
     const place = await placeOf(scheduler)
@@ -47,9 +47,9 @@ export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await wait(5)
 }
 
-/** The promises of the port, over one adapter. */
+/** The conformance cases of the port, run against each adapter. */
 export function schedulerCases(name: string, open: (concurrency: number) => Promise<Scheduler>): void {
-  test(`${name}: as many tasks run at once as there are places, the others wait, each runs once`, async () => {
+  test(`${name}: as many tasks run concurrently as there are slots, the others wait, each runs once`, async () => {
     await using scheduler = await open(2)
     const work = heldWork(scheduler)
     work.start()
@@ -63,7 +63,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun.toSorted((a, b) => a.localeCompare(b))).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test(`${name}: many tasks of one caller do not hold up another's`, async () => {
+  test(`${name}: many tasks of one caller do not delay those of another`, async () => {
     await using scheduler = await open(1)
     for (let i = 0; i < 50; i += 1) scheduler.enqueue(jobOf(`a${i}`))
     await until(() => scheduler.waiting === 50)
@@ -77,7 +77,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     }
   })
 
-  test(`${name}: the tasks of one caller run in the order in which they came`, async () => {
+  test(`${name}: the tasks of one caller run in the order of their arrival`, async () => {
     await using scheduler = await open(1)
     const work = heldWork(scheduler)
     const ids = Array.from({ length: 20 }, (_, i) => `t${i}`)
@@ -93,20 +93,20 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun).toEqual(ids)
   })
 
-  test(`${name}: a task that waits again after a pause, in a later version, runs again`, async () => {
+  test(`${name}: a task that is queued again after a pause, in a later version, runs again`, async () => {
     await using scheduler = await open(1)
     const work = heldWork(scheduler)
     work.start()
     scheduler.enqueue(jobOf('a'))
     await until(() => work.begun.length === 1)
-    // The answer may come before the end of the run that asked.
+    // The answer may arrive before the run that asked has ended.
     scheduler.enqueue(jobOf('a', 'alice', 3))
     work.end('a')
     await until(() => work.begun.length === 2)
     expect(work.begun).toEqual(['a', 'a'])
   })
 
-  test(`${name}: a place in the line counts as waiting until it is used or released`, async () => {
+  test(`${name}: a reserved place counts as waiting until it is used or released`, async () => {
     await using scheduler = await open(1)
     const [used, released] = [await placeOf(scheduler), await placeOf(scheduler)]
     expect(scheduler.waiting).toBe(2)
@@ -116,11 +116,11 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(scheduler.waiting).toBe(1)
   })
 
-  test(`${name}: places are claimed up to the bound of an owner and of all, also at the same time`, async () => {
+  test(`${name}: places are reserved up to the limit of an owner and in total, also concurrently`, async () => {
     await using scheduler = await open(1)
     const room = { all: 5, ofOwner: 3 }
     const claims = async (owner: string, count: number) =>
-      Promise.all(Array.from({ length: count }, () => scheduler.claimPlace(owner, room)))
+      Promise.all(Array.from({ length: count }, () => scheduler.reserve(owner, room)))
     const alices = await claims('alice', 5)
     expect(alices.slice(3)).toEqual(['owner_full', 'owner_full'])
     const bobs = await claims('bob', 3)
@@ -141,20 +141,20 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect((await claims('alice', 4)).filter((place) => typeof place === 'string')).toEqual(['owner_full'])
   })
 
-  test(`${name}: a discarded job does not run, and its place is free at once; one that runs goes on`, async () => {
+  test(`${name}: a discarded job does not run and its place is freed immediately; a running one continues`, async () => {
     await using scheduler = await open(1)
     const room = { all: 3, ofOwner: 3 }
     for (const taskId of ['a', 'b', 'c']) scheduler.enqueue(jobOf(taskId))
     await until(() => scheduler.waiting === 3)
-    expect(await scheduler.claimPlace('alice', room)).toBe('owner_full')
+    expect(await scheduler.reserve('alice', room)).toBe('owner_full')
     for (const taskId of ['a', 'c']) scheduler.discard(jobOf(taskId))
     scheduler.discard(jobOf('unknown', 'bob'))
     const claimed: Slot[] = []
     while (claimed.length < 2) {
-      const place = await scheduler.claimPlace('alice', room)
+      const place = await scheduler.reserve('alice', room)
       if (typeof place !== 'string') claimed.push(place)
     }
-    expect(await scheduler.claimPlace('alice', room)).toBe('owner_full')
+    expect(await scheduler.reserve('alice', room)).toBe('owner_full')
     for (const place of claimed) place.release()
     const work = heldWork(scheduler)
     work.start()
@@ -167,7 +167,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun).toEqual(['b', 'd'])
   })
 
-  test(`${name}: waiting tasks are taken in turns over their owners`, async () => {
+  test(`${name}: owners of waiting tasks take turns`, async () => {
     await using scheduler = await open(1)
     const jobs = ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2'].map((id) => jobOf(id, id.slice(0, 1)))
     for (const [i, job] of jobs.entries()) {
@@ -179,14 +179,14 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     work.start()
     for (let n = 1; n <= jobs.length; n += 1) {
       await until(() => work.begun.length === n)
-      // The owner's next job comes into the queue meanwhile.
+      // Meanwhile the owner's next job is promoted to the queue.
       await wait(30)
       work.end(work.begun[n - 1] as string)
     }
     expect(work.begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
   })
 
-  test(`${name}: restore enqueues what the line has lost, and nothing twice`, async () => {
+  test(`${name}: restore enqueues lost jobs, and none twice`, async () => {
     await using scheduler = await open(1)
     scheduler.enqueue(jobOf('a'))
     await until(() => scheduler.waiting === 1)
@@ -202,7 +202,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun.toSorted((a, b) => a.localeCompare(b))).toEqual(['a', 'b', 'c'])
   })
 
-  test(`${name}: drain takes nothing up any more, and resolves when what is under way has ended, or with the signal`, async () => {
+  test(`${name}: drain starts no further jobs, and resolves when the running ones have ended or the signal aborts`, async () => {
     await using scheduler = await open(1)
     const work = heldWork(scheduler)
     work.start()

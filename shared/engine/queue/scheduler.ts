@@ -1,65 +1,69 @@
-/** A task that waits for a worker. Only its name is kept: what it holds stays in the store. */
+/** A task that waits for a worker. The job only refers to the task, whose data stays in the store. */
 export interface Job {
   taskId: string
-  /** Of the record that waits: the same task may wait again after a pause, and is another job then. */
+  /** Version of the task record. A task that is queued again after a pause is a different job. */
   version: number
-  /** Waiting tasks are taken in turns over their owners. */
+  /** Owners of waiting tasks take turns. */
   owner: string
 }
 
-/** Names the job: the same task in a later version is another one. */
+/** Identifies the job. */
 export function jobKey({ taskId, version }: Pick<Job, 'taskId' | 'version'>): string {
   return `${taskId}-${version}`
 }
 
-/** Decides when and where a task runs. Delivery is at least once: the engine's compare-and-set makes it once. */
+/**
+ * Decides when and where a task runs. Jobs are delivered at least once; the engine's compare-and-set makes
+ * sure that a task runs once.
+ */
 export interface Scheduler extends AsyncDisposable {
   ping(): Promise<void>
-  /** True while tasks are taken up. */
+  /** Whether jobs are being started. */
   readonly running: boolean
-  /** Tasks that wait, in all processes of the agent. */
+  /** Number of waiting tasks in all processes of the agent. */
   readonly waiting: number
-  /** Tasks that this process runs. */
+  /** Number of tasks that this process runs. */
   readonly active: number
-  /** A place to run at once, when one is free and nobody waits; undefined otherwise. Give it to `enqueue` or release it. */
+  /** Claims a worker if one is free and no job waits. Pass the slot to `enqueue` or release it. */
   claimSlot(): Slot | undefined
   /**
-   * A place in the queue, counted as waiting from now on. Give it to `enqueue` or release it. `full` and `owner_full`: as many
-   * wait as `room` allows, in all or of this owner. Claims of one process never exceed the room together; where processes share
-   * the queue, what the others accept at the same moment (of all owners: within a second) may come on top.
-   * @throws ParleyError Unavailable when the queue cannot be reached
+   * Reserves a place in the queue, which counts as waiting. Pass it to `enqueue` or release it. `full` and
+   * `owner_full`: the limit in total, or of this owner, is reached. The reservations of one process never
+   * exceed the limits; with several processes, concurrent reservations of others (over all owners: of the
+   * last second) may exceed them.
+   * @throws ParleyError Unavailable when the queue is unreachable
    */
-  claimPlace(owner: string, room: Room): Promise<Slot | 'full' | 'owner_full'>
+  reserve(owner: string, limits: QueueLimits): Promise<Slot | 'full' | 'owner_full'>
   enqueue(job: Job, slot?: Slot): void
-  /** The job will not run: its place becomes free. Does nothing to one that was taken up already. */
+  /** Removes a job that has not started, and frees its place. */
   discard(job: Job): void
-  /** Enqueues those that it does not know of: the store says that they wait, and a line may be lost. */
+  /** Enqueues the jobs that the queue has lost, although the store has them as waiting. */
   restore(jobs: readonly Job[]): Promise<void>
   /**
-   * Whether it is this process's turn to look for what the line has lost: once within that time, in one of the processes that
-   * share the line. Rejects when it cannot be reached.
+   * Claims the sweep for lost jobs: at most one process gets it per interval. Rejects when the queue is
+   * unreachable.
    */
-  claimTurn(forMs: number): Promise<boolean>
-  /** Begins to take up tasks. */
+  claimSweep(forMs: number): Promise<boolean>
+  /** Starts running jobs. */
   start(work: Work): void
-  /** Takes up no more tasks; resolves when those under way have ended or the signal aborts. */
+  /** Starts no further jobs; resolves when the running ones have ended or the signal aborts. */
   drain(signal: AbortSignal): Promise<void>
 }
 
 /**
- * Runs a task; must not reject. Resolves with the time (milliseconds since 1970) at which the task shall be delivered
- * again, where another process has it until then.
+ * Runs a task. Must not reject. Resolves with the time (milliseconds since 1970) of a redelivery if another
+ * process holds the task.
  */
 export type Work = (job: Job) => Promise<number | undefined>
 
-/** How many tasks may wait. */
-export interface Room {
+/** Maximum number of waiting tasks. */
+export interface QueueLimits {
   all: number
   ofOwner: number
 }
 
 export interface Slot {
-  /** True: a worker is free for the task. False: a place in the queue. */
+  /** True for a free worker, false for a place in the queue. */
   readonly runs: boolean
   release(): void
 }

@@ -28,7 +28,7 @@ export function startSweep(parts: SweepParts): Disposable {
   let [sweeping, failing, stopped] = [false, false, false]
   let fullSweepDueAt = 0
   const sweepIfElected = async () => {
-    if (!(await scheduler.claimTurn(sweepTimes.turnMs))) return
+    if (!(await scheduler.claimSweep(sweepTimes.turnMs))) return
     const startedAt = performance.now()
     if (startedAt < fullSweepDueAt) return sweep(parts, 'left')
     await sweep(parts)

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { SlowReaderError, TooMuchUnread } from '@parley/engine/events/follow-task'
+import { SlowReaderError, UnreadBudgetExceeded } from '@parley/engine/events/follow-task'
 import { stallMs } from '@parley/kit/http/release-when-read'
 import type { AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { FrameWriter } from '@parley/wire/codecs/codec'
@@ -68,7 +68,7 @@ export async function* eventStream<Item>(
   } catch (error) {
     if (error instanceof SlowReaderError)
       yield ': the client reads too slowly, reconnect with Last-Event-ID\n\n'
-    else if (error instanceof TooMuchUnread)
+    else if (error instanceof UnreadBudgetExceeded)
       yield 'retry: 1000\n: too many unread bytes, reconnect with Last-Event-ID\n\n'
     else throw error
   } finally {
@@ -100,7 +100,7 @@ async function* lastFrames<Item>(
 function render<Item>(item: Item, { writer, claim }: EventStreamOptions<Item>): string | LazyJson {
   const { id, data } = writer.write(item)
   claim?.shrink(0)
-  if (claim?.tryReserve(roughBytesOf(data)) === false) throw new TooMuchUnread('no room for the frame')
+  if (claim?.tryReserve(roughBytesOf(data)) === false) throw new UnreadBudgetExceeded('no room for the frame')
   const json = toLazyJson(
     data,
     writer.writePart,

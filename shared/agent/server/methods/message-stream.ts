@@ -1,4 +1,4 @@
-import type { Published } from '@parley/engine/events/event-bus'
+import type { LiveItem } from '@parley/engine/events/event-bus'
 import { type Backfill, followTask } from '@parley/engine/events/follow-task'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { eventsAfter, eventsBetween } from '@parley/engine/tasks/task-events'
@@ -78,11 +78,11 @@ function follow(
   return followTask({ bus: services.bus, taskId, afterSequence, backfill, signal, claim: openClaim() })
 }
 
-type Live = AsyncGenerator<Published, void, void>
+type Live = AsyncGenerator<LiveItem, void, void>
 
 async function* chain(
   present: PresentTask | undefined,
-  first: Promise<IteratorResult<Published, void>>,
+  first: Promise<IteratorResult<LiveItem, void>>,
   live: Live,
 ): AsyncGenerator<StreamItem> {
   let before = present

@@ -14,7 +14,7 @@ export async function claimQueuePlace(
   const slot = scheduler.claimSlot()
   if (slot !== undefined) return slot
   const ofOwner = Math.min(all, Math.max(1, Math.floor(all / 2)))
-  const place = await scheduler.claimPlace(owner, { all, ofOwner })
+  const place = await scheduler.reserve(owner, { all, ofOwner })
   if (typeof place !== 'string') return place
   const isOwners = place === 'owner_full'
   throw new ParleyError('Unavailable', {

@@ -10,7 +10,7 @@ import { heldWork, jobOf, refusalOf, until } from './scheduler.cases.ts'
 const log = makeLog({ level: 'silent', name: 'test' })
 
 test.skipIf(!hasRedis)(
-  'jobs whose end could not be told to Redis hold no place of their caller (needs redis-server)',
+  'jobs whose end could not be reported to Redis do not count for their caller (needs redis-server)',
   async () => {
     await using server = await startRedis()
     await using scheduler = await openBullmqScheduler({ url: server.url, log, agentId: 'a', concurrency: 1 })
@@ -35,9 +35,9 @@ test.skipIf(!hasRedis)(
 
 test.skipIf(!hasRedis).each<[string, [string, string], [string, string]]>([
   ['has no memory left', ['maxmemory', '1'], ['maxmemory', '0']],
-  ['is a replica now', ['replicaof', '127.0.0.1 1'], ['replicaof', 'no one']],
+  ['has become a replica', ['replicaof', '127.0.0.1 1'], ['replicaof', 'no one']],
 ])(
-  'Redis %s: new work is refused with 503 and health says so; then all goes on (needs redis-server)',
+  'Redis %s: new work is refused with 503 and health reports it; then everything continues (needs redis-server)',
   async (_title, bad, good) => {
     await using server = await startRedis()
     const admin = await connectRedis({ url: server.url, log })
