@@ -135,7 +135,7 @@ test('the agent requires a token: without one, -32009 is forwarded by the gatewa
   expect(json).toMatchObject({ error: { code: -32009 } })
 })
 
-test('a token for one agent is accepted by it alone, by its gateway URL or DID; a token for the gateway by the gateway and supervised agents', async () => {
+test('only the agent accepts a token for its gateway URL or DID; the gateway and supervised agents accept one for the gateway', async () => {
   await addAgent('one', echo)
   await addAgent('two', echo)
   const { addresses } = await start()

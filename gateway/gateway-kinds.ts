@@ -125,6 +125,6 @@ const plan: Plan = {
     'gateway_signatures',
     'gateway_settings',
   ],
-  // A gateway that was started with the target has its own agents, clients and keys there.
+  // A gateway already started on the target has created its own agents, clients and keys there.
   work: ['registry_agents', 'oauth_entries', 'routes'],
 }

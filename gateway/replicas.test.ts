@@ -236,7 +236,9 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     let text = ''
     refused.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()))
     expect((await once(refused, 'close'))[0]).toBe(1)
-    expect(text).toMatch(/^parley: Several processes share .* STORE_URL=.* and REDIS_URL=.*\n$/)
+    expect(text).toMatch(
+      /^parley: Several processes need a shared database and queue: set STORE_URL=.* and REDIS_URL=.*\n$/,
+    )
   })
 
   function environmentOf(pid: string): string {

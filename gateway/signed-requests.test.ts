@@ -86,7 +86,7 @@ function cases() {
     expect(await signedMessage()(other)).toEqual(taken)
   })
 
-  test('of two agents that receive it concurrently, one accepts it', async () => {
+  test('one of two agents that receive it concurrently accepts it', async () => {
     await using one = await member()
     await using other = await member()
     const send = signedMessage()

@@ -35,7 +35,7 @@ const finalWriteMs = 2000
 const finalWriteFailed = 'the final lease data of agents could not be written'
 
 /**
- * Watches the leases: marks silent agents as unreachable, probes agents without heartbeats once per lease and ejected
+ * Watches the leases: marks unresponsive agents as unreachable, probes agents without heartbeats once per lease and ejected
  * agents when their ejection expires, and writes unsaved lease data. Probes run independently of the rounds, so slow
  * agents delay no others.
  */

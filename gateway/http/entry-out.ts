@@ -25,8 +25,8 @@ export function summaryOf(entry: AgentEntry, gatewayUrl: string): EntrySummary {
 }
 
 /**
- * A hash of the identity and published data of an agent, and of its address if unverified. With it an operator admits
- * exactly the revision that was reviewed.
+ * A hash of the identity and published data of an agent, and of its address if unverified. An operator passes it to
+ * admit exactly the reviewed revision.
  */
 export function revisionOf({ id, slug, did, keys, verified, url, card, skills }: AgentEntry): string {
   const where = verified ? null : url

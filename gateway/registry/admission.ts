@@ -50,7 +50,7 @@ export function isUnvetted({ origin, admittedBy }: Pick<AgentEntry, 'origin' | '
   return origin === 'registered' && admittedBy === byOpenRegistry
 }
 
-/** Number of completed tasks from which an unverified agent is no longer a newcomer. */
+/** Number of completed tasks from which an unverified agent no longer counts as new. */
 const tasksOfEvidence = 20
 
 /** Whether the agent is unverified and this gateway has seen fewer than 20 of its tasks completed. */

@@ -133,7 +133,7 @@ test.each<[string, Partial<Announcement>]>([
   expect(registry.all()).toEqual([entry])
 })
 
-test('of two concurrent registrations with the same slug one succeeds', async () => {
+test('one of two concurrent registrations with the same slug succeeds', async () => {
   const { registry } = await openRegistry()
   const other = announcement({ did: did('99999999-2222-4333-8444-555555555555') })
   const results = await Promise.allSettled([registry.register(announcement()), registry.register(other)])

@@ -101,7 +101,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
 
 const registerAgainEveryMs = 5000
 
-/** Another gateway may have removed the replica of a process that was silent for too long but still runs. */
+/** Another gateway may have removed the replica of a running process after missed heartbeats. */
 function registerAgain(processes: Iterable<RegisteredProcess>, options: SupervisedAgentsOptions): void {
   for (const { id, agent } of processes) {
     if (id === undefined) continue

@@ -22,7 +22,7 @@ export interface ReadyAgent extends ReadyMessage {
   owner: string
 }
 
-/** What the supervisor needs from the rest of the gateway. */
+/** Functions and settings that the gateway provides to a supervised process. */
 export interface ProcessHooks {
   command: (folder: string) => Command
   environment: (agent: AgentFolder, port: number) => NodeJS.ProcessEnv
