@@ -75,7 +75,7 @@ async function partsIn(folder: string, dataDir: string): Promise<Part[]> {
   const parts = (await findAgents(folder, dataDir)).map(agentPart)
   const gateway = path.join(folder, 'gateway.db')
   if (existsSync(gateway)) {
-    const { gatewayPart } = await import('@parley/gateway/gateway-kinds')
+    const { gatewayPart } = await import('@parley/gateway/migration')
     parts.push(gatewayPart(gateway))
   }
   if (parts.length === 0)
