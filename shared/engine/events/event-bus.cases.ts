@@ -3,7 +3,7 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import { expect, test } from 'vitest'
 import type { BusMessage, EventBus } from './event-bus.ts'
 
-/** Two ends of one bus: for an adapter that joins processes, each is the bus of another process. */
+/** Two ends of one bus: for an adapter that connects processes, each end is in another process. */
 export interface OpenBuses extends AsyncDisposable {
   here: EventBus
   there: EventBus
@@ -23,9 +23,9 @@ export function statusUpdate(taskId: string, sequence: number): StatusUpdate {
   }
 }
 
-/** The promises of the port, over one adapter. */
+/** The conformance cases of the port, run against each adapter. */
 export function eventBusCases(name: string, open: () => Promise<OpenBuses>): void {
-  test(`${name}: a follower hears what is published of its task, in order, in whatever process, and nothing of other tasks`, async () => {
+  test(`${name}: a subscriber receives the messages of its task in order, from any process, and none of other tasks`, async () => {
     await using buses = await open()
     const heard = { here: [] as number[], there: [] as number[] }
     using here = buses.here.subscribe('a', (item) => heard.here.push(sequenceOf(item)))
@@ -40,7 +40,7 @@ export function eventBusCases(name: string, open: () => Promise<OpenBuses>): voi
     expect(heard).toEqual({ here: [1, 2, 3, 4, 5], there: [1, 2, 3, 4, 5] })
   })
 
-  test(`${name}: an event comes whole: the same fields and values`, async () => {
+  test(`${name}: an event arrives unchanged`, async () => {
     await using buses = await open()
     const heard: BusMessage[] = []
     using subscription = buses.there.subscribe('a', (item) => heard.push(item))
@@ -58,7 +58,7 @@ export function eventBusCases(name: string, open: () => Promise<OpenBuses>): voi
     expect(heard).toEqual([event])
   })
 
-  test(`${name}: who has left hears nothing, and the others go on`, async () => {
+  test(`${name}: a disposed subscription receives nothing, and the others continue`, async () => {
     await using buses = await open()
     const heard = { left: 0, stays: 0 }
     const left = buses.there.subscribe('a', () => (heard.left += 1))
@@ -71,7 +71,7 @@ export function eventBusCases(name: string, open: () => Promise<OpenBuses>): voi
     expect(heard).toEqual({ left: 0, stays: 1 })
   })
 
-  test(`${name}: a bus that works answers its ping`, async () => {
+  test(`${name}: a working bus responds to ping`, async () => {
     await using buses = await open()
     await expect(buses.here.ping()).resolves.toBeUndefined()
   })

@@ -1,6 +1,6 @@
 import type { ArtifactDelta, TaskEvent } from '@parley/wire/model/event'
 
-/** Something happened that the bus cannot tell (it was too large, or was lost): the store knows. */
+/** The task changed, but the bus has no details because the message was too large or lost: read the store. */
 export interface ChangeNotice {
   kind: 'changed'
 }
@@ -9,17 +9,17 @@ export type LiveItem = TaskEvent | ArtifactDelta
 export type BusMessage = LiveItem | ChangeNotice
 
 export interface Subscription extends Disposable {
-  /** Resolves when all that is published from now on will be heard. Never rejects. */
+  /** Resolves when all messages that are published from now on will be received. Never rejects. */
   readonly ready: Promise<void>
 }
 
 /**
- * Tells followers of a task what was committed, and what is in the making. A hint, not the truth: what it loses is in the
- * store. Within one process a task's events arrive in the order of their numbers.
+ * Notifies subscribers of a task of committed events and of output in progress. Notifications are hints: what
+ * is lost can be read from the store. Within one process, the events of a task arrive in order.
  */
 export interface EventBus extends AsyncDisposable {
   ping(): Promise<void>
   publish(taskId: string, items: readonly LiveItem[]): void
-  /** The listener must not throw and not block. */
+  /** The listener must not throw or block. */
   subscribe(taskId: string, listener: (item: BusMessage) => void): Subscription
 }

@@ -16,7 +16,7 @@ const event = (sequence: number, state: TaskState = 'working'): StatusUpdate => 
   final: state === 'completed',
 })
 
-/** A store and a bus that a test may hurry, delay and let forget. */
+/** A store and a bus whose timing and losses the test controls. */
 function scene(
   afterSequence = 0,
   more: { bufferMax?: number; recheckMs?: number; claim?: AnswerClaim } = {},
@@ -59,14 +59,14 @@ function scene(
 const numbers = async (follower: AsyncIterable<unknown>) =>
   (await Array.fromAsync(follower as AsyncIterable<StatusUpdate>)).map(({ sequence }) => sequence)
 
-test('what is committed while the store is read is told once', async () => {
+test('events committed while the store is read are returned once', async () => {
   const { follower, commit, whileReading } = scene()
   commit(event(1), event(2))
   whileReading(() => commit(event(3), event(4, 'completed')))
   expect(await numbers(follower)).toEqual([1, 2, 3, 4])
 })
 
-test('deltas of a task that is over before the store was read stand before the event that they made', async () => {
+test('deltas of a task that ends while the store is read come before their event', async () => {
   const { follower, commit, bus, whileReading } = scene()
   const delta = (text: string) => ({ kind: 'artifact-delta', taskId: 't', text }) as unknown as ArtifactDelta
   whileReading(() => bus.publish('t', [delta('of nothing any more')]))
@@ -78,7 +78,7 @@ test('deltas of a task that is over before the store was read stand before the e
   expect(told).toMatchObject([{ sequence: 1 }, { text: 'one' }, { text: 'two' }, { sequence: 2 }])
 })
 
-test('an event that is read and arrives as well is told once', async () => {
+test('an event that is both read and received is returned once', async () => {
   const { follower, stored, bus } = scene()
   const reading = follower.next()
   stored.push(event(1))
@@ -91,7 +91,7 @@ test('an event that is read and arrives as well is told once', async () => {
   ])
 })
 
-test('a hint that is lost is found in the store', async () => {
+test('an event whose notification was lost is read from the store', async () => {
   const { follower, stored } = scene()
   const all = numbers(follower)
   await new Promise((resolve) => setImmediate(resolve))
@@ -99,7 +99,7 @@ test('a hint that is lost is found in the store', async () => {
   expect(await all).toEqual([1, 2])
 })
 
-test('a gap in what arrives is filled from the store', async () => {
+test('a gap in received events is filled from the store', async () => {
   const { follower, stored, bus } = scene(0, { recheckMs: 60_000 })
   const all = numbers(follower)
   await new Promise((resolve) => setImmediate(resolve))
@@ -108,7 +108,7 @@ test('a gap in what arrives is filled from the store', async () => {
   expect(await all).toEqual([1, 2, 3])
 })
 
-test('a pause that was answered already does not end the stream', async () => {
+test('a pause that has been answered does not end the stream', async () => {
   const { follower, commit } = scene()
   commit(event(1), event(2, 'input-required'), event(3))
   const all = numbers(follower)
@@ -117,7 +117,7 @@ test('a pause that was answered already does not end the stream', async () => {
   expect(await all).toEqual([1, 2, 3, 4])
 })
 
-test('a number that the task never reaches: nothing is told, and the end is the end', async () => {
+test('a sequence number that the task never reaches: no events, and the stream ends with the task', async () => {
   const { follower, commit } = scene(99, { recheckMs: 60_000 })
   const all = numbers(follower)
   await new Promise((resolve) => setImmediate(resolve))
@@ -151,14 +151,14 @@ const delta = (text: string): ArtifactDelta => ({
   artifact: { artifactId: 'a', name: 'n', parts: [{ kind: 'text', text }] },
 })
 
-/** The caller has 200,000 bytes of another answer under way, and 300,000 are left. */
+/** The caller has 200,000 unread bytes in another response, and 300,000 are left. */
 function budget() {
   const answers = new AnswerBudget({ callerMaxBytes: 500_000, processMaxBytes: 500_000 })
   answers.open('alice').reserve(200_000)
   return { claim: answers.open('alice'), bytes: () => answers.bytes - 200_000 }
 }
 
-test('a reader is cut off, and its memory released, when what waits for it exceeds the budget', async () => {
+test('a reader is cut off and its memory released when its unread items exceed the budget', async () => {
   const { claim, bytes } = budget()
   const { follower, bus, commit } = scene(0, { claim })
   commit(event(1))
@@ -173,7 +173,7 @@ test('a reader is cut off, and its memory released, when what waits for it excee
   expect(bus.topics).toBe(0)
 })
 
-test('an event for which the budget has no room is read from the store', async () => {
+test('an event that exceeds the budget is read from the store later', async () => {
   const { claim, bytes } = budget()
   const { follower, bus, commit } = scene(0, { claim })
   commit(event(1))
@@ -189,7 +189,7 @@ test('an event for which the budget has no room is read from the store', async (
   expect(bytes()).toBe(0)
 })
 
-test('a reader who leaves, even before it began, frees everything', async () => {
+test('a reader that stops, even before its first read, releases everything', async () => {
   const { follower, abort, bus } = scene(0, { recheckMs: 60_000 })
   const next = follower.next()
   expect(bus.topics).toBe(1)

@@ -7,39 +7,42 @@ import type { BusMessage, EventBus, LiveItem } from './event-bus.ts'
 export interface FollowOptions {
   bus: EventBus
   taskId: string
-  /** Events with a higher number than this are told. */
+  /** Events after this sequence number are returned. */
   afterSequence: number
-  /** What the store holds behind this number; undefined when the task is gone. */
+  /** Reads the stored events after a sequence number; undefined when the task was removed. */
   backfill: (afterSequence: number) => Promise<Backfill | undefined>
   signal: AbortSignal
-  /** Items that may wait for a slow reader before it is cut off. Default 1,000. */
+  /** Maximum number of buffered items before a slow reader is cut off. Default 1,000. */
   bufferMax?: number
-  /** Holds the bytes of those items; disposed when the following ends. Absent: they are not counted. */
+  /** Reserves the bytes of buffered items; disposed at the end. Without it, they are not limited. */
   claim?: AnswerClaim
-  /** How often the store is asked when the bus is silent (a lost hint is a delay of at most this). Default 2 s. */
+  /**
+   * How often the store is read while the bus is silent, which bounds the delay of a lost notification.
+   * Default 2 s.
+   */
   recheckMs?: number
 }
 
 export interface Backfill {
   events: TaskEvent[]
-  /** True when nothing more is to come until a caller acts: ended or paused. */
+  /** Whether the task has ended or is paused, so that there are no further events until a caller acts. */
   resting: boolean
 }
 
-/** The reader took longer than the events: it is cut off and may come back with the last number it saw. */
+/** The reader is slower than the events. It is cut off, and can reconnect with the last sequence number. */
 export class SlowReaderError extends Error {
   override readonly name = 'SlowReaderError'
 }
 
-/** The caller, or all callers, have too many bytes of answers unread: the reader may come back as well. */
+/** The unread bytes of this caller, or of all callers, exceed the limit. The reader can reconnect, too. */
 export class UnreadBudgetExceeded extends Error {
   override readonly name = 'UnreadBudgetExceeded'
 }
 
 /**
- * Backfill → cut over → live: listens first, reads the store, then goes on with what arrives. No numbered event is
- * missed and none told twice. Ends after a terminal status or a pause that is the task's last event.
- * @throws SlowReaderError, TooMuchUnread
+ * Backfill → cut over → live: subscribes, reads the store, then continues with live events. Every numbered
+ * event is returned exactly once. Ends after a terminal status, or a pause that is the task's last event.
+ * @throws SlowReaderError, UnreadBudgetExceeded
  */
 export async function* followTask(options: FollowOptions): AsyncGenerator<LiveItem, void, void> {
   const inbox = new Inbox(options.bufferMax ?? 1000, options.claim)
@@ -49,20 +52,20 @@ export async function* followTask(options: FollowOptions): AsyncGenerator<LiveIt
   options.signal.addEventListener('abort', wake)
   try {
     await subscription.ready
-    yield* readOn(options, inbox)
+    yield* readEvents(options, inbox)
   } finally {
     options.signal.removeEventListener('abort', wake)
   }
 }
 
-async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<LiveItem, void, void> {
+async function* readEvents(options: FollowOptions, inbox: Inbox): AsyncGenerator<LiveItem, void, void> {
   let last = options.afterSequence
   let catchUp = true
   while (!options.signal.aborted) {
     if (catchUp) {
       const stored = await options.backfill(last)
       if (stored === undefined) return
-      catchUp = yield* together(stored.events, inbox)
+      catchUp = yield* mergeStored(stored.events, inbox)
       last = stored.events.at(-1)?.sequence ?? last
       if (stored.resting || options.signal.aborted) return
       if (catchUp) continue
@@ -75,7 +78,7 @@ async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Liv
       continue
     }
     if (item.sequence <= last) {
-      // A reader may ask for what comes after a number that the task will never reach.
+      // A reader may ask for events after a number that the task will never reach.
       catchUp = item.kind === 'status-update' && isResting(item.status.state)
       continue
     }
@@ -90,10 +93,11 @@ async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Liv
 }
 
 /**
- * What the store holds, and before each event the deltas that were heard while it was read: a quick task is over by then.
- * @returns whether something was heard that the store may have learned since
+ * Yields the stored events, and before each event the deltas that arrived while the store was read, because a
+ * short task may have ended by then.
+ * @returns whether a change notice arrived that is newer than the stored events
  */
-function* together(stored: readonly TaskEvent[], inbox: Inbox): Generator<LiveItem, boolean> {
+function* mergeStored(stored: readonly TaskEvent[], inbox: Inbox): Generator<LiveItem, boolean> {
   const last = stored.at(-1)?.sequence ?? 0
   const waiting = [...stored]
   let changed = false
@@ -103,14 +107,16 @@ function* together(stored: readonly TaskEvent[], inbox: Inbox): Generator<LiveIt
     if (item.kind === 'artifact-delta') yield item
     else if (item.kind === 'changed') changed = true
     else
-      while (waiting[0] !== undefined && waiting[0].sequence <= item.sequence)
-        yield waiting.shift() as TaskEvent
+      for (let next = waiting[0]; next !== undefined && next.sequence <= item.sequence; next = waiting[0]) {
+        waiting.shift()
+        yield next
+      }
   }
   yield* waiting
   return changed
 }
 
-/** What arrived and was not read yet, bounded in number and, by its claim, in bytes. */
+/** Received items that were not read yet, limited in number and, by the claim, in bytes. */
 class Inbox {
   readonly #items: { item: BusMessage; bytes: number }[] = []
   readonly #max: number
@@ -128,52 +134,55 @@ class Inbox {
     if (this.#overflow !== undefined) return
     const bytes = roughBytesOf(item)
     const fits = this.#claim?.tryReserve(this.#bytes + bytes) ?? true
-    // A numbered event can be read from the store when its turn comes.
-    if (fits) this.#keep(item, bytes)
-    else if ('sequence' in item) this.#keep({ kind: 'changed' }, 0)
-    else this.#cutOff(new UnreadBudgetExceeded('no room for the next piece'))
+    // A numbered event can be read from the store later.
+    if (fits) this.#add(item, bytes)
+    else if ('sequence' in item) this.#add({ kind: 'changed' }, 0)
+    else this.#overflowWith(new UnreadBudgetExceeded('the budget for unread bytes is exhausted'))
     this.#wake()
   }
 
-  #keep(item: BusMessage, bytes: number): void {
+  #add(item: BusMessage, bytes: number): void {
     if (this.#items.length >= this.#max)
-      return this.#cutOff(new SlowReaderError('the reader is slower than the events'))
+      return this.#overflowWith(new SlowReaderError('the reader is slower than the events'))
     this.#items.push({ item, bytes })
     this.#bytes += bytes
   }
 
-  /** The reader gets no further events, and may never read the error. */
-  #cutOff(error: Error): void {
+  /** Discards the buffer. The error is thrown when the reader continues. */
+  #overflowWith(error: Error): void {
     this.#overflow = error
     this.#items.length = 0
     this.#claim?.shrink(0)
   }
 
   #take(): BusMessage | undefined {
-    const taken = this.#items.shift()
-    if (taken === undefined) return undefined
-    this.#bytes -= taken.bytes
+    const entry = this.#items.shift()
+    if (entry === undefined) return undefined
+    this.#bytes -= entry.bytes
     this.#claim?.shrink(this.#bytes)
-    return taken.item
+    return entry.item
   }
 
   wake(): void {
     this.#wake()
   }
 
-  /** What is there, as long as it is wanted; an overflow is left to `next`. */
-  *takeWhile(isWanted: (item: BusMessage) => boolean): Generator<BusMessage> {
-    while (this.#items[0] !== undefined && isWanted(this.#items[0].item)) yield this.#take() as BusMessage
+  /** Takes items while they match; `next` throws the error of an overflow. */
+  *takeWhile(matches: (item: BusMessage) => boolean): Generator<BusMessage> {
+    for (let first = this.#items[0]; first !== undefined && matches(first.item); first = this.#items[0]) {
+      this.#take()
+      yield first.item
+    }
   }
 
   /** The next item, or undefined after `waitMs` or a wake-up. */
   async next(waitMs: number): Promise<BusMessage | undefined> {
     if (this.#overflow !== undefined) throw this.#overflow
-    if (this.#items.length === 0) await this.#arrival(waitMs)
+    if (this.#items.length === 0) await this.#waitForItem(waitMs)
     return this.#take()
   }
 
-  #arrival(waitMs: number): Promise<void> {
+  #waitForItem(waitMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, waitMs)
     this.#wake = () => {

@@ -7,7 +7,7 @@ eventBusCases('in-process', async () => {
   return { here: bus, there: bus, [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose]() }
 })
 
-test('nothing is kept of a task that nobody follows any more', () => {
+test('a topic without subscribers is removed', () => {
   const bus = new InProcessEventBus()
   bus.subscribe('a', () => {})[Symbol.dispose]()
   expect(bus.topics).toBe(0)

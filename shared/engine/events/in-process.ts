@@ -4,7 +4,7 @@ type Listener = (item: BusMessage) => void
 
 const ready = Promise.resolve()
 
-/** The bus of an agent that is one process. */
+/** The event bus of an agent with a single process. */
 export class InProcessEventBus implements EventBus {
   readonly #listeners = new Map<string, Set<Listener>>()
 
@@ -29,7 +29,7 @@ export class InProcessEventBus implements EventBus {
     }
   }
 
-  /** Topics with a listener; for tests that look for leaks. */
+  /** Number of topics with listeners, for leak tests. */
   get topics(): number {
     return this.#listeners.size
   }

@@ -6,25 +6,26 @@ import type { BusMessage, EventBus, LiveItem, Subscription } from './event-bus.t
 type Listener = (item: BusMessage) => void
 
 export interface RedisEventBusOptions extends RedisConnection {
-  /** Whose tasks these are: buses with the same name hear each other. */
+  /** The agent whose processes share events. */
   agentId: string
-  /** Items that make a longer message are not told, only that there is something. Default 64 KiB. */
+  /** Longer messages are replaced with a change notice. Default 64 KiB. */
   messageMaxChars?: number
 }
 
-/** Longest wait for the word that a subscription holds; a follower asks the store again anyway. */
-const readyMaxMs = 1000
+/** Timeout of a subscription, after which the subscriber relies on reading the store. */
+const subscribeTimeoutMs = 1000
 const pingMs = 1000
 
 /**
- * Tells the followers in every process of an agent, by a channel for each task that somebody follows. Those of this process
- * hear at once, whatever Redis does. What is lost while Redis is away is made good: followers are told to ask the store.
- * @throws Error when no Redis answers
+ * Notifies subscribers in all processes of an agent over one channel per subscribed task. Subscribers of this
+ * process are notified directly, independently of Redis. After an outage of Redis, subscribers are notified
+ * to read the store.
+ * @throws Error when Redis is unreachable
  */
 export async function openRedisEventBus(options: RedisEventBusOptions): Promise<EventBus> {
   const publisher = await connectRedis({ ...options, options: { enableAutoPipelining: true } })
   try {
-    // Subscriptions that are asked for while the connection is away are made when it is back.
+    // Subscriptions during an outage are queued until the connection is restored.
     const subscriber = await connectRedis({ ...options, options: { enableOfflineQueue: true } })
     return new RedisEventBus(publisher, subscriber, options)
   } catch (error) {
@@ -38,7 +39,7 @@ class RedisEventBus implements EventBus {
   readonly #subscriber: Redis
   readonly #prefix: string
   readonly #maxChars: number
-  /** Ours are heard without Redis, so what comes back of them is left out. */
+  /** Identifies this process, whose own messages are ignored when they come back. */
   readonly #self = randomUUID()
   readonly #listeners = new Map<string, Set<Listener>>()
 
@@ -47,9 +48,9 @@ class RedisEventBus implements EventBus {
     this.#subscriber = subscriber
     this.#prefix = `parley:{${options.agentId}}:task:`
     this.#maxChars = options.messageMaxChars ?? 64 * 1024
-    subscriber.on('message', (channel: string, message: string) => this.#arrived(channel, message))
+    subscriber.on('message', (channel: string, message: string) => this.#receive(channel, message))
     subscriber.on('ready', () => {
-      for (const taskId of this.#listeners.keys()) this.#tell(taskId, [{ kind: 'changed' }])
+      for (const taskId of this.#listeners.keys()) this.#notify(taskId, [{ kind: 'changed' }])
     })
   }
 
@@ -58,13 +59,13 @@ class RedisEventBus implements EventBus {
   }
 
   publish(taskId: string, items: readonly LiveItem[]): void {
-    this.#tell(taskId, items)
+    this.#notify(taskId, items)
     const whole = JSON.stringify({ from: this.#self, items })
     const message =
       whole.length <= this.#maxChars
         ? whole
         : JSON.stringify({ from: this.#self, items: [{ kind: 'changed' }] })
-    // A hint that is lost is a delay: followers ask the store every two seconds.
+    // A lost message only causes a delay: subscribers read the store every two seconds.
     this.#publisher.publish(this.#prefix + taskId, message).catch(() => {})
   }
 
@@ -72,16 +73,16 @@ class RedisEventBus implements EventBus {
     const listeners = this.#listeners.get(taskId) ?? new Set()
     this.#listeners.set(taskId, listeners)
     listeners.add(listener)
-    // Also where somebody listens already: that subscription may still be on its way.
-    const ready = this.#holds(taskId)
-    return { ready, [Symbol.dispose]: () => this.#leave(taskId, listener) }
+    // Also for further listeners, because the first subscription may still be pending.
+    const ready = this.#subscribed(taskId)
+    return { ready, [Symbol.dispose]: () => this.#unsubscribe(taskId, listener) }
   }
 
-  async #holds(taskId: string): Promise<void> {
+  async #subscribed(taskId: string): Promise<void> {
     try {
-      await within(readyMaxMs, this.#subscriber.subscribe(this.#prefix + taskId))
+      await within(subscribeTimeoutMs, this.#subscriber.subscribe(this.#prefix + taskId))
     } catch {
-      // Made when the connection is back; until then followers ask the store.
+      // Subscribed after a reconnect; until then the store is read.
     }
   }
 
@@ -91,19 +92,19 @@ class RedisEventBus implements EventBus {
     this.#subscriber.disconnect()
   }
 
-  #leave(taskId: string, listener: Listener): void {
+  #unsubscribe(taskId: string, listener: Listener): void {
     const listeners = this.#listeners.get(taskId)
     if (listeners?.delete(listener) !== true || listeners.size > 0) return
     this.#listeners.delete(taskId)
     this.#subscriber.unsubscribe(this.#prefix + taskId).catch(() => {})
   }
 
-  #arrived(channel: string, message: string): void {
-    const { from, items } = JSON.parse(message) as { from: string; items: BusMessage[] }
-    if (from !== this.#self) this.#tell(channel.slice(this.#prefix.length), items)
+  #receive(channel: string, message: string): void {
+    const { from, items }: { from: string; items: BusMessage[] } = JSON.parse(message)
+    if (from !== this.#self) this.#notify(channel.slice(this.#prefix.length), items)
   }
 
-  #tell(taskId: string, items: readonly BusMessage[]): void {
+  #notify(taskId: string, items: readonly BusMessage[]): void {
     const listeners = this.#listeners.get(taskId)
     if (listeners === undefined) return
     for (const item of items) for (const listener of listeners) listener(item)
@@ -112,7 +113,7 @@ class RedisEventBus implements EventBus {
 
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
+  const timer = setTimeout(() => reject(new Error(`no response within ${ms} ms`)), ms)
   try {
     return await Promise.race([work, promise])
   } finally {
