@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
-import { makeLog, tellStop } from '@parley/kit/process/log'
+import { makeLog, markStopping } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
 import { Agent } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -283,7 +283,7 @@ test.each<[string, () => Promise<void>]>([
   const lines: Record<string, unknown>[] = []
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
   const log = makeLog({ level: 'info', name: 'test', destination })
-  tellStop(log)
+  markStopping(log)
   const keeper = new LeaseKeeper({ registry, log, probe: async () => true })
   store.saveSigns = saveSigns
   registry.heartbeat(id, { queueDepth: 1 })

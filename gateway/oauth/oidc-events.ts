@@ -37,7 +37,7 @@ export function logEvents(provider: Provider, log: Log, audit: Audit): void {
   const refused = (event: string) => (ctx: KoaContextWithOIDC, error: errors.OIDCProviderError) => {
     const { error: code, error_description: description } = error
     const action = `oauth.${event.slice(0, -'.error'.length)}`
-    audit.decided({
+    audit.record({
       ...actorOf(ctx),
       action,
       allowed: false,
@@ -47,7 +47,7 @@ export function logEvents(provider: Provider, log: Log, audit: Audit): void {
   for (const event of refusals) emitter.on(event, refused(event))
   for (const [event, action] of Object.entries(changes)) {
     emitter.on(event, (ctx: KoaContextWithOIDC, { clientId, scope }: { clientId: string; scope?: string }) =>
-      audit.decided({ ...actorOf(ctx), action, target: clientId, allowed: true, reason: scope }),
+      audit.record({ ...actorOf(ctx), action, target: clientId, allowed: true, reason: scope }),
     )
   }
 }

@@ -187,7 +187,7 @@ async function register(
     admitted: true,
     admittedBy: 'supervisor',
   })
-  new Audit(log).decided({
+  new Audit(log).record({
     who: 'supervisor',
     action: 'registry.register',
     target: entry.slug,

@@ -46,7 +46,7 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
     if (form.get('decision') === 'approve') return approve(options, interaction, form, request, reply)
     if (form.get('decision') !== 'refuse') throw Object.assign(new Error(gone), { statusCode: 400 })
     const target = String(interaction.params['client_id'])
-    options.audit.decided({ ...operatorAt(request), target, allowed: false, reason: 'refused' })
+    options.audit.record({ ...operatorAt(request), target, allowed: false, reason: 'refused' })
     const result = { error: 'access_denied', error_description: 'the operator refused' }
     return finish(provider, request, reply, result)
   })
@@ -71,7 +71,7 @@ async function approve(
   })
   if (!answer.accepted) {
     const attempt = { ...operatorAt(request), who: undefined, target: clientId }
-    audit.decided({ ...attempt, allowed: false, reason: 'wrong sign-in code' })
+    audit.record({ ...attempt, allowed: false, reason: 'wrong sign-in code' })
     const wait = answer.waitSeconds > 0
     if (wait) void reply.header('retry-after', String(answer.waitSeconds))
     const error = wait ? tooManyCodes(answer.waitSeconds, answer.limit) : 'The code is wrong.'
@@ -86,7 +86,7 @@ async function approve(
   grant.addOIDCScope(approval.scopes.join(' '))
   for (const resource of approval.resources) grant.addResourceScope(resource, approval.scopes.join(' '))
   const grantId = await grant.save()
-  audit.decided({
+  audit.record({
     ...operatorAt(request),
     target: clientId,
     allowed: true,

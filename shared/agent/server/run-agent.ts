@@ -8,7 +8,7 @@ import { HttpIntrospector } from '@parley/kit/auth/introspection'
 import { DatabaseRefused } from '@parley/kit/database/errors'
 import { agentIdentity, type Identity } from '@parley/kit/did/identity'
 import { type AgentConfig, type AgentSecrets, agentConfig } from '@parley/kit/process/config'
-import { giveBackIdleMemory } from '@parley/kit/process/idle-memory'
+import { releaseIdleMemory } from '@parley/kit/process/idle-memory'
 import { type Log, makeLog } from '@parley/kit/process/log'
 import { type Running, run } from '@parley/kit/process/run'
 import { ExposedSecretFile } from '@parley/kit/process/secret-file'
@@ -84,7 +84,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const given = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken }
   const options = { ...given, ...keys, ...claims }
   const app = stack.use(await startAgentApp(options))
-  stack.use(giveBackIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
+  stack.use(releaseIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
   const card = agentCard(agent, { did, url: app.baseUrl, prices: app.services.payments })

@@ -72,6 +72,6 @@ describe.skipIf(!hasRedis)('the bus on Redis (needs redis-server)', () => {
 
   test('no Redis at the address: an error with the address, without its password', async () => {
     const opened = openRedisEventBus({ url: 'redis://user:secret@127.0.0.1:1', log, agentId: 'a' })
-    await expect(opened).rejects.toThrow('REDIS_URL: no Redis answers at redis://127.0.0.1:1.')
+    await expect(opened).rejects.toThrow('REDIS_URL: no reply from Redis at redis://127.0.0.1:1.')
   })
 })

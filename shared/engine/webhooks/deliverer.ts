@@ -4,7 +4,7 @@ import { guardedResolver } from '@parley/kit/net/dns-resolver'
 import { OutgoingFailed, OutgoingRefused } from '@parley/kit/net/outgoing-errors'
 import { type OutgoingUrl, outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { PinnedConnections } from '@parley/kit/net/pinned-connections'
-import { type GuardedAnswer, guardedFetch } from '@parley/kit/net/pinned-fetch'
+import { type GuardedResponse, guardedFetch } from '@parley/kit/net/pinned-fetch'
 import type { Resolver } from '@parley/kit/net/resolve-public'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { HostLimiter } from './host-limiter.ts'
@@ -193,7 +193,7 @@ export class Deliverer implements AsyncDisposable {
     }
   }
 
-  #post(target: OutgoingUrl, { token, body }: Delivery, signal: AbortSignal): Promise<GuardedAnswer> {
+  #post(target: OutgoingUrl, { token, body }: Delivery, signal: AbortSignal): Promise<GuardedResponse> {
     const { allowed, resolver, timeoutMs } = this.#options
     return guardedFetch(target, {
       method: 'POST',

@@ -30,7 +30,7 @@ export function auditRoutes(app: FastifyInstance, audit: Audit): void {
     route.onResponse = [
       ...[route.onResponse ?? []].flat(),
       (request, reply, done) => {
-        if (reply.statusCode < 400) audit.decided({ ...attemptedAction(request), allowed: true })
+        if (reply.statusCode < 400) audit.record({ ...attemptedAction(request), allowed: true })
         done()
       },
     ]
@@ -42,7 +42,7 @@ export function auditError(audit: Audit, request: FastifyRequest, error: ParleyE
   const changes = request.routeOptions.config.audit !== undefined
   const refused = changes ? error.status < 500 && error.error !== 'TooManyRequests' : isRefusal(error.error)
   if (refused || isDecision(error))
-    audit.decided({ ...attemptedAction(request), allowed: false, reason: reasonOf(error) })
+    audit.record({ ...attemptedAction(request), allowed: false, reason: reasonOf(error) })
 }
 
 function attemptedAction(request: FastifyRequest): Omit<Decision, 'allowed'> {

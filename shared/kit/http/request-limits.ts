@@ -152,7 +152,7 @@ export class RequestLimits {
     if (count === undefined || count.isAllowed || !count.isExceeded) return
     this.#blockedUntil.set(key, Date.now() + count.ttl)
     // Logged once per block: a line per rejected request would flood the log.
-    this.#audit?.decided({
+    this.#audit?.record({
       who: caller.client,
       address: caller.address,
       action: 'request',

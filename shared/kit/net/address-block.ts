@@ -6,22 +6,22 @@ export interface AddressValue {
   value: bigint
 }
 
-/** Addresses that begin with the same bits, as CIDR writes them. */
+/** A CIDR block: the addresses with a common prefix. */
 export interface AddressBlock extends AddressValue {
   prefix: number
 }
 
-/** Undefined for what is not one plain address; one with a zone (`fe80::1%eth0`) is not. */
+/** Parses an address. Undefined if it is malformed or has a zone (`fe80::1%eth0`). */
 export function addressValue(text: string): AddressValue | undefined {
   if (net.isIPv4(text)) return { family: 4, value: ipv4(text) }
   if (net.isIPv6(text) && !text.includes('%')) return { family: 6, value: ipv6(text) }
   return undefined
 }
 
-/** `10.0.0.0/8`, or a single address. Undefined for anything else. */
+/** Parses a CIDR block such as `10.0.0.0/8`, or a single address. Undefined for anything else. */
 export function addressBlock(text: string): AddressBlock | undefined {
-  const [given = '', length, ...rest] = text.split('/')
-  const address = addressValue(given)
+  const [start = '', length, ...rest] = text.split('/')
+  const address = addressValue(start)
   if (address === undefined || rest.length > 0) return undefined
   const bits = bitsOf(address.family)
   if (length === undefined) return { ...address, prefix: bits }
@@ -36,7 +36,7 @@ export function isInBlock({ family, value }: AddressValue, block: AddressBlock):
 
 const mapped = { family: 6, value: 0xffff_0000_0000n, prefix: 96 } as const
 
-/** An IPv4-mapped address (`::ffff:192.0.2.1`) reaches the same host as its IPv4 address, and is taken as that. */
+/** Converts an IPv4-mapped address (`::ffff:192.0.2.1`) to IPv4: both reach the same host. */
 export function withoutMapping(address: AddressValue): AddressValue {
   return isInBlock(address, mapped) ? lowestIpv4(address) : address
 }
@@ -62,7 +62,7 @@ function ipv6(text: string): bigint {
   return [...before, ...zeros, ...after].reduce((value, group) => (value << 16n) | group, 0n)
 }
 
-/** 16 bits each; a dotted end is two of them. */
+/** Groups of 16 bits; a dotted-decimal ending counts as two groups. */
 function groups(text: string): bigint[] {
   if (text === '') return []
   return text.split(':').flatMap((group) => {

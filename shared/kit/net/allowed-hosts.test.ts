@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { allowsAddress, allowsName, parseAllowedHosts } from './allowed-hosts.ts'
 import { outgoingUrl } from './outgoing-url.ts'
 
-test('a list holds names, addresses and blocks, in any spelling, with empty entries between', () => {
+test('a list may contain names, addresses and blocks in any spelling, and empty entries', () => {
   const allowed = parseAllowedHosts(
     ' Hooks.Internal., 10.1.0.0/16,,[fd00::1] , 127.0.0.1, fd12::/16, bücher.local,',
   )
@@ -33,11 +33,11 @@ test.each([
   'fe80::1%eth0',
   '[::1',
   'user@host',
-])('"%s" is refused with a sentence that names it', (entry) => {
+])('"%s" is rejected with a message that contains it', (entry) => {
   expect(() => parseAllowedHosts(`example.org,${entry}`)).toThrow(`"${entry}" is neither`)
 })
 
-test('the name in the list is let through, others on the same address are not', () => {
+test('a listed name is allowed, other names with the same address are not', () => {
   const allowed = parseAllowedHosts('localhost,10.0.0.0/8')
   expect(outgoingUrl('http://LOCALHOST.:9000/hook', allowed).url.href).toBe('http://localhost:9000/hook')
   expect(outgoingUrl('http://10.9.9.9/', allowed).host).toBe('10.9.9.9')
@@ -51,7 +51,7 @@ test('the name in the list is let through, others on the same address are not', 
     expect(() => outgoingUrl(url, allowed)).toThrow('not')
 })
 
-test('credentials, ports and schemes are refused on an allowed host too', () => {
+test('credentials, invalid ports and schemes are rejected on allowed hosts too', () => {
   const allowed = parseAllowedHosts('localhost,0.0.0.0/0,::/0')
   for (const url of [
     'http://a@localhost/',

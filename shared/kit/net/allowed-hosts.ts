@@ -3,17 +3,17 @@ import { hostName } from './host-name.ts'
 
 /** Exceptions to the private-address guard: WEBHOOK_ALLOWED_HOSTS, REGISTRY_ALLOWED_HOSTS, FILE_ALLOWED_HOSTS. */
 export interface AllowedHosts {
-  /** Exactly these names, whatever they resolve to. */
+  /** Names that are allowed regardless of their addresses. */
   names: ReadonlySet<string>
-  /** These addresses, written in a URL or found for a name. */
+  /** Addresses that are allowed in a URL or as the result of a lookup. */
   blocks: readonly AddressBlock[]
 }
 
 export const noExceptions: AllowedHosts = { names: new Set(), blocks: [] }
 
 /**
- * A comma list of host names, addresses and CIDR blocks; IPv6 with or without brackets, no ports, no wildcards.
- * @throws Error with one sentence that names the entry.
+ * Parses a comma-separated list of host names, addresses and CIDR blocks; IPv6 with or without brackets, no ports, no wildcards.
+ * @throws Error with one sentence that contains the invalid entry
  */
 export function parseAllowedHosts(list: string): AllowedHosts {
   const names = new Set<string>()
@@ -34,8 +34,8 @@ export function allowsName(allowed: AllowedHosts, name: string): boolean {
 }
 
 export function allowsAddress(allowed: AllowedHosts, text: string): boolean {
-  const given = addressValue(text)
-  if (given === undefined) return false
-  const address = withoutMapping(given)
-  return allowed.blocks.some((block) => isInBlock(address, block) || isInBlock(given, block))
+  const value = addressValue(text)
+  if (value === undefined) return false
+  const address = withoutMapping(value)
+  return allowed.blocks.some((block) => isInBlock(address, block) || isInBlock(value, block))
 }

@@ -12,8 +12,8 @@ export interface ReceivedResponse {
 
 /**
  * Collects an HTTP response of at most `maxBytes` bytes without decompressing it. As a handler for undici's `dispatch` it
- * avoids the stream per response of undici's `request`. With `discardBody` the status alone decides: a body that breaks
- * off or exceeds the limit is no failure.
+ * avoids the stream per response of undici's `request`. With `discardBody`, only the status matters: a body that is incomplete
+ * or exceeds the limit is not a failure.
  */
 export class BoundedResponse implements Dispatcher.DispatchHandler {
   readonly #maxBytes: number
@@ -34,7 +34,7 @@ export class BoundedResponse implements Dispatcher.DispatchHandler {
     this.#received.promise.catch(() => {})
   }
 
-  /** Rejects when the connection fails, when the response is too large, or with the reason of `abort`. */
+  /** Rejects if the connection fails or the response is too large, or with the reason of `abort`. */
   get received(): Promise<ReceivedResponse> {
     return this.#received.promise
   }

@@ -29,7 +29,7 @@ test.each([
   expect(connectionFault(thrown, url)).toMatch(sentence)
 })
 
-test('nothing at the port, a name that does not resolve', async () => {
+test('a closed port and a name that does not resolve', async () => {
   const server = http.createServer()
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', () => done()))
   const url = `http://127.0.0.1:${portOf(server)}/`
@@ -41,7 +41,7 @@ test('nothing at the port, a name that does not resolve', async () => {
   )
 })
 
-test('other errors keep their own text', () => {
+test('other errors are not described', () => {
   expect(connectionFault(new TypeError('oops'), 'http://x/')).toBeUndefined()
   expect(connectionFault(new DOMException('slow', 'TimeoutError'), 'http://x/')).toBeUndefined()
 })

@@ -1,4 +1,6 @@
-/** Codes of `node:tls` for a certificate that cannot be verified, and what to do about each. */
+import { errorCode } from './error-code.ts'
+
+/** Error codes of `node:tls` for certificates that cannot be verified, with a description. */
 const certificateFaults: [RegExp, string][] = [
   [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'its certificate is for another name than this address'],
@@ -8,9 +10,9 @@ const certificateFaults: [RegExp, string][] = [
   ],
 ]
 
-/** Why no connection came about, in words for people; undefined for errors that are not about the connection. */
+/** Describes for people why a connection failed. Undefined if the error is not a connection error. */
 export function connectionFault(thrown: unknown, url: string): string | undefined {
-  const { code } = (innermost(thrown) ?? {}) as { code?: unknown }
+  const code = errorCode(innermost(thrown))
   // The `code` of a DOMException is a number.
   if (typeof code !== 'string') return undefined
   const isHttps = url.startsWith('https:')
@@ -23,7 +25,7 @@ export function connectionFault(thrown: unknown, url: string): string | undefine
   return certificateFaults.find(([pattern]) => pattern.test(code))?.[1]
 }
 
-/** `fetch` says "fetch failed" and hides the reason one level down, an AggregateError two levels. */
+/** The error of `fetch` is only "fetch failed": the reason is in its cause, possibly within an AggregateError. */
 function innermost(thrown: unknown): unknown {
   let inner = thrown
   for (let depth = 0; depth < 8 && inner instanceof Error; depth += 1) {

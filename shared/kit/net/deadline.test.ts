@@ -2,41 +2,41 @@ import { expect, test } from 'vitest'
 import { Deadline } from './deadline.ts'
 
 const never = 60_000
-const told = (deadline: Deadline) => {
+const reasonsOf = (deadline: Deadline) => {
   const reasons: string[] = []
-  deadline.whenOver(({ reason }) => reasons.push(reason))
+  deadline.onEnd(({ reason }) => reasons.push(reason))
   return reasons
 }
 
-test('the caller’s signal ends it: the listener is told once, and the signal has the same reason', () => {
+test('the caller’s signal ends it: the listener is called once, and the signal has the same reason', () => {
   const caller = new AbortController()
   using deadline = new Deadline(never, caller.signal)
   const { signal } = deadline
-  const reasons = told(deadline)
-  expect(() => deadline.throwIfOver()).not.toThrow()
+  const reasons = reasonsOf(deadline)
+  expect(() => deadline.throwIfEnded()).not.toThrow()
   caller.abort()
   expect(reasons).toEqual(['aborted'])
   expect(signal.reason).toMatchObject({ reason: 'aborted' })
-  expect(() => deadline.throwIfOver()).toThrow('The request was given up')
+  expect(() => deadline.throwIfEnded()).toThrow('The request was given up')
 })
 
-test('who listens or asks for the signal too late finds it over', () => {
+test('a late listener is called immediately, and a late signal is already aborted', () => {
   using deadline = new Deadline(never, AbortSignal.abort())
-  expect(told(deadline)).toEqual(['aborted'])
+  expect(reasonsOf(deadline)).toEqual(['aborted'])
   expect(deadline.signal.aborted).toBe(true)
 })
 
-test('time ends it', async () => {
+test('it ends after its time', async () => {
   using deadline = new Deadline(1, undefined)
   const { promise, resolve } = Promise.withResolvers<string>()
-  deadline.whenOver(({ reason }) => resolve(reason))
+  deadline.onEnd(({ reason }) => resolve(reason))
   expect(await promise).toBe('timeout')
 })
 
-test('once it is disposed nobody is told', () => {
+test('no listener is called after disposal', () => {
   const caller = new AbortController()
   const deadline = new Deadline(never, caller.signal)
-  const reasons = told(deadline)
+  const reasons = reasonsOf(deadline)
   deadline[Symbol.dispose]()
   caller.abort()
   expect(reasons).toEqual([])

@@ -1,27 +1,27 @@
 import { OutgoingFailed } from './outgoing-errors.ts'
 
 /**
- * The end of one request, by time or by its caller. A signal of its own is made only for who asks for it: most requests,
- * over connections that are open, need none, and signals are dear.
+ * Ends a request after a time limit or on the caller's signal. The AbortSignal is created on demand: requests over open
+ * connections need none, and signals are expensive.
  */
 export class Deadline implements Disposable {
-  readonly #outer: AbortSignal | undefined
+  readonly #callerSignal: AbortSignal | undefined
   readonly #timer: NodeJS.Timeout
-  readonly #leave = () =>
-    this.#end(new OutgoingFailed('aborted', 'The request was given up', this.#outer?.reason))
+  readonly #abortedByCaller = () =>
+    this.#end(new OutgoingFailed('aborted', 'The request was given up', this.#callerSignal?.reason))
   #reason: OutgoingFailed | undefined
   #abort: AbortController | undefined
-  #told: ((reason: OutgoingFailed) => void) | undefined
+  #listener: ((reason: OutgoingFailed) => void) | undefined
 
-  /** @param ms for all of the request */
-  constructor(ms: number, outer: AbortSignal | undefined) {
-    this.#outer = outer
+  /** @param ms time limit of the whole request */
+  constructor(ms: number, callerSignal: AbortSignal | undefined) {
+    this.#callerSignal = callerSignal
     this.#timer = setTimeout(
       () => this.#end(new OutgoingFailed('timeout', `No whole answer within ${ms} ms`)),
       ms,
     )
-    if (outer?.aborted === true) this.#leave()
-    else outer?.addEventListener('abort', this.#leave, { once: true })
+    if (callerSignal?.aborted === true) this.#abortedByCaller()
+    else callerSignal?.addEventListener('abort', this.#abortedByCaller, { once: true })
   }
 
   get signal(): AbortSignal {
@@ -31,26 +31,26 @@ export class Deadline implements Disposable {
   }
 
   /** @throws OutgoingFailed */
-  throwIfOver(): void {
+  throwIfEnded(): void {
     if (this.#reason !== undefined) throw this.#reason
   }
 
-  /** Tells one listener, once; right away where it is over already. */
-  whenOver(tell: (reason: OutgoingFailed) => void): void {
-    if (this.#reason === undefined) this.#told = tell
-    else tell(this.#reason)
+  /** Sets the only listener, which is called once; immediately if the deadline has already ended. */
+  onEnd(listener: (reason: OutgoingFailed) => void): void {
+    if (this.#reason === undefined) this.#listener = listener
+    else listener(this.#reason)
   }
 
   [Symbol.dispose](): void {
     clearTimeout(this.#timer)
-    this.#outer?.removeEventListener('abort', this.#leave)
-    this.#told = undefined
+    this.#callerSignal?.removeEventListener('abort', this.#abortedByCaller)
+    this.#listener = undefined
   }
 
   #end(reason: OutgoingFailed): void {
     if (this.#reason !== undefined) return
     this.#reason = reason
     this.#abort?.abort(reason)
-    this.#told?.(reason)
+    this.#listener?.(reason)
   }
 }

@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { dnsResolver } from './dns-resolver.ts'
 
-/** What the name server says, by name and family; `silence` is a server that never answers. */
+/** Records of the name server by name and family; `silence`: it never responds. */
 type Zone = Record<string, { 4?: string[] | 'silence'; 6?: string[] | 'silence' }>
 
 let server: dgram.Socket
-let asked: string[] = []
+let queries: string[] = []
 let zone: Zone = {}
 beforeEach(async () => {
-  asked = []
+  queries = []
   server = dgram.createSocket('udp4')
   server.on('message', (question, from) => {
     const answer = answerTo(question)
@@ -20,7 +20,7 @@ beforeEach(async () => {
 })
 afterEach(() => new Promise<void>((closed) => void server.close(closed)))
 
-test('both families are asked, IPv4 comes first', async () => {
+test('both families are queried, IPv4 comes first', async () => {
   zone = { 'hook.example': { 4: ['192.0.2.1', '192.0.2.2'], 6: ['2001:db8::1'] } }
   expect(await resolver()('hook.example')).toEqual(['192.0.2.1', '192.0.2.2', '2001:db8::1'])
 })
@@ -28,18 +28,18 @@ test('both families are asked, IPv4 comes first', async () => {
 test.each([
   ['IPv4 alone', { 4: ['192.0.2.1'] }, ['192.0.2.1']],
   ['IPv6 alone', { 6: ['2001:db8::1'] }, ['2001:db8::1']],
-  ['IPv4, and no word of IPv6', { 4: ['192.0.2.1'], 6: 'silence' }, ['192.0.2.1']],
+  ['IPv4, and no response for IPv6', { 4: ['192.0.2.1'], 6: 'silence' }, ['192.0.2.1']],
 ] as const)('a name with %s', async (_title, records, addresses) => {
   zone = { 'hook.example': records as unknown as Zone[string] }
   expect(await resolver()('hook.example')).toEqual(addresses)
 })
 
-test('a name that is not there is none, also where the system would know it by its hosts file', async () => {
+test('an unknown name is not found, even if it is in the hosts file', async () => {
   await expect(resolver()('nowhere.example')).rejects.toBeInstanceOf(AggregateError)
   await expect(resolver()('localhost.')).rejects.toBeInstanceOf(AggregateError)
 })
 
-test('many names whose server is silent hold up no other name', async () => {
+test('many names with an unresponsive server do not delay other names', async () => {
   zone = { 'quick.example': { 4: ['192.0.2.1'] } }
   for (let n = 0; n < 100; n++) zone[`slow-${n}.example`] = { 4: 'silence', 6: 'silence' }
   const ask = resolver({ timeoutMs: 300 })
@@ -52,13 +52,13 @@ test('many names whose server is silent hold up no other name', async () => {
   expect(new Set(await Promise.all(slow))).toEqual(new Set(['none']))
 })
 
-test('questions for one name that are under way are shared, later ones are asked anew; their number is bounded', async () => {
+test('concurrent lookups of a name share a query, later ones send a new one; the number of lookups is bounded', async () => {
   zone = { 'hook.example': { 4: ['192.0.2.1'] }, 'slow.example': { 4: 'silence', 6: 'silence' } }
-  const ask = resolver({ askedMax: 1, timeoutMs: 200 })
+  const ask = resolver({ lookupsMax: 1, timeoutMs: 200 })
   await Promise.all([ask('hook.example'), ask('hook.example')])
-  expect(asked.filter((name) => name === 'hook.example').length).toBe(2)
+  expect(queries.filter((name) => name === 'hook.example').length).toBe(2)
   await ask('hook.example')
-  expect(asked.filter((name) => name === 'hook.example').length).toBe(4)
+  expect(queries.filter((name) => name === 'hook.example').length).toBe(4)
   const slow = ask('slow.example').catch(() => 'none')
   await expect(ask('other.example')).rejects.toMatchObject({ reason: 'busy' })
   expect(await slow).toBe('none')
@@ -69,7 +69,7 @@ function resolver(options: Parameters<typeof dnsResolver>[0] = {}) {
   return dnsResolver({ servers: [`127.0.0.1:${port}`], ...options })
 }
 
-/** RFC 1035, as much of it as one question and its answers need. */
+/** Encodes a DNS response (RFC 1035) to one question. */
 function answerTo(question: Buffer): Buffer | undefined {
   const labels: string[] = []
   let at = 12
@@ -79,7 +79,7 @@ function answerTo(question: Buffer): Buffer | undefined {
   }
   const name = labels.join('.').toLowerCase()
   const family = question.readUInt16BE(at + 1) === 28 ? 6 : 4
-  asked.push(name)
+  queries.push(name)
   const addresses = zone[name] === undefined ? undefined : (zone[name][family] ?? [])
   if (addresses === 'silence') return undefined
   const records = (addresses ?? []).map((address) => {
@@ -89,7 +89,7 @@ function answerTo(question: Buffer): Buffer | undefined {
   })
   const head = Buffer.alloc(12)
   question.copy(head, 0, 0, 2)
-  // An answer, recursion available; 3: no such name.
+  // Response, recursion available; code 3: no such name.
   head.writeUInt16BE(0x8180 | (addresses === undefined ? 3 : 0), 2)
   head.writeUInt16BE(1, 4)
   head.writeUInt16BE(records.length, 6)

@@ -1,8 +1,8 @@
 import { domainToASCII } from 'node:url'
 
 /**
- * A DNS name in one spelling: lower case, punycode, without the dot at the end that some write. Undefined for what is
- * none: empty or long labels, other characters, an end in digits (such names are read as IPv4 addresses).
+ * Normalizes a DNS name: lower case, punycode, no trailing dot. Undefined if it is not a valid name: empty or long labels, other
+ * characters, or a numeric last label (which URL parsers read as an IPv4 address).
  */
 export function hostName(text: string): string | undefined {
   const name = domainToASCII(text.replace(/\.$/, '')).toLowerCase()
@@ -12,8 +12,8 @@ export function hostName(text: string): string | undefined {
 }
 
 /**
- * Names that no public server has (RFC 6761, RFC 6762, RFC 8375, RFC 9476 and ICANN's `.internal`), and those under
- * which clouds answer with credentials. They are refused before anybody is asked for their address.
+ * Names reserved for local use (RFC 6761, RFC 6762, RFC 8375, RFC 9476 and ICANN's `.internal`), and names of cloud metadata
+ * services. They are rejected without a lookup.
  */
 const localEndings = ['localhost', 'localdomain', 'local', 'internal', 'home.arpa', 'alt', 'onion']
 const metadataNames = [
@@ -26,10 +26,10 @@ const metadataNames = [
   'metadata.platformequinix.com',
 ]
 
-/** What a name of `hostName` is when it is not one of the public DNS. */
+/** Classifies a normalized name. Undefined for names of the public DNS. */
 export function localName(name: string): 'cloud metadata' | 'local' | undefined {
   if (endsWithOne(name, metadataNames)) return 'cloud metadata'
-  // A name without a dot is looked for in the search domains of this machine.
+  // Names without a dot are resolved with the search domains of this machine.
   return !name.includes('.') || endsWithOne(name, localEndings) ? 'local' : undefined
 }
 

@@ -1,4 +1,4 @@
-/** Why a request was not sent: the machine's word for it. */
+/** Machine-readable reason that a request was not sent. */
 export type RefusedReason =
   | 'malformed'
   | 'too_long'
@@ -10,7 +10,7 @@ export type RefusedReason =
   | 'not_public'
   | 'request'
 
-/** The guard says no. Trying again changes nothing. `message` is a sentence for the one who gave the URL. */
+/** The guard rejected the request; retrying is pointless. `message` is a sentence for the author of the URL. */
 export class OutgoingRefused extends Error {
   override readonly name = 'OutgoingRefused'
   readonly reason: RefusedReason
@@ -31,7 +31,7 @@ export type FailedReason =
   | 'busy'
   | 'aborted'
 
-/** The other side, or the way to it, failed; a later attempt may succeed. No address of ours stands in `message`. */
+/** The server or the network failed; a later attempt may succeed. `message` contains no local address. */
 export class OutgoingFailed extends Error {
   override readonly name = 'OutgoingFailed'
   readonly reason: FailedReason

@@ -1,4 +1,4 @@
-/** The table of URLs with the verdict for each: what must be refused, and what must not. */
+/** URLs that must be rejected, and URLs that must be accepted. */
 
 const privateAddresses = words(`
   127.0.0.1 127.255.255.254 10.0.0.1 10.255.255.255 172.16.0.1 172.31.255.254 192.168.1.1 169.254.0.1 169.254.169.254
@@ -8,7 +8,7 @@ const publicAddresses = words(
   '8.8.8.8 1.1.1.1 93.184.216.34 172.32.0.1 100.128.0.1 192.169.0.1 223.255.255.254',
 )
 
-/** Every way that the URL standard reads as one IPv4 address. */
+/** All spellings of an IPv4 address that the URL standard accepts. */
 function spellings(address: string): string[] {
   const bytes = address.split('.').map(Number)
   const [a = 0, b = 0, c = 0, d = 0] = bytes
@@ -67,7 +67,7 @@ function digits(text: string, ten: string): string {
   return text.replaceAll(/\d/g, (digit) => Array.from(ten)[Number(digit)] ?? '')
 }
 
-/** IPv6 addresses that stand for this IPv4 one. */
+/** IPv6 addresses that embed this IPv4 address. */
 function embedded(address: string): { sameVerdict: string[]; neverPublic: string[] } {
   const bytes = address.split('.').map((byte) => Number(byte).toString(16).padStart(2, '0'))
   const high = `${bytes[0]}${bytes[1]}`
@@ -170,7 +170,7 @@ const withBadPorts = [...words('0 00 65536 70000 99999 4294967376 -1 +80 8o 80a 
   (port) => `http://example.org:${port}/`,
 )
 
-/** What must be refused, whatever it would resolve to. */
+/** URLs that must be rejected without a lookup. */
 export const refusedUrls: string[] = [
   ...privateAddresses.flatMap((address) => {
     const { sameVerdict, neverPublic } = embedded(address)
@@ -194,7 +194,7 @@ const publicNames = [
   `${'a'.repeat(63)}.org`,
 ]
 
-/** What must not be refused before it is resolved. */
+/** URLs that must be accepted before the lookup. */
 export const acceptedUrls: string[] = [
   ...publicAddresses.flatMap((address) => {
     const hosts = [...spellings(address), ...embedded(address).sameVerdict]

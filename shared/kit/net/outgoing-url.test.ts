@@ -3,11 +3,11 @@ import { OutgoingRefused, type RefusedReason } from './outgoing-errors.ts'
 import { acceptedUrls, refusedUrls } from './outgoing-url.cases.ts'
 import { outgoingUrl } from './outgoing-url.ts'
 
-test(`of ${refusedUrls.length} URLs that must be refused, none is let through`, () => {
+test(`of ${refusedUrls.length} URLs that must be rejected, none is accepted`, () => {
   expect(refusedUrls.filter((url) => reasonFor(url) === undefined)).toEqual([])
 })
 
-test(`of ${acceptedUrls.length} URLs with a public host, none is refused`, () => {
+test(`of ${acceptedUrls.length} URLs with a public host, none is rejected`, () => {
   expect(
     acceptedUrls.map((url) => [url, reasonFor(url)]).filter(([, reason]) => reason !== undefined),
   ).toEqual([])
@@ -37,13 +37,13 @@ test.each(reasons)('%.60s: refused as %s', (url, reason) => {
   expect(reasonFor(url)).toBe(reason)
 })
 
-test('a refusal says what the address is, and repeats nothing of the URL', () => {
+test('a rejection names the kind of address and repeats no part of the URL', () => {
   expect(() => outgoingUrl('http://10.1.2.3/secret')).toThrow(
     new OutgoingRefused('not_public', 'The host of the URL is not on the public internet (private)'),
   )
 })
 
-test('the name is brought to lower-case ASCII without the dot at its end, the fragment is dropped', () => {
+test('the name is converted to lower-case ASCII without a trailing dot, the fragment is dropped', () => {
   const { url, host, isAddress } = outgoingUrl('https://BÜCHER.Example.:8443/a?b#c')
   expect([url.href, host, isAddress]).toEqual([
     'https://xn--bcher-kva.example:8443/a?b',

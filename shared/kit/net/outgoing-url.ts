@@ -6,21 +6,22 @@ import { verdict } from './public-address.ts'
 
 export const urlMaxLength = 2048
 
-/** A URL that may be asked, as far as its text tells. */
+/** A URL whose text has passed the checks; its name is not resolved yet. */
 export interface OutgoingUrl {
-  /** Without fragment, and without the dot at the end of a host name. */
+  /** Without a fragment and without a trailing dot of the host name. */
   url: URL
   /** The name in lower-case ASCII, or the address without brackets. */
   host: string
-  /** The host is an address: nothing is to be resolved. */
+  /** The host is an address and needs no lookup. */
   isAddress: boolean
-  /** Scheme, host and port; and path with query, as a request names it. */
+  /** Scheme, host and port. */
   origin: string
+  /** Path and query, as in a request line. */
   path: string
 }
 
 /**
- * Reads a URL from outside, before anything is resolved (spec/webhooks.md#receiver-addresses).
+ * Parses and checks an untrusted URL before its name is resolved (spec/webhooks.md#receiver-addresses).
  * @throws OutgoingRefused
  */
 export function outgoingUrl(text: string, allowed: AllowedHosts = noExceptions): OutgoingUrl {
@@ -35,7 +36,7 @@ export function outgoingUrl(text: string, allowed: AllowedHosts = noExceptions):
   return { url, ...host, origin: url.origin, path: url.pathname + url.search }
 }
 
-/** The part between the slashes and the path, as it was written: the URL parser forgives what others read otherwise. */
+/** The authority as written: the URL parser tolerates spellings that other parsers interpret differently. */
 function authorityOf(text: string): string {
   if (text.length > urlMaxLength)
     throw new OutgoingRefused('too_long', `The URL must not be longer than ${urlMaxLength} characters`)
@@ -61,12 +62,12 @@ function unreadable(authority: string): OutgoingRefused {
   return new OutgoingRefused('malformed', 'The URL cannot be read')
 }
 
-/** The URL parser has brought every spelling of an IPv4 address (octal, short, full-width, encoded) into one. */
+/** The URL parser has normalized all spellings of an IPv4 address (octal, short, full-width, encoded). */
 function hostOf(url: URL, allowed: AllowedHosts): { host: string; isAddress: boolean } {
   const literal = url.hostname.replace(/^\[(.*)\]$/, '$1')
   if (net.isIP(literal) > 0) {
-    const found = verdict(literal)
-    if (!found.public && !allowsAddress(allowed, literal)) throw notPublic(found.is)
+    const reach = verdict(literal)
+    if (!reach.public && !allowsAddress(allowed, literal)) throw notPublic(reach.is)
     return { host: literal, isAddress: true }
   }
   const host = hostName(url.hostname)
@@ -79,7 +80,7 @@ function hostOf(url: URL, allowed: AllowedHosts): { host: string; isAddress: boo
   return { host, isAddress: false }
 }
 
-/** The refusal of an address; it says what the address is, never which it is. */
+/** Rejects an address. The message contains its kind, never the address. */
 export function notPublic(is: string): OutgoingRefused {
   return new OutgoingRefused('not_public', `The host of the URL is not on the public internet (${is})`)
 }

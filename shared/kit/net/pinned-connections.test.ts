@@ -9,7 +9,7 @@ import { type GuardedFetchOptions, guardedFetch } from './pinned-fetch.ts'
 const allowed = parseAllowedHosts('127.0.0.0/8')
 let server: http.Server
 let port = 0
-/** Every connection ever made, with the address it came to. */
+/** All connections opened, with their remote address. */
 let made: { socket: Socket; to: string | undefined }[] = []
 let held: (() => void)[] = []
 
@@ -33,13 +33,13 @@ afterEach(async () => {
 
 const open = () => made.filter(({ socket }) => !socket.destroyed).length
 
-test('requests to one host that resolves as before share a connection', async () => {
+test('requests to a host whose address has not changed share a connection', async () => {
   await using connections = new PinnedConnections()
   for (const path of ['/a', '/b', '/c']) expect((await ask(connections, path)).body.toString()).toBe(path)
   expect(made.length).toBe(1)
 })
 
-test('a kept connection is not used when the name resolves elsewhere now: it is closed', async () => {
+test('an idle connection is closed if the name now resolves to another address', async () => {
   await using connections = new PinnedConnections()
   await ask(connections, '/', { resolver: async () => ['127.0.0.1'] })
   const moved = await ask(connections, '/', { resolver: async () => ['127.0.0.2'] })
@@ -47,7 +47,7 @@ test('a kept connection is not used when the name resolves elsewhere now: it is 
   await expect.poll(open).toBe(1)
 })
 
-test('a kept connection does not help a name that resolves to a private address now', async () => {
+test('an idle connection is not used if the name now resolves to a private address', async () => {
   await using connections = new PinnedConnections()
   await ask(connections, '/')
   const rebound = ask(connections, '/', { resolver: async () => ['127.0.0.1', '10.0.0.1'] })
@@ -55,14 +55,14 @@ test('a kept connection does not help a name that resolves to a private address 
   expect(made.length).toBe(1)
 })
 
-test('names never share a connection, though they resolve to one address', async () => {
+test('different names with the same address never share a connection', async () => {
   await using connections = new PinnedConnections()
   await ask(connections, '/', {}, 'a.example')
   await ask(connections, '/', {}, 'b.example')
   expect(made.length).toBe(2)
 })
 
-test('an answer that was cut, or ends with "connection: close", leaves no connection behind', async () => {
+test('a truncated response, or one with "connection: close", leaves no connection open', async () => {
   await using connections = new PinnedConnections()
   await expect(ask(connections, '/large', { maxBytes: 10 })).rejects.toMatchObject({ reason: 'too_large' })
   await ask(connections, '/large', { maxBytes: 10, discardBody: true })
@@ -72,36 +72,36 @@ test('an answer that was cut, or ends with "connection: close", leaves no connec
   expect(made.length).toBe(4)
 })
 
-test('a server that closes an idle connection costs nothing: the next request opens another', async () => {
+test('after the server has closed an idle connection, the next request opens another', async () => {
   await using connections = new PinnedConnections()
   await ask(connections, '/')
   server.closeIdleConnections()
   await expect.poll(open).toBe(0)
-  // The end of it has to arrive here as well.
+  // The close has to arrive first.
   await expect.poll(async () => (await ask(connections, '/').catch(() => undefined))?.status).toBe(200)
 })
 
-test('an idle connection is closed after its time', async () => {
+test('an idle connection is closed after idleMs', async () => {
   await using connections = new PinnedConnections({ idleMs: 50 })
   await ask(connections, '/')
   await expect.poll(open).toBe(0)
 })
 
-test('one host never has more connections than its share; the rest wait their turn, in order', async () => {
+test('a host never has more than perHostMax connections; further requests wait in order', async () => {
   await using connections = new PinnedConnections({ perHostMax: 2 })
   const ended: number[] = []
-  const asked = [0, 1, 2, 3, 4].map((index) => ask(connections, '/hold').then(() => ended.push(index)))
-  for (let answered = 0; answered < 5; answered++) {
+  const requests = [0, 1, 2, 3, 4].map((index) => ask(connections, '/hold').then(() => ended.push(index)))
+  for (let completed = 0; completed < 5; completed++) {
     await expect.poll(() => held.length).toBeGreaterThan(0)
     expect(held.length).toBeLessThanOrEqual(2)
     held.shift()?.()
-    await expect.poll(() => ended.length).toBe(answered + 1)
+    await expect.poll(() => ended.length).toBe(completed + 1)
   }
-  await Promise.all(asked)
+  await Promise.all(requests)
   expect([made.length, ended]).toEqual([2, [0, 1, 2, 3, 4]])
 })
 
-test('a host that hangs does not hold up another', async () => {
+test('an unresponsive host does not delay other hosts', async () => {
   await using connections = new PinnedConnections({ perHostMax: 1 })
   const slow = [ask(connections, '/hold', {}, 'slow.example'), ask(connections, '/hold', {}, 'slow.example')]
   await expect.poll(() => held.length).toBe(1)
@@ -112,7 +112,7 @@ test('a host that hangs does not hold up another', async () => {
   await Promise.all(slow)
 })
 
-test('in all there are never more than the total; the oldest idle one makes room', async () => {
+test('there are never more than totalMax connections; at the limit the oldest idle one is closed', async () => {
   await using connections = new PinnedConnections({ totalMax: 2 })
   for (const name of ['a', 'b', 'c', 'd']) await ask(connections, '/', {}, `${name}.example`)
   await expect.poll(open).toBe(2)
@@ -124,7 +124,7 @@ test('in all there are never more than the total; the oldest idle one makes room
   await Promise.all(holding)
 })
 
-test('waiting for a connection counts against the deadline, and whoever gives up leaves the queue', async () => {
+test('waiting for a connection counts against the deadline, and an aborted request leaves the queue', async () => {
   await using connections = new PinnedConnections({ perHostMax: 1, waitingMax: 1 })
   const first = ask(connections, '/hold')
   await expect.poll(() => held.length).toBe(1)
@@ -137,7 +137,7 @@ test('waiting for a connection counts against the deadline, and whoever gives up
   expect((await next).status).toBe(200)
 })
 
-test('whoever gives up at the moment of its turn passes the turn on', async () => {
+test('a request aborted at the moment of its turn passes the turn on', async () => {
   await using connections = new PinnedConnections({ perHostMax: 1 })
   const target = outgoingUrl(`http://127.0.0.1:${port}/`, allowed)
   const lease = (signal: AbortSignal) => connections.lease(target, ['127.0.0.1'], signal)
@@ -152,7 +152,7 @@ test('whoever gives up at the moment of its turn passes the turn on', async () =
   expect(await third).toBe(first)
 })
 
-test('a connection that cannot be opened gives its place back', async () => {
+test('a connection that cannot be opened frees its slot', async () => {
   await using connections = new PinnedConnections({ perHostMax: 1, totalMax: 1 })
   const nobody = guardedFetch('http://hook.example:1/', {
     allowed,
@@ -163,7 +163,7 @@ test('a connection that cannot be opened gives its place back', async () => {
   expect((await ask(connections, '/')).status).toBe(200)
 })
 
-test('disposing closes what is idle and what is in use, and ends those that wait', async () => {
+test('disposal closes idle and used connections, and ends waiting requests', async () => {
   const connections = new PinnedConnections({ perHostMax: 1 })
   const ended = Promise.allSettled([
     ask(connections, '/hold'),

@@ -5,19 +5,19 @@ import type { OutgoingUrl } from './outgoing-url.ts'
 import { openPinned } from './pinned-socket.ts'
 
 export interface PinnedConnectionsOptions {
-  /** Connections open to one origin, in use or idle. Default 8. */
+  /** Maximum open connections per origin, used or idle. Default 8. */
   perHostMax?: number
-  /** Connections open in all. Default 256. */
+  /** Maximum open connections in total. Default 256. */
   totalMax?: number
-  /** Requests that wait for a connection; one more fails with `busy`. Default 1000. */
+  /** Maximum requests waiting for a connection; further ones fail with `busy`. Default 1000. */
   waitingMax?: number
-  /** How long an unused connection is kept. Default 10 s. */
+  /** How long an idle connection is kept open. Default 10 s. */
   idleMs?: number
-  /** Certificates (PEM) that are trusted instead of the well-known ones. */
+  /** CA certificates (PEM) that replace the default ones. */
   ca?: string | undefined
 }
 
-/** One connection to one address that was checked. It never connects again: when it is closed, it is over. */
+/** A connection to a checked address. It never reconnects. */
 export interface PinnedConnection {
   client: Client
   origin: string
@@ -28,8 +28,8 @@ export interface PinnedConnection {
 export const headerMaxBytes = 16 * 1024
 
 /**
- * Keep-alive for outgoing requests. An idle connection is used again only by a request whose own resolution has just
- * found, and checked, the address it goes to.
+ * Keep-alive pool for outgoing requests. An idle connection is reused only if the current lookup for the request has returned
+ * and checked its address.
  */
 export class PinnedConnections implements AsyncDisposable {
   readonly #perHostMax: number
@@ -40,7 +40,7 @@ export class PinnedConnections implements AsyncDisposable {
   /** Oldest first. */
   readonly #idle = new Set<PinnedConnection>()
   readonly #all = new Set<PinnedConnection>()
-  /** Per origin, with those that are being opened. */
+  /** Number of connections per origin, including those being opened. */
   readonly #open = new Map<string, number>()
   readonly #waiting = new Set<{ origin: string; wake: () => void }>()
   #total = 0
@@ -54,14 +54,14 @@ export class PinnedConnections implements AsyncDisposable {
     this.#ca = options.ca
   }
 
-  /** One that is open already, for one request; hand it back with `release`. @param addresses as for `lease` */
-  kept(target: OutgoingUrl, addresses: readonly string[]): PinnedConnection | undefined {
+  /** Returns an idle connection, if there is one; return it with `release`. @param addresses as for `lease` */
+  takeIdle(target: OutgoingUrl, addresses: readonly string[]): PinnedConnection | undefined {
     return this.#disposed ? undefined : this.#takeIdle(target.origin, addresses)
   }
 
   /**
-   * A connection for one request; hand it back with `release`.
-   * @param addresses all those that the host resolves to now, checked
+   * Returns a connection for one request; return it with `release`.
+   * @param addresses all current addresses of the host, checked
    * @throws OutgoingFailed; the signal's reason
    */
   async lease(
@@ -73,14 +73,14 @@ export class PinnedConnections implements AsyncDisposable {
     for (;;) {
       signal.throwIfAborted()
       if (this.#disposed) throw new OutgoingFailed('aborted', 'The connections are closed')
-      const kept = this.#takeIdle(origin, addresses)
-      if (kept !== undefined) return kept
+      const idle = this.#takeIdle(origin, addresses)
+      if (idle !== undefined) return idle
       if (this.#mayOpen(origin)) return await this.#openOne(target, addresses, signal)
       await this.#wait(origin, signal)
     }
   }
 
-  /** @param reusable the answer was read to its end */
+  /** @param reusable the response was read completely */
   release(connection: PinnedConnection, reusable: boolean): void {
     const keep = reusable && this.#idleMs > 0 && !this.#disposed && !connection.socket.destroyed
     if (!keep) return this.#close(connection)
@@ -99,7 +99,7 @@ export class PinnedConnections implements AsyncDisposable {
       if (connection.origin !== origin) continue
       this.#idle.delete(connection)
       if (addresses.includes(connection.address) && !connection.socket.destroyed) return connection
-      // The host has moved.
+      // The address of the host has changed.
       this.#close(connection)
     }
     return undefined
@@ -133,10 +133,10 @@ export class PinnedConnections implements AsyncDisposable {
     }
   }
 
-  /** A client that has this one socket and can make no other. */
+  /** Creates a client for this socket that cannot open another one. */
   #clientOver(socket: Socket, origin: string): Client {
     return new Client(origin, {
-      // The client does not expect an answer before it has finished asking.
+      // The client expects the callback to run asynchronously.
       connect: (_options, done) =>
         queueMicrotask(() =>
           socket.destroyed ? done(new Error('the connection is closed'), null) : done(null, socket),
@@ -145,7 +145,7 @@ export class PinnedConnections implements AsyncDisposable {
       keepAliveTimeout: Math.max(this.#idleMs, 1),
       keepAliveMaxTimeout: Math.max(this.#idleMs, 1),
       maxHeaderSize: headerMaxBytes,
-      // The whole request has one deadline.
+      // The deadline covers the whole request.
       headersTimeout: 0,
       bodyTimeout: 0,
     })
@@ -156,7 +156,7 @@ export class PinnedConnections implements AsyncDisposable {
     this.#idle.delete(connection)
     this.#count(connection.origin, -1)
     connection.socket.destroy()
-    // Later than the client's own listener, which knows why the socket was closed.
+    // Runs after the client's own listener, which knows why the socket was closed.
     queueMicrotask(() => void connection.client.destroy().catch(() => {}))
     this.#wakeOne()
   }
@@ -174,15 +174,16 @@ export class PinnedConnections implements AsyncDisposable {
     const { promise, resolve } = Promise.withResolvers<void>()
     const waiter = { origin, wake: resolve }
     this.#waiting.add(waiter)
-    signal.addEventListener('abort', resolve as () => void, { once: true })
+    const wake = () => resolve()
+    signal.addEventListener('abort', wake, { once: true })
     await promise
     this.#waiting.delete(waiter)
-    signal.removeEventListener('abort', resolve as () => void)
-    // Woken and too late: whoever waits next may go.
+    signal.removeEventListener('abort', wake)
+    // Woken but already aborted: passes the turn to the next waiter.
     if (signal.aborted) this.#wakeOne()
   }
 
-  /** The one that has waited longest among those that could go on now. */
+  /** Wakes the longest waiting request that can get a connection now. */
   #wakeOne(): void {
     for (const waiter of this.#waiting) {
       const hasIdle = [...this.#idle].some(({ origin }) => origin === waiter.origin)

@@ -9,20 +9,21 @@ import { type GuardedFetchOptions, guardedFetch } from './pinned-fetch.ts'
 
 const loopback = parseAllowedHosts('127.0.0.0/8')
 const sockets = new Set<Socket>()
-let asked: { url: string; host: string | undefined; headers: http.IncomingHttpHeaders; body: string }[] = []
+let requests: { url: string; host: string | undefined; headers: http.IncomingHttpHeaders; body: string }[] =
+  []
 let server: http.Server | net.Server
 let port = 0
 
 beforeEach(() => {
-  asked = []
+  requests = []
 })
 afterEach(async () => {
   for (const socket of sockets) socket.destroy()
   await new Promise((closed) => server.close(closed))
 })
 
-describe('what goes out', () => {
-  test('the status, headers and bytes come back, with the address that answered', async () => {
+describe('request', () => {
+  test('returns the status, headers, body and address of the server', async () => {
     await serve((_request, response) =>
       response.writeHead(201, { 'x-a': 'b' }).end(Buffer.from([0, 255, 128])),
     )
@@ -33,12 +34,12 @@ describe('what goes out', () => {
     })
     expect(answer).toMatchObject({ status: 201, address: '127.0.0.1', body: Buffer.from([0, 255, 128]) })
     expect(answer.headers['x-a']).toBe('b')
-    expect(asked).toMatchObject([{ url: '/hook?a=b', host: `hook.example:${port}`, body: '{"é":1}' }])
-    expect(asked[0]?.headers).toMatchObject({ authorization: 'Bearer x', 'accept-encoding': 'identity' })
-    expect(asked[0]?.headers['content-length']).toBe('8')
+    expect(requests).toMatchObject([{ url: '/hook?a=b', host: `hook.example:${port}`, body: '{"é":1}' }])
+    expect(requests[0]?.headers).toMatchObject({ authorization: 'Bearer x', 'accept-encoding': 'identity' })
+    expect(requests[0]?.headers['content-length']).toBe('8')
   })
 
-  test('the connection is closed after the answer', async () => {
+  test('the connection is closed after the response', async () => {
     await serve((_request, response) => response.end('ok'))
     await fetchAt('/')
     await expect.poll(() => [...sockets].every((socket) => socket.closed)).toBe(true)
@@ -55,7 +56,7 @@ describe('what goes out', () => {
     { 'Transfer-Encoding': 'chunked' },
     { connection: 'upgrade' },
     { 'accept-encoding': 'gzip' },
-  ])('the headers %j are refused before anything is sent', async (headers) => {
+  ])('the headers %j are rejected before anything is sent', async (headers) => {
     await serve((_request, response) => response.end())
     await expect(fetchAt('/', { headers })).rejects.toMatchObject({
       name: 'OutgoingRefused',
@@ -65,8 +66,8 @@ describe('what goes out', () => {
   })
 })
 
-describe('where it goes', () => {
-  test('a name with one address among several that is not public is refused, and nothing is connected', async () => {
+describe('destination', () => {
+  test('a name with a non-public address among several is rejected without a connection', async () => {
     await serve((_request, response) => response.end())
     for (const addresses of [
       ['127.0.0.1', '10.0.0.1'],
@@ -81,7 +82,7 @@ describe('where it goes', () => {
     expect(sockets.size).toBe(0)
   })
 
-  test('a loopback server is not reached without an exception', async () => {
+  test('a loopback server is unreachable without an exception', async () => {
     await serve((_request, response) => response.end())
     const urls = [
       `http://127.0.0.1:${port}`,
@@ -96,7 +97,7 @@ describe('where it goes', () => {
     expect(sockets.size).toBe(0)
   })
 
-  test('an answer that changes between check and connect changes nothing: the name is resolved once', async () => {
+  test('the name is resolved once: an address that changes between check and connect has no effect', async () => {
     await serve((_request, response) => response.end('the checked one'))
     const answers = [['127.0.0.1'], ['127.6.6.6'], ['10.0.0.1']]
     const names: string[] = []
@@ -112,7 +113,7 @@ describe('where it goes', () => {
     ])
   })
 
-  test('a name in the list is allowed whatever it resolves to; localhost is resolved by the system', async () => {
+  test('a listed name is allowed with any address; localhost is resolved by the system', async () => {
     await serve((_request, response) => response.end('here'))
     const allowed = parseAllowedHosts('localhost')
     const answer = await guardedFetch(`http://localhost:${port}/`, { allowed })
@@ -122,13 +123,13 @@ describe('where it goes', () => {
     })
   })
 
-  test('where the first address does not answer the next is tried, each of them checked', async () => {
+  test('if the first address does not respond, the next one is tried; each one is checked', async () => {
     await serve((_request, response) => response.end('second'))
     const answer = await fetchAt('/', { resolver: async () => ['127.0.0.2', '127.0.0.1'] })
     expect(answer.address).toBe('127.0.0.1')
   })
 
-  test('a name with over 100 addresses is not asked; judging them all would be a work that its owner chooses', async () => {
+  test('a name with more than 100 addresses is rejected, which bounds the cost of the checks', async () => {
     await serve((_request, response) => response.end())
     const addresses = ['127.0.0.1', ...Array.from({ length: 100 }, (_, i) => `8.8.8.${i}`)]
     const resolver = async () => addresses
@@ -149,14 +150,14 @@ describe('where it goes', () => {
       response.writeHead(status, { location: `http://127.0.0.1:${port}/secret` }).end(),
     )
     const answer = await fetchAt('/')
-    expect([answer.status, asked.map(({ url }) => url)]).toEqual([status, ['/']])
+    expect([answer.status, requests.map(({ url }) => url)]).toEqual([status, ['/']])
   })
 
   test.each([
     ['a name without addresses', async () => []],
     ['a resolver that fails', () => Promise.reject(new Error('ENOTFOUND 10.0.0.53'))],
-    ['a resolver that answers nonsense', async () => ['not-an-address']],
-  ])('%s: name_not_found, which may be tried again', async (_title, resolver) => {
+    ['a resolver that returns invalid addresses', async () => ['not-an-address']],
+  ])('%s: name_not_found, which may be retried', async (_title, resolver) => {
     await serve((_request, response) => response.end())
     const failure = await fetchAt('/', { resolver }).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(OutgoingFailed)
@@ -164,8 +165,8 @@ describe('where it goes', () => {
   })
 })
 
-describe('what comes back', () => {
-  test('an answer of 1 GB is cut at the limit, announced or not', async () => {
+describe('response', () => {
+  test('a response of 1 GB is cut at the limit, with or without Content-Length', async () => {
     let sent = 0
     await serve((request, response) => {
       if (request.url === '/announced') return response.writeHead(200, { 'content-length': 1e9 }).write('a')
@@ -188,13 +189,13 @@ describe('what comes back', () => {
     await expect.poll(() => [...sockets].every((socket) => socket.closed)).toBe(true)
   })
 
-  test('a body of exactly the limit is taken, one byte more is not', async () => {
+  test('a body of exactly the limit is accepted, one byte more is not', async () => {
     await serve((_request, response) => response.end('12345'))
     expect((await fetchAt('/', { maxBytes: 5 })).body.toString()).toBe('12345')
     await expect(fetchAt('/', { maxBytes: 4 })).rejects.toMatchObject({ reason: 'too_large' })
   })
 
-  test('where only the status is wanted, a large or compressed body is cut and the status is told', async () => {
+  test('with discardBody, a large or compressed body is cut and the status is returned', async () => {
     await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(Buffer.alloc(1e6)),
     )
@@ -203,7 +204,7 @@ describe('what comes back', () => {
   })
 
   test.each(['gzip', 'br', 'deflate', 'zstd', 'gzip, identity', 'x-unknown'])(
-    'a compressed answer (%s) is refused and nothing is unpacked',
+    'a compressed response (%s) is rejected without decompression',
     async (encoding) => {
       const bomb = gzipSync(Buffer.alloc(10_000_000))
       await serve((_request, response) => response.writeHead(200, { 'content-encoding': encoding }).end(bomb))
@@ -213,28 +214,28 @@ describe('what comes back', () => {
 
   test.each([
     ['one endless header', `HTTP/1.1 200 OK\r\nx-a: ${'a'.repeat(1_000_000)}`, 'too_large'],
-    ['a flood of headers', `HTTP/1.1 200 OK\r\n${'x-a: b\r\n'.repeat(100_000)}`, 'too_large'],
-    ['an endless first line', `HTTP/1.1 200 ${'a'.repeat(1_000_000)}`, 'timeout'],
-    ['early hints without end', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(10_000), 'timeout'],
-    ['a half header', 'HTTP/1.1 200 OK\r\ncontent-le', 'timeout'],
+    ['too many headers', `HTTP/1.1 200 OK\r\n${'x-a: b\r\n'.repeat(100_000)}`, 'too_large'],
+    ['an endless status line', `HTTP/1.1 200 ${'a'.repeat(1_000_000)}`, 'timeout'],
+    ['endless early hints', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(10_000), 'timeout'],
+    ['an incomplete header', 'HTTP/1.1 200 OK\r\ncontent-le', 'timeout'],
     ['nothing', '', 'timeout'],
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n', 'protocol'],
     ['HTTP/2 frames', '\u0000\u0000\u0012\u0004\u0000\u0000\u0000\u0000\u0000', 'protocol'],
     ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab', 'protocol'],
     [
-      'length and chunks',
+      'Content-Length and chunked encoding',
       'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
       'protocol',
     ],
-    ['a chunk of a bad size', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n', 'protocol'],
-    ['a body that stops short of its length', 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab', 'timeout'],
+    ['an invalid chunk size', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n', 'protocol'],
+    ['a body shorter than its length', 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab', 'timeout'],
     [
       'endless chunk extensions',
       `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;${'a'.repeat(100_000)}`,
       'timeout',
     ],
     [
-      'an upgrade nobody asked for',
+      'an unrequested upgrade',
       'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
       'connection',
     ],
@@ -244,7 +245,7 @@ describe('what comes back', () => {
     await expect.poll(() => [...sockets].every((socket) => socket.closed)).toBe(true)
   })
 
-  test('an answer that drips for ever ends at the deadline', async () => {
+  test('a response that trickles endlessly ends at the deadline', async () => {
     await serve((_request, response) => {
       response.writeHead(200)
       const timer = setInterval(() => response.write('a'), 20)
@@ -253,14 +254,14 @@ describe('what comes back', () => {
     await expect(fetchAt('/', { timeoutMs: 300 })).rejects.toMatchObject({ reason: 'timeout' })
   })
 
-  test('a connection that is cut in the middle fails', async () => {
+  test('a connection closed during the response fails', async () => {
     await serveRaw((socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab'))
     await expect(fetchAt('/')).rejects.toMatchObject({ name: 'OutgoingFailed' })
   })
 })
 
-describe('how long it takes', () => {
-  test('a resolver that never answers ends at the deadline', async () => {
+describe('time limits', () => {
+  test('a resolver that never responds ends at the deadline', async () => {
     await serve((_request, response) => response.end())
     const never = () => new Promise<string[]>(() => {})
     await expect(fetchAt('/', { resolver: never, timeoutMs: 100 })).rejects.toMatchObject({
@@ -268,18 +269,18 @@ describe('how long it takes', () => {
     })
   })
 
-  test('the signal of the caller ends it at once, before and while it waits', async () => {
+  test('the signal of the caller ends it immediately, before and while it waits', async () => {
     await serve(() => {})
     await expect(fetchAt('/', { signal: AbortSignal.abort() })).rejects.toMatchObject({ reason: 'aborted' })
     const abort = new AbortController()
     const waiting = fetchAt('/', { signal: abort.signal, timeoutMs: 20_000 }).catch((error: unknown) => error)
-    await expect.poll(() => asked.length).toBe(1)
+    await expect.poll(() => requests.length).toBe(1)
     abort.abort()
     expect(await waiting).toMatchObject({ name: 'OutgoingFailed', reason: 'aborted' })
     await expect.poll(() => [...sockets].every((socket) => socket.closed)).toBe(true)
   })
 
-  test('a port that nobody listens on: connection, without the address in the sentence', async () => {
+  test('a closed port: reason connection, without the address in the message', async () => {
     await serve(() => {})
     const url = `http://hook.example:${await freePort()}/`
     const failure = await guardedFetch(url, { allowed: loopback, resolver: async () => ['127.0.0.1'] }).catch(
@@ -310,7 +311,7 @@ async function serve(
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.once('end', () => {
         const { url = '', headers } = request
-        asked.push({ url, host: headers.host, headers, body: Buffer.concat(chunks).toString() })
+        requests.push({ url, host: headers.host, headers, body: Buffer.concat(chunks).toString() })
         answer(request, response)
       })
     }),

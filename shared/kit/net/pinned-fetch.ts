@@ -3,6 +3,7 @@ import { type AllowedHosts, noExceptions } from './allowed-hosts.ts'
 import { BoundedResponse } from './bounded-response.ts'
 import { Deadline } from './deadline.ts'
 import { guardedResolver } from './dns-resolver.ts'
+import { errorCode } from './error-code.ts'
 import { OutgoingFailed, OutgoingRefused } from './outgoing-errors.ts'
 import { type OutgoingUrl, outgoingUrl } from './outgoing-url.ts'
 import { type PinnedConnection, PinnedConnections } from './pinned-connections.ts'
@@ -10,34 +11,34 @@ import { type Resolver, resolvePublic } from './resolve-public.ts'
 
 export interface GuardedFetchOptions {
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
-  /** Not those of the connection itself (`host`, `content-length`, `connection` …). */
+  /** Headers other than those of the connection (`host`, `content-length`, `connection` …). */
   headers?: Record<string, string>
   body?: string | Buffer
-  /** Largest body of the answer. Default 1 MiB. */
+  /** Maximum size of the response body. Default 1 MiB. */
   maxBytes?: number
   /**
-   * The status is all that is wanted: the body is read up to `maxBytes`, then cut, and given back empty. An answer whose
-   * body is not whole when time is up, or is lost on the way, is an answer all the same.
+   * Only the status is needed: the body is read up to `maxBytes`, discarded, and returned empty. A response with an incomplete
+   * body still counts as a response.
    */
   discardBody?: boolean
-  /** For all of it: resolve, connect, send, read. Default 5 s. */
+  /** Time limit for the whole request: resolve, connect, send, read. Default 5 s. */
   timeoutMs?: number
-  /** Exceptions to the guard. Default none. */
+  /** Exceptions to the guard. Default: none. */
   allowed?: AllowedHosts
   resolver?: Resolver
   signal?: AbortSignal
-  /** Keeps connections for later requests. Default: a connection of its own, closed after the answer. */
+  /** Pool of connections. Default: a single connection that is closed after the response. */
   connections?: PinnedConnections
-  /** Certificates (PEM) that are trusted instead of the well-known ones; with `connections`, theirs count. */
+  /** CA certificates (PEM) that replace the default ones; ignored with `connections`, which have their own. */
   ca?: string
 }
 
-export interface GuardedAnswer {
-  /** Any status: redirects are answers like others, and are not followed. */
+export interface GuardedResponse {
+  /** Any status; redirects are not followed. */
   status: number
   headers: IncomingHttpHeaders
   body: Buffer
-  /** The address that answered. */
+  /** The address of the server. */
   address: string
 }
 
@@ -45,16 +46,16 @@ const bodyMaxBytes = 1024 * 1024
 const totalMs = 5000
 
 /**
- * The one way out for every URL that a stranger gave: the name is resolved once, every answer is checked, and the
- * connection goes to a checked address with the original name for TLS and `Host`. No redirects, no proxies, nothing is
- * unpacked; time, headers and body are bounded.
- * @param url one that `outgoingUrl` has read with the same exceptions is not read again
- * @throws OutgoingRefused never to be tried again, OutgoingFailed a later attempt may succeed
+ * Sends a request to an untrusted URL. The name is resolved once, every address is checked, and the connection goes to a checked
+ * address with the original name for TLS and `Host`. No redirects, no proxies, no decompression; time, headers and body are
+ * bounded.
+ * @param url text, or the result of `outgoingUrl` with the same exceptions
+ * @throws OutgoingRefused: do not retry; OutgoingFailed: a later attempt may succeed
  */
 export async function guardedFetch(
   url: string | OutgoingUrl,
   options: GuardedFetchOptions = {},
-): Promise<GuardedAnswer> {
+): Promise<GuardedResponse> {
   const allowed = options.allowed ?? noExceptions
   const target = typeof url === 'string' ? outgoingUrl(url, allowed) : url
   const headers = checkedHeaders(options.headers ?? {})
@@ -72,7 +73,7 @@ function addressesOf(
   { allowed, resolver = guardedResolver(allowed) }: { allowed: AllowedHosts; resolver?: Resolver },
   deadline: Deadline,
 ): Promise<string[]> | string[] {
-  // The URL's own text was judged.
+  // `outgoingUrl` has checked the address.
   if (target.isAddress) return [target.host]
   return resolvePublic(target, { allowed, resolver, signal: deadline.signal })
 }
@@ -87,14 +88,14 @@ async function exchange(
   target: OutgoingUrl,
   addresses: readonly string[],
   request: Request,
-): Promise<GuardedAnswer> {
+): Promise<GuardedResponse> {
   const { deadline } = request
-  deadline.throwIfOver()
+  deadline.throwIfEnded()
   const connection =
-    connections.kept(target, addresses) ?? (await connections.lease(target, addresses, deadline.signal))
+    connections.takeIdle(target, addresses) ?? (await connections.lease(target, addresses, deadline.signal))
   let reusable = false
   try {
-    const { status, headers, body, complete } = await ask(connection, target, request)
+    const { status, headers, body, complete } = await send(connection, target, request)
     reusable = complete
     return { status, headers, body, address: connection.address }
   } finally {
@@ -102,14 +103,14 @@ async function exchange(
   }
 }
 
-async function ask(
+async function send(
   { client }: PinnedConnection,
   { path }: OutgoingUrl,
   { method = 'GET', body, headers, deadline, ...bounds }: Request,
 ) {
   const { maxBytes = bodyMaxBytes, discardBody = false } = bounds
   const response = new BoundedResponse({ maxBytes, discardBody })
-  deadline.whenOver((reason) => response.abort(reason))
+  deadline.onEnd((reason) => response.abort(reason))
   try {
     client.dispatch({ method, path, headers, body: body ?? null }, response)
     return await response.received
@@ -118,7 +119,7 @@ async function ask(
   }
 }
 
-const ofTheConnection = new Set([
+const connectionHeaders = new Set([
   'accept-encoding',
   'connection',
   'content-length',
@@ -133,10 +134,10 @@ const ofTheConnection = new Set([
   'upgrade',
 ])
 
-/** @throws OutgoingRefused for line breaks, control characters, and headers that are not the caller's to set */
-function checkedHeaders(given: Record<string, string>): Record<string, string> {
+/** @throws OutgoingRefused for line breaks, control characters, and headers of the connection */
+function checkedHeaders(custom: Record<string, string>): Record<string, string> {
   const headers: Record<string, string> = { 'user-agent': 'parley', 'accept-encoding': 'identity' }
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(custom)) {
     const key = name.toLowerCase()
     try {
       validateHeaderName(name)
@@ -144,19 +145,22 @@ function checkedHeaders(given: Record<string, string>): Record<string, string> {
     } catch {
       throw new OutgoingRefused('request', 'A header of the request holds characters that are not allowed')
     }
-    if (ofTheConnection.has(key)) throw new OutgoingRefused('request', `The header ${key} cannot be set`)
+    if (connectionHeaders.has(key)) throw new OutgoingRefused('request', `The header ${key} cannot be set`)
     headers[key] = value
   }
   return headers
 }
 
-/** What the driver says about an exchange, in our words; its text may hold addresses. */
+/** Replaces an error of the driver, whose message may contain addresses. */
 function failureOf(error: unknown): Error {
   if (error instanceof OutgoingFailed || error instanceof OutgoingRefused) return error
-  const { code, name } = error as NodeJS.ErrnoException
+  const code = errorCode(error)
   if (code === 'UND_ERR_HEADERS_OVERFLOW')
     return new OutgoingFailed('too_large', 'The headers of the answer are too large', error)
-  if (name === 'HTTPParserError' || code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH')
+  if (
+    (error instanceof Error && error.name === 'HTTPParserError') ||
+    code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'
+  )
     return new OutgoingFailed('protocol', 'The answer is not HTTP', error)
   return new OutgoingFailed('connection', 'The connection was lost before the answer ended', error)
 }

@@ -6,16 +6,15 @@ import type { OutgoingUrl } from './outgoing-url.ts'
 
 export interface PinnedSocket {
   socket: Socket
-  /** One of the addresses given. */
+  /** The address that was connected to. */
   address: string
 }
 
-/** How long an address may take while there is another to try, and how many are tried. */
+/** Time limit per address while there is another one to try; maximum number of addresses to try. */
 const [attemptMs, attemptsMax] = [1000, 4]
 
 /**
- * Connects to the first of these addresses that answers, and to nothing else: no name is resolved here. TLS asks for and
- * verifies the name of the URL.
+ * Connects to the first of these addresses that responds. No name is resolved. TLS sends and verifies the name of the URL.
  * @throws OutgoingFailed `connection` or `tls`; the signal's reason
  */
 export async function openPinned(
@@ -23,11 +22,11 @@ export async function openPinned(
   addresses: readonly string[],
   options: { ca?: string | undefined; signal: AbortSignal },
 ): Promise<PinnedSocket> {
-  const tried = addresses.slice(0, attemptsMax)
+  const candidates = addresses.slice(0, attemptsMax)
   let failure: unknown
-  for (const [index, address] of tried.entries()) {
+  for (const [index, address] of candidates.entries()) {
     options.signal.throwIfAborted()
-    const limitMs = index < tried.length - 1 ? attemptMs : undefined
+    const limitMs = index < candidates.length - 1 ? attemptMs : undefined
     try {
       return { socket: await connect(target, address, { ...options, limitMs }), address }
     } catch (error) {
@@ -45,7 +44,7 @@ function connect(
 ): Promise<Socket> {
   const secure = url.protocol === 'https:'
   const to = { host: address, port: Number(url.port || (secure ? 443 : 80)), autoSelectFamily: false }
-  // Said outright: the environment could turn the verification off.
+  // Explicit `rejectUnauthorized`, because the environment could disable verification.
   const socket = secure
     ? tls.connect({
         ...to,
@@ -56,7 +55,10 @@ function connect(
       })
     : net.connect(to)
   const { promise, resolve, reject } = Promise.withResolvers<Socket>()
-  const stop = () => reject(options.signal.reason as Error)
+  const stop = () => {
+    const reason: unknown = options.signal.reason
+    reject(reason)
+  }
   const timer =
     options.limitMs === undefined ? undefined : setTimeout(() => reject(unreachable()), options.limitMs)
   let connected = false
@@ -71,7 +73,7 @@ function connect(
     )
   })
   socket.once(secure ? 'secureConnect' : 'connect', () => {
-    // The address that was checked is the one that is reached, whatever lies between.
+    // Guarantees that the checked address was reached.
     if (isSame(socket.remoteAddress, address)) resolve(socket)
     else reject(unreachable())
   })

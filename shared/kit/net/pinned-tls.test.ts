@@ -7,16 +7,16 @@ import { type GuardedFetchOptions, guardedFetch } from './pinned-fetch.ts'
 
 const allowed = parseAllowedHosts('127.0.0.0/8')
 let server: net.Server
-/** What clients asked for by SNI, in order. */
+/** Server names (SNI) sent by clients, in order. */
 let servernames: unknown[] = []
-let asked = 0
+let requests = 0
 
 afterEach(async () => {
   delete process.env['NODE_TLS_REJECT_UNAUTHORIZED']
   await new Promise((closed) => server.close(closed))
 })
 
-test('TLS asks for the name of the URL and verifies it, on the address that was checked', async () => {
+test('TLS sends and verifies the name of the URL at the checked address', async () => {
   const port = await serve(selfSigned(['hook.example']))
   const answer = await fetchAt(`https://hook.example.:${port}/`)
   expect([answer.body.toString(), answer.address, servernames]).toEqual([
@@ -26,7 +26,7 @@ test('TLS asks for the name of the URL and verifies it, on the address that was 
   ])
 })
 
-test('an address in the URL is verified as an address, and not sent as a name', async () => {
+test('an address in the URL is verified as an address and not sent as a server name', async () => {
   const port = await serve(selfSigned(['127.0.0.1']))
   const answer = await fetchAt(`https://127.0.0.1:${port}/`)
   expect([answer.status, servernames]).toEqual([200, [false]])
@@ -34,35 +34,35 @@ test('an address in the URL is verified as an address, and not sent as a name', 
 
 test.each([
   ['another name', 'hook.example', selfSigned(['other.example'])],
-  ['a name below it', 'hook.example', selfSigned(['a.hook.example'])],
+  ['a subdomain only', 'hook.example', selfSigned(['a.hook.example'])],
   ['only the address it resolves to', 'hook.example', selfSigned(['127.0.0.1'])],
   ['only a name, and the URL holds an address', '127.0.0.1', selfSigned(['hook.example'])],
-  ['an end in the past', 'hook.example', selfSigned(['hook.example'], { expired: true })],
-])('a certificate with %s is refused and nothing is sent', async (_title, host, certificate) => {
+  ['an expiry in the past', 'hook.example', selfSigned(['hook.example'], { expired: true })],
+])('a certificate with %s is rejected and nothing is sent', async (_title, host, certificate) => {
   const port = await serve(certificate)
   await expect(fetchAt(`https://${host}:${port}/`)).rejects.toMatchObject({
     name: 'OutgoingFailed',
     reason: 'tls',
   })
-  expect(asked).toBe(0)
+  expect(requests).toBe(0)
 })
 
-test('a certificate that nobody vouches for is refused, even where the environment turns verification off', async () => {
+test('an untrusted certificate is rejected even if the environment disables verification', async () => {
   const port = await serve(selfSigned(['hook.example']))
   process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
   for (const ca of [undefined, selfSigned(['hook.example']).cert])
     await expect(
       fetchAt(`https://hook.example:${port}/`, ca === undefined ? {} : { ca }),
     ).rejects.toMatchObject({ reason: 'tls' })
-  expect(asked).toBe(0)
+  expect(requests).toBe(0)
 })
 
-test('a TLS server that is asked without TLS fails', async () => {
+test('http to a TLS server fails', async () => {
   const port = await serve(selfSigned(['hook.example']))
   await expect(fetchAt(`http://hook.example:${port}/`)).rejects.toMatchObject({ name: 'OutgoingFailed' })
 })
 
-test('a server without TLS that is asked for it fails', async () => {
+test('https to a server without TLS fails', async () => {
   const plain = net.createServer((socket) => void socket.resume().end('HTTP/1.1 200 OK\r\n\r\n'))
   server = plain
   await new Promise<void>((listening) => plain.listen(0, '127.0.0.1', listening))
@@ -79,9 +79,9 @@ function fetchAt(url: string, options: GuardedFetchOptions = { ca: trusted }) {
 async function serve(certificate: { cert: string; key: string }): Promise<number> {
   trusted = certificate.cert
   servernames = []
-  asked = 0
+  requests = 0
   const made = https.createServer(certificate, (request, response) => {
-    asked++
+    requests++
     response.end(request.headers.host)
   })
   server = made

@@ -82,7 +82,7 @@ test.each([...outside.trim().split(/\s+/), ...besideABlock.trim().split(/\s+/)])
   },
 )
 
-test('blocks hold what the block lists of Node hold, for every prefix and both ends', () => {
+test('block membership agrees with the BlockList of Node for every prefix, at both ends', () => {
   const differing: string[] = []
   for (const seed of [
     '203.0.113.77',
@@ -108,7 +108,7 @@ test('blocks hold what the block lists of Node hold, for every prefix and both e
   expect(differing).toEqual([])
 })
 
-/** The address with one bit flipped: the last of the prefix, the first after it, the very last. */
+/** The address with one bit flipped: the last bit of the prefix, the first bit after it, or the last bit. */
 function probes(address: string, prefix: number): string[] {
   const value = addressValue(address)
   if (value === undefined) return []
@@ -139,6 +139,6 @@ test.each([
   'a/8',
   '/8',
   '',
-])('"%s" is no block', (text) => {
+])('"%s" is not a block', (text) => {
   expect(addressBlock(text)).toBeUndefined()
 })

@@ -1,12 +1,12 @@
 import { type AddressBlock, addressBlock, addressValue, isInBlock, lowestIpv4 } from './address-block.ts'
 
-/** Whether an address is out on the internet, and if not, what it is. */
+/** Whether an address is public, and if not, its kind. */
 export type Verdict = { public: true } | { public: false; is: string }
 
 /**
- * The special-purpose registries of IANA (IPv4 and IPv6, RFC 6890) with the metadata addresses of clouds. The first row
- * that fits decides. Rows that IANA calls globally reachable stand here where no server of a stranger can live:
- * anycast that any network may answer by itself (AS112, AMT, 6to4 relays), and protocol assignments.
+ * The special-purpose registries of IANA (IPv4 and IPv6, RFC 6890), and metadata addresses of clouds. The first matching row
+ * applies. Some globally reachable blocks are included because they contain no ordinary servers: anycast services of the local
+ * network (AS112, AMT, 6to4 relays) and protocol assignments.
  */
 const notPublic: [block: string, is: string][] = [
   ['169.254.169.254', 'cloud metadata'],
@@ -58,17 +58,17 @@ const notPublic: [block: string, is: string][] = [
   ['ff00::/8', 'multicast'],
 ]
 
-/** An IPv6 address that stands for an IPv4 one is what that one is: mapped (RFC 4291) and NAT64 (RFC 6052). */
-const standsForIpv4 = ['::ffff:0:0/96', '64:ff9b::/96'].map(block)
-/** All that is given out of IPv6 for use on the internet; the rest is reserved. */
+/** IPv6 addresses that embed an IPv4 address are classified by it: mapped (RFC 4291) and NAT64 (RFC 6052). */
+const embedsIpv4 = ['::ffff:0:0/96', '64:ff9b::/96'].map(block)
+/** The only IPv6 block assigned for public use; the rest is reserved. */
 const globalUnicast = block('2000::/3')
 const rules = notPublic.map(([text, is]) => ({ ...block(text), is }))
 
-/** @param text an IPv4 or IPv6 address; what is neither, or has a zone, is not public. */
+/** @param text an IPv4 or IPv6 address; other texts, and addresses with a zone, are not public */
 export function verdict(text: string): Verdict {
-  const given = addressValue(text)
-  if (given === undefined) return { public: false, is: 'not an address' }
-  const address = standsForIpv4.some((one) => isInBlock(given, one)) ? lowestIpv4(given) : given
+  const value = addressValue(text)
+  if (value === undefined) return { public: false, is: 'not an address' }
+  const address = embedsIpv4.some((one) => isInBlock(value, one)) ? lowestIpv4(value) : value
   const rule = rules.find((one) => isInBlock(address, one))
   if (rule !== undefined) return { public: false, is: rule.is }
   if (address.family === 6 && !isInBlock(address, globalUnicast)) return { public: false, is: 'reserved' }
@@ -80,7 +80,7 @@ export function isPublicAddress(text: string): boolean {
 }
 
 function block(text: string): AddressBlock {
-  const found = addressBlock(text)
-  if (found === undefined) throw new Error(`${text} is not a block of addresses`)
-  return found
+  const parsed = addressBlock(text)
+  if (parsed === undefined) throw new Error(`${text} is not an address block`)
+  return parsed
 }

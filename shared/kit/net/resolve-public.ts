@@ -5,33 +5,33 @@ import { OutgoingFailed, OutgoingRefused } from './outgoing-errors.ts'
 import { notPublic, type OutgoingUrl } from './outgoing-url.ts'
 import { verdict } from './public-address.ts'
 
-/** All addresses of a name, in the order to try them. Rejects when there is none. */
+/** Returns all addresses of a name in the order to try them. Rejects if there is none. */
 export type Resolver = (host: string) => Promise<string[]>
 
-/** Look-ups occupy threads that the whole process shares; a slow name must not be able to hold many. */
+/** Lookups occupy threads that are shared by the whole process, so their number is limited. */
 const lookupsMax = 256
-const underWay = new Map<string, Promise<string[]>>()
+const pending = new Map<string, Promise<string[]>>()
 
-/** The system's resolver (hosts file, search domains). Look-ups of one name that are under way are shared; nothing is kept. */
+/** The system's resolver (hosts file, search domains). Concurrent lookups of a name are shared; nothing is cached. */
 export const systemResolver: Resolver = (host) => {
-  const shared = underWay.get(host)
+  const shared = pending.get(host)
   if (shared !== undefined) return shared
-  if (underWay.size >= lookupsMax)
+  if (pending.size >= lookupsMax)
     return Promise.reject(new OutgoingFailed('busy', 'Too many names are being looked up'))
-  const asked = dns
+  const lookup = dns
     .lookup(host, { all: true, order: 'verbatim' })
-    .then((found) => found.map(({ address }) => address))
-    .finally(() => underWay.delete(host))
-  underWay.set(host, asked)
-  return asked
+    .then((entries) => entries.map(({ address }) => address))
+    .finally(() => pending.delete(host))
+  pending.set(host, lookup)
+  return lookup
 }
 
-/** A name may answer with thousands of addresses, and each is to be judged for each request. */
+/** A name may have thousands of addresses, and every request checks each of them. */
 const addressesMax = 100
 
 /**
- * The addresses that a connection may go to: the name is resolved once, and one answer that is not public refuses all. A
- * name that is no exception has at most 100. Bounded in time by the signal.
+ * Resolves and checks the addresses of a host. If one address is not public, all are rejected. A name without an exception may
+ * have at most 100 addresses. The signal bounds the time.
  * @throws OutgoingRefused, OutgoingFailed `name_not_found` or `too_large`; the signal's reason
  */
 export async function resolvePublic(
@@ -44,8 +44,8 @@ export async function resolvePublic(
     if (addresses.length > addressesMax)
       throw new OutgoingFailed('too_large', 'The name of the host has too many addresses')
     for (const address of addresses) {
-      const found = verdict(address)
-      if (!found.public && !allowsAddress(options.allowed, address)) throw notPublic(found.is)
+      const reach = verdict(address)
+      if (!reach.public && !allowsAddress(options.allowed, address)) throw notPublic(reach.is)
     }
   }
   return addresses
@@ -56,7 +56,10 @@ async function lookUp(
   { resolver, signal }: { resolver: Resolver; signal: AbortSignal },
 ): Promise<string[]> {
   const { promise: stopped, reject } = Promise.withResolvers<never>()
-  const stop = () => reject(signal.reason as Error)
+  const stop = () => {
+    const reason: unknown = signal.reason
+    reject(reason)
+  }
   signal.addEventListener('abort', stop, { once: true })
   try {
     signal.throwIfAborted()

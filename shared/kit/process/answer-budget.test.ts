@@ -4,7 +4,7 @@ import { AnswerBudget } from './answer-budget.ts'
 const mebibyte = 1024 * 1024
 const limits = { callerMaxBytes: 4 * mebibyte, processMaxBytes: 8 * mebibyte }
 
-test('a caller over its limit is refused with 429 and Retry-After until one of its answers has been read', () => {
+test('a caller over its limit gets 429 with Retry-After until one of its responses has been read', () => {
   const budget = new AnswerBudget(limits)
   const [first, second] = [budget.open('alice'), budget.open('alice')]
   first.reserve(3 * mebibyte)
@@ -17,7 +17,7 @@ test('a caller over its limit is refused with 429 and Retry-After until one of i
   expect(budget.bytes).toBe(4 * mebibyte)
 })
 
-test('beyond the limit of the process every caller is refused with 503 and Retry-After', () => {
+test('beyond the limit of the process, every caller gets 503 with Retry-After', () => {
   const budget = new AnswerBudget(limits)
   budget.open('alice').reserve(4 * mebibyte)
   budget.open('bob').reserve(4 * mebibyte)
@@ -26,7 +26,7 @@ test('beyond the limit of the process every caller is refused with 503 and Retry
   )
 })
 
-test('small answers count for their caller alone: a full process does not stop them, their number does', () => {
+test('small responses count only for their caller, not for the process', () => {
   const budget = new AnswerBudget(limits)
   budget.open('alice').reserve(4 * mebibyte)
   budget.open('bob').reserve(4 * mebibyte)
@@ -38,7 +38,7 @@ test('small answers count for their caller alone: a full process does not stop t
   expect(budget.bytes).toBe(held)
 })
 
-test('an answer larger than the limit is let through where the caller has no other under way', () => {
+test('a response larger than the limit is allowed if the caller has no other pending', () => {
   const budget = new AnswerBudget(limits)
   const large = budget.open('alice')
   large.reserve(100 * mebibyte)
@@ -48,7 +48,7 @@ test('an answer larger than the limit is let through where the caller has no oth
   expect(budget.bytes).toBe(0)
 })
 
-test('a claim that was refused or released holds nothing', () => {
+test('a rejected or released claim holds no bytes', () => {
   const budget = new AnswerBudget(limits)
   const claim = budget.open('alice')
   claim.reserve(mebibyte)

@@ -1,18 +1,18 @@
 import { ParleyError } from '@parley/wire/errors'
 
 export interface AnswerLimits {
-  /** Bytes of answers under way to one caller. */
+  /** Maximum bytes of unread responses to one caller. */
   callerMaxBytes: number
-  /** The same to all callers. */
+  /** Maximum bytes of unread responses to all callers. */
   processMaxBytes: number
 }
 
-/** Answers up to this size count for their caller alone: what others leave unread must not stop polling and sending. */
+/** Responses up to this size count only for their caller: unread responses of others must not block polling and sending. */
 const smallBytes = 64 * 1024
-/** One large answer counts as at most this share of the caller's limit, so that the caller can still poll. */
+/** A large response counts as at most this share of the caller's limit, so that the caller can still poll. */
 const largestShare = 15 / 16
 
-/** Counts the bytes of answers that clients have not read yet, and refuses more than the limits allow. */
+/** Counts the bytes of responses that clients have not read yet, and rejects responses beyond the limits. */
 export class AnswerBudget {
   readonly #limits: AnswerLimits
   readonly #callers = new Map<string, number>()
@@ -22,39 +22,40 @@ export class AnswerBudget {
     this.#limits = limits
   }
 
-  /** Of all answers under way. */
+  /** Bytes of all unread responses. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** A claim of 0 bytes for one answer to the caller. */
+  /** Creates a claim of 0 bytes for one response to the caller. */
   open(caller: string): AnswerClaim {
     return new AnswerClaim((from, to) => this.#move(caller, from, to))
   }
 
   #move(caller: string, from: number, to: number): void {
-    const change = this.#ofCaller(to) - this.#ofCaller(from)
-    const changeInAll = this.#ofProcess(to) - this.#ofProcess(from)
-    const ofCaller = (this.#callers.get(caller) ?? 0) + change
-    if (change > 0 && ofCaller > this.#limits.callerMaxBytes) throw tooMuchForCaller()
-    if (changeInAll > 0 && this.#bytes + changeInAll > this.#limits.processMaxBytes) throw tooMuchInAll()
-    this.#bytes += changeInAll
-    if (ofCaller > 0) this.#callers.set(caller, ofCaller)
+    const callerChange = this.#callerBytes(to) - this.#callerBytes(from)
+    const processChange = this.#processBytes(to) - this.#processBytes(from)
+    const callerTotal = (this.#callers.get(caller) ?? 0) + callerChange
+    if (callerChange > 0 && callerTotal > this.#limits.callerMaxBytes) throw callerLimitExceeded()
+    if (processChange > 0 && this.#bytes + processChange > this.#limits.processMaxBytes)
+      throw processLimitExceeded()
+    this.#bytes += processChange
+    if (callerTotal > 0) this.#callers.set(caller, callerTotal)
     else this.#callers.delete(caller)
   }
 
-  /** What one answer counts for its caller: one that is larger than the limits is sent when no other large one is under way. */
-  #ofCaller(bytes: number): number {
+  /** Bytes that count for the caller. Capped, so that a response above the limits can be sent while no other large one is pending. */
+  #callerBytes(bytes: number): number {
     const { callerMaxBytes, processMaxBytes } = this.#limits
     return Math.min(bytes, Math.floor(callerMaxBytes * largestShare), processMaxBytes)
   }
 
-  #ofProcess(bytes: number): number {
-    return bytes <= smallBytes ? 0 : this.#ofCaller(bytes)
+  #processBytes(bytes: number): number {
+    return bytes <= smallBytes ? 0 : this.#callerBytes(bytes)
   }
 }
 
-/** The bytes that one answer may hold until it has been read or its client has left. */
+/** Bytes reserved for one response until it has been read or its client has disconnected. */
 export class AnswerClaim implements Disposable {
   readonly #move: (from: number, to: number) => void
   #bytes = 0
@@ -69,19 +70,19 @@ export class AnswerClaim implements Disposable {
   }
 
   /**
-   * Raises the claim to this size. A claim that is as large already stays as it is.
+   * Raises the claim to this size, if it is smaller.
    * @throws ParleyError TooManyRequests (the caller's limit), Unavailable (the limit of the process)
    */
   reserve(bytes: number): void {
     if (bytes > this.#bytes) this.#set(bytes)
   }
 
-  /** Reduces the claim to this size, where it is larger. */
+  /** Reduces the claim to this size, if it is larger. */
   shrink(bytes: number): void {
     if (bytes < this.#bytes) this.#set(bytes)
   }
 
-  /** As `reserve`; false instead of an error. */
+  /** Like `reserve`, but returns false instead of throwing. */
   tryReserve(bytes: number): boolean {
     try {
       this.reserve(bytes)
@@ -91,14 +92,14 @@ export class AnswerClaim implements Disposable {
     }
   }
 
-  /** The answer has been read, or its client has left. */
+  /** Releases the claim: the response has been read, or the client has disconnected. */
   [Symbol.dispose](): void {
     this.shrink(0)
     this.#released = true
   }
 
   #set(bytes: number): void {
-    // The client left while its answer was made: nothing would release a reservation made now.
+    // The client disconnected before the response was ready: a new reservation would never be released.
     if (this.#released) return
     this.#move(this.#bytes, bytes)
     this.#bytes = bytes
@@ -107,12 +108,12 @@ export class AnswerClaim implements Disposable {
 
 const reason = 'unread_answers'
 
-/** Whether a budget refused it. */
+/** Whether the error was thrown by an answer budget. */
 export function isBudgetRefusal(error: unknown): error is ParleyError {
   return error instanceof ParleyError && error.data['reason'] === reason
 }
 
-function tooMuchForCaller(): ParleyError {
+function callerLimitExceeded(): ParleyError {
   return new ParleyError('TooManyRequests', {
     message: 'Too many bytes of your answers have not been read yet: read or close them, then try again',
     data: { reason },
@@ -120,7 +121,7 @@ function tooMuchForCaller(): ParleyError {
   })
 }
 
-function tooMuchInAll(): ParleyError {
+function processLimitExceeded(): ParleyError {
   return new ParleyError('Unavailable', {
     message: 'Too many bytes of answers are under way: try again later, or request a smaller answer',
     data: { reason },

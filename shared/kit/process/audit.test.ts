@@ -6,10 +6,10 @@ function auditTo(lines: string[], level = 'info'): Audit {
   return new Audit(makeLog({ level, name: 'test', destination: { write: (line) => void lines.push(line) } }))
 }
 
-test('one line per decision: who, from where, what, allowed or why not', () => {
+test('one line per decision: client, address, action, and the reason of a refusal', () => {
   const lines: string[] = []
   const audit = auditTo(lines)
-  audit.decided({
+  audit.record({
     who: 'alice',
     address: '203.0.113.1',
     action: 'tasks/get',
@@ -33,18 +33,18 @@ test.each([
   ['line breaks', 'alice\n{"audit":true,"allowed":true}'],
   ['terminal escapes', 'a\u001b[2Jb'],
   ['turned text', 'a\u202eb\u2028c'],
-])('values from outside stay on their line and in their bounds: %s', (_name, who) => {
+])('external values are limited to one line and a maximum length: %s', (_name, who) => {
   const lines: string[] = []
-  auditTo(lines).decided({ who, action: 'x'.repeat(10_000), allowed: false })
-  const told = JSON.parse(lines.join('')) as Record<string, string>
-  expect(told['who']).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
-  expect(told['action']).toHaveLength(257)
+  auditTo(lines).record({ who, action: 'x'.repeat(10_000), allowed: false })
+  const fields = JSON.parse(lines.join('')) as Record<string, string>
+  expect(fields['who']).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
+  expect(fields['action']).toHaveLength(257)
 })
 
-test('ordinary work is told at debug alone', () => {
+test('accepted work is logged at level debug only', () => {
   const lines: string[] = []
-  auditTo(lines).worked({ who: 'alice', action: 'message/send', allowed: true })
+  auditTo(lines).logWork({ who: 'alice', action: 'message/send', allowed: true })
   expect(lines).toEqual([])
-  auditTo(lines, 'debug').worked({ who: 'alice', action: 'message/send', allowed: true })
+  auditTo(lines, 'debug').logWork({ who: 'alice', action: 'message/send', allowed: true })
   expect(JSON.parse(lines.join(''))).toMatchObject({ level: 20, audit: true, action: 'message/send' })
 })

@@ -1,17 +1,17 @@
 import type { Log } from './log.ts'
 
-/** Something that was decided about somebody's wish. Values may come from outside; they are cut to their bounds. */
+/** An access decision. External values are truncated and cleaned before they are logged. */
 export interface Decision {
-  /** The client of the token, `operator`, `supervisor`; undefined where nobody is known. */
+  /** The client of the token, `operator` or `supervisor`; undefined for unauthenticated requests. */
   who?: string | undefined
-  /** Where the request came from, as far as proxies are trusted. */
+  /** Address of the client, as reported by trusted proxies. */
   address?: string | undefined
-  /** What was wanted: a method (`message/send`), a route (`PUT /registry/agents/:id/heartbeat`), `oauth.approve`. */
+  /** A method (`message/send`), a route (`PUT /registry/agents/:id/heartbeat`) or a name such as `oauth.approve`. */
   action: string
-  /** On what: an agent, a client. */
+  /** The object of the action, for example an agent or a client. */
   target?: string | undefined
   allowed: boolean
-  /** Why not, or what was allowed: the name of an error, scopes. */
+  /** The name of the error if refused; the scopes if granted. */
   reason?: string | undefined
   requestId?: string | undefined
 }
@@ -19,9 +19,9 @@ export interface Decision {
 const fieldMaxChars = 256
 
 /**
- * The audit log: one line per decision, with `audit: true`, so that it can be told from all other lines. At `info`: who was
- * refused and why, what changed in the registry and in the OAuth server, what an operator did. At `debug`: work that was
- * taken (message/send, cancel, clear, feedback); each task says itself whose it is. Successful reads are not told.
+ * The audit log: one line per decision, marked with `audit: true`. Level `info`: refusals with their reason, changes in the
+ * registry and in the OAuth server, and actions of operators. Level `debug`: accepted work (message/send, cancel, clear,
+ * feedback), which the tasks record as well. Successful reads are not logged.
  */
 export class Audit {
   readonly #log: Log
@@ -30,18 +30,18 @@ export class Audit {
     this.#log = log.child({ audit: true })
   }
 
-  decided(decision: Decision): void {
+  record(decision: Decision): void {
     this.#log.info(fieldsOf(decision), 'decision')
   }
 
-  /** Whether anybody reads what `worked` writes. */
-  get tellsWork(): boolean {
+  /** Whether `logWork` writes anything at the current log level. */
+  get logsWork(): boolean {
     return this.#log.isLevelEnabled('debug')
   }
 
-  /** Ordinary work that was taken. */
-  worked(decision: Decision): void {
-    if (this.tellsWork) this.#log.debug(fieldsOf(decision), 'decision')
+  /** Logs accepted work. */
+  logWork(decision: Decision): void {
+    if (this.logsWork) this.#log.debug(fieldsOf(decision), 'decision')
   }
 }
 
@@ -52,7 +52,7 @@ function fieldsOf({ allowed, requestId, ...texts }: Decision) {
   return fields
 }
 
-/** One line of printable text of bounded length. */
+/** Truncates the text and replaces control characters and line breaks. */
 function bounded(value: string): string {
   const text = value.slice(0, fieldMaxChars).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?')
   return value.length > fieldMaxChars ? `${text}…` : text

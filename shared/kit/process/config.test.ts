@@ -12,14 +12,14 @@ import {
 
 const read = (env: Record<string, string>) => agentConfig(env).config
 
-test('in production a caller may ask 600 times a minute, in development as often as it likes', () => {
+test('the default rate limit is 600 per minute in production and off in development', () => {
   expect(read({}).rateLimitPerMinute).toBe(0)
   expect(read({ NODE_ENV: 'production' }).rateLimitPerMinute).toBe(600)
   expect(read({ NODE_ENV: 'production', RATE_LIMIT_PER_MINUTE: '0' }).rateLimitPerMinute).toBe(0)
   expect(read({ RATE_LIMIT_PER_MINUTE: '5' }).rateLimitPerMinute).toBe(5)
 })
 
-test('webhooks may go to this machine in development, to public addresses alone in production', () => {
+test('webhooks may be sent to this machine in development, and only to public addresses in production', () => {
   const allows = (env: Record<string, string>) => {
     const { webhookAllowedHosts: hosts } = read(env)
     return [
@@ -36,20 +36,20 @@ test('webhooks may go to this machine in development, to public addresses alone 
   expect(allows(named)).toEqual([false, true, false, false])
 })
 
-test('nobody is a trusted proxy and no other origin may call unless it is said', () => {
+test('there are no trusted proxies and no allowed origins by default', () => {
   expect(read({})).toMatchObject({ trustedProxies: [], corsOrigins: [] })
-  const said = read({
+  const config = read({
     TRUSTED_PROXIES: ' 10.0.0.0/8, ::1 ',
     CORS_ORIGINS: 'https://a.example,http://b.example:81',
   })
-  expect(said.trustedProxies).toEqual(['10.0.0.0/8', '::1'])
-  expect(said.corsOrigins).toEqual(['https://a.example', 'http://b.example:81'])
+  expect(config.trustedProxies).toEqual(['10.0.0.0/8', '::1'])
+  expect(config.corsOrigins).toEqual(['https://a.example', 'http://b.example:81'])
 })
 
-test('an agent has the names of OAUTH_AUDIENCES, compared without a slash at the end', () => {
+test('OAUTH_AUDIENCES are compared without a trailing slash', () => {
   expect(read({}).audiences).toEqual([])
-  const said = read({ OAUTH_AUDIENCES: 'https://a.example/agents/b/, did:parley:a:agent:b' })
-  expect(said.audiences).toEqual(['https://a.example/agents/b', 'did:parley:a:agent:b'])
+  const config = read({ OAUTH_AUDIENCES: 'https://a.example/agents/b/, did:parley:a:agent:b' })
+  expect(config.audiences).toEqual(['https://a.example/agents/b', 'did:parley:a:agent:b'])
 })
 
 const settings = { ...commonSettings, ...agentSettings, ...gatewaySettings, ...cliSettings }
@@ -58,7 +58,7 @@ const numeric = Object.entries(settings)
   .map(([name]) => name)
 
 test.each(numeric)(
-  '%s is a number in digits: blank text is not 0, and no other notation is guessed at',
+  '%s must be decimal digits: white space is not 0, and other notations are rejected',
   (name) => {
     expect(numeric.length).toBeGreaterThan(5)
     for (const value of [' ', '\t', '1e3', '0x10', '-1', '1 2', 'NaN', '9'.repeat(400)]) {
@@ -98,7 +98,7 @@ test.each([
   ['CORS_ORIGINS', 'null'],
   ['CORS_ORIGINS', 'file://'],
   ['CORS_ORIGINS', 'https://a.example https://b.example'],
-])('%s=%s is refused in one sentence', (name, value) => {
+])('%s=%s is rejected with one sentence', (name, value) => {
   expect(() => read({ [name]: value })).toThrow(ConfigError)
   expect(() => read({ [name]: value })).toThrow(new RegExp(`^${name} must be [^\n]+\\.$`))
 })

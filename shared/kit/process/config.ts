@@ -11,11 +11,11 @@ import {
   type Values,
 } from './settings.ts'
 
-/** What every server of the house knows, frozen. Secrets stand in an object of their own, which is never logged. */
+/** Configuration common to the gateway and all agents, frozen. Secrets are in a separate object that is never logged. */
 export interface CommonConfig {
   host: string
   port: number
-  /** Without a slash at the end; undefined = made from host and port once the server listens. */
+  /** Without a trailing slash; undefined = derived from host and port once the server listens. */
   publicUrl: string | undefined
   dataDir: string
   /** Folder of the embedded databases. */
@@ -24,60 +24,60 @@ export interface CommonConfig {
     issuer: string | undefined
     introspectionUrl: string | undefined
     tokenUrl: string | undefined
-    /** With `{client_id}` in it. */
+    /** URL template with `{client_id}`. */
     clientMetadataUrl: string | undefined
     clientId: string | undefined
   }
   taskQueueMax: number
   artifactMaxBytes: number
-  /** Of answers that have not been read yet. */
+  /** Limits on responses that have not been read yet. */
   answers: AnswerLimits
   retentionDays: number
-  /** Requests of one caller, or of one address where no caller is known; 0 = not limited. */
+  /** Requests per caller, or per address if the caller is unknown; 0 = unlimited. */
   rateLimitPerMinute: number
-  /** Addresses and networks whose X-Forwarded-* headers are believed. */
+  /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. */
   trustedProxies: readonly string[]
-  /** Origins whose pages may call from a browser; `*` = all. */
+  /** Origins allowed by CORS; `*` = all. */
   corsOrigins: readonly string[]
   logLevel: string
   production: boolean
-  /** Deprecated settings that are set. */
+  /** Deprecated settings in use. */
   deprecations?: readonly Deprecation[]
 }
 
-/** Who settles the payments of an agent that has a price. */
+/** Settlement of payments to an agent with a price. */
 export interface PaymentConfig {
   facilitatorUrl: string | undefined
   rpcUrl: string | undefined
   signerKeyFile: string | undefined
   sandbox: boolean
-  /** Without a slash at the end; undefined = the agent's own address. A call through a gateway has that gateway's. */
+  /** Without a trailing slash; undefined = the agent's address. Calls through a gateway use the address at the gateway. */
   captureBaseUrl?: string | undefined
-  /** How long is waited; not settings, but options of those who start an agent by themselves. */
+  /** Timeouts and intervals. Not settings: set by programs that embed an agent. */
   timing?: { decideTimeoutMs?: number; settleTimeoutMs?: number; reconcileIntervalMs?: number }
 }
 
 export interface AgentConfig extends CommonConfig {
-  /** Names by which a token's audience may mean this agent, besides its address and DID; no slash at the end. */
+  /** Further names of this agent in a token's audience, in addition to its address and DID; no trailing slash. */
   audiences: readonly string[]
   gatewayUrl: string | undefined
   payments: PaymentConfig
-  /** Where files named by `uri` may come from although it is not public. */
+  /** Non-public hosts that files with a `uri` may be fetched from. */
   fileAllowedHosts: AllowedHosts
-  /** Where webhooks may go although it is not public. */
+  /** Non-public hosts that webhooks may be sent to. */
   webhookAllowedHosts: AllowedHosts
-  /** The global webhook of the settings; its token stands among the secrets. */
+  /** The global webhook; its token is in the secrets. */
   webhookUrl: string | undefined
 }
 
 export interface AgentSecrets {
-  /** STORE_URL of a store other than the embedded one; may contain a password. */
+  /** STORE_URL, unless the store is the embedded one; may contain a password. */
   storeUrl: string | undefined
-  /** May hold a password. */
+  /** May contain a password. */
   redisUrl: string | undefined
   oauthClientSecret: string | undefined
   gatewayToken: string | undefined
-  /** To register an OAuth client with. */
+  /** Initial access token for registering an OAuth client. */
   initialToken: string | undefined
   webhookToken: string | undefined
 }
@@ -120,28 +120,28 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
   }
 }
 
-/** Where nothing else is said, the OAuth server is the one that the gateway has. */
+/** Without OAuth settings, an agent uses the OAuth server of its gateway. */
 function oauthOfGateway(oauth: CommonConfig['oauth'], gatewayUrl: string): CommonConfig['oauth'] {
   if (oauth.issuer !== undefined || oauth.introspectionUrl !== undefined) return oauth
   const issuer = `${gatewayUrl}/oauth2`
   return { ...oauth, issuer, clientMetadataUrl: oauth.clientMetadataUrl ?? `${issuer}/clients/{client_id}` }
 }
 
-/** The default of WEBHOOK_ALLOWED_HOSTS and REGISTRY_ALLOWED_HOSTS: this machine while developing, else nothing. */
+/** The default of WEBHOOK_ALLOWED_HOSTS and REGISTRY_ALLOWED_HOSTS: this machine in development, none in production. */
 export function localHosts({ production }: Pick<CommonConfig, 'production'>): string {
   return production ? '' : 'localhost, 127.0.0.0/8, ::1'
 }
 
-/** @param list `none` = no exceptions, where the default has some. @throws ConfigError */
+/** @param list `none` = no exceptions, not even the default ones. @throws ConfigError */
 export function allowedHosts(setting: string, list: string | undefined): AllowedHosts {
   try {
     return parseAllowedHosts(list === 'none' ? '' : (list ?? ''))
   } catch (error) {
-    throw new ConfigError([`${setting}: ${(error as Error).message}.`])
+    throw new ConfigError([`${setting}: ${error instanceof Error ? error.message : String(error)}.`])
   }
 }
 
-/** STORE_URL of a store other than the embedded one. */
+/** STORE_URL, unless the store is the embedded one. */
 export function databaseUrl(storeUrl: string | undefined): string | undefined {
   return storeUrl?.startsWith('sqlite:') === true ? undefined : storeUrl
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { makeLog } from './log.ts'
 import { logFailure } from './log-failure.ts'
 
-function told(error: ParleyError): Record<string, unknown> {
+function logged(error: ParleyError): Record<string, unknown> {
   const lines: string[] = []
   const destination = { write: (line: string) => void lines.push(line) }
   logFailure(makeLog({ level: 'info', name: 'test', destination }), error, { method: 'message/send' })
@@ -11,9 +11,9 @@ function told(error: ParleyError): Record<string, unknown> {
   return JSON.parse(lines[0] as string) as Record<string, unknown>
 }
 
-test('a failure is told as an error with its cause', () => {
+test('a failure is logged as an error with its cause', () => {
   const cause = new Error('the disk is full')
-  const line = told(new ParleyError('Unavailable', { message: 'The storage does not answer', cause }))
+  const line = logged(new ParleyError('Unavailable', { message: 'The storage does not answer', cause }))
   expect(line).toMatchObject({
     level: 50,
     method: 'message/send',
@@ -22,16 +22,16 @@ test('a failure is told as an error with its cause', () => {
   })
 })
 
-test('that a process which stops takes nothing new is told without a stack, and is no error', () => {
-  const line = told(new ParleyError('Unavailable', { message: 'It stops', data: { reason: 'draining' } }))
+test('a request rejected during shutdown is logged at level info without a stack', () => {
+  const line = logged(new ParleyError('Unavailable', { message: 'It stops', data: { reason: 'draining' } }))
   expect(line).toMatchObject({ level: 30, method: 'message/send', reason: 'draining', msg: 'It stops' })
   expect(line).not.toHaveProperty('err')
 })
 
-test('what an agent did is one warning without a stack, with the code of its cause', () => {
+test('a failure of an agent is one warning without a stack, with the code of its cause', () => {
   const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
   const data = { reason: 'agent_down', agent: 'sky' }
-  const line = told(new ParleyError('Unavailable', { message: 'Agent sky does not answer', data, cause }))
+  const line = logged(new ParleyError('Unavailable', { message: 'Agent sky does not answer', data, cause }))
   expect(line).toMatchObject({ level: 40, agent: 'sky', reason: 'agent_down', code: 'ECONNREFUSED' })
   expect(JSON.stringify(line)).not.toContain('stack')
 })

@@ -1,6 +1,6 @@
 import { ParleyError } from '@parley/wire/errors'
 import { expect, test } from 'vitest'
-import { type Log, makeLog, tellStop } from './log.ts'
+import { type Log, makeLog, markStopping } from './log.ts'
 
 function logged(tell: (log: Log) => void): Record<string, unknown>[] {
   const lines: string[] = []
@@ -9,12 +9,12 @@ function logged(tell: (log: Log) => void): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-const away = () => new ParleyError('Unavailable', { message: 'No storage', cause: new Error('refused') })
+const outage = () => new ParleyError('Unavailable', { message: 'No storage', cause: new Error('refused') })
 
-test('that something is away is told in one line without a stack, at the level of whoever tells it', () => {
+test('an outage is logged in one line without a stack, at the level of the call', () => {
   const lines = logged((log) => {
-    log.error({ err: away(), task_id: 't' }, 'commit failed')
-    log.child({ request_id: 'r' }).warn({ err: away() }, 'could not %s', 'leave')
+    log.error({ err: outage(), task_id: 't' }, 'commit failed')
+    log.child({ request_id: 'r' }).warn({ err: outage() }, 'could not %s', 'leave')
   })
   const reason = 'No storage: refused'
   expect(lines).toMatchObject([
@@ -24,13 +24,13 @@ test('that something is away is told in one line without a stack, at the level o
   for (const line of lines) expect(line).not.toHaveProperty('err')
 })
 
-test('while a process stops that is a warning: nobody can do anything about it any more', () => {
+test('during shutdown an outage is only a warning', () => {
   const lines = logged((log) => {
     const madeBefore = log.child({})
-    tellStop(log)
-    log.error({ err: away() }, 'one')
-    madeBefore.child({}).error({ err: away() }, 'two')
-    log.fatal({ err: away() }, 'three')
+    markStopping(log)
+    log.error({ err: outage() }, 'one')
+    madeBefore.child({}).error({ err: outage() }, 'two')
+    log.fatal({ err: outage() }, 'three')
   })
   expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
     [40, 'one'],
@@ -39,10 +39,10 @@ test('while a process stops that is a warning: nobody can do anything about it a
   ])
 })
 
-test('a fault of ours keeps its level and its stack, also while a process stops', () => {
+test('other errors keep their level and stack, also during shutdown', () => {
   const lines = logged((log) => {
     log.error({ err: new TypeError('x is not a function') }, 'before')
-    tellStop(log)
+    markStopping(log)
     log.error({ err: new TypeError('x is not a function') }, 'after')
     log.error('text alone')
     log.error({ err: undefined }, 'nothing')

@@ -17,32 +17,33 @@ const secrets = [
   'cookie',
 ]
 
-/** On the log of a process that stops, and so on all that were made of it. */
+/** Set on the logger of a stopping process; child loggers inherit it. */
 const stopping = Symbol('stopping')
 
-/** From now on nobody can do anything about what is away: errors that come of it are warnings. */
-export function tellStop(log: Pick<Log, 'error'>): void {
+/** Marks the process as stopping: errors caused by outages are then logged as warnings. */
+export function markStopping(log: Pick<Log, 'error'>): void {
   Object.assign(log, { [stopping]: true })
 }
 
-/** That something is away is no fault that a stack would lead to: it is told in one line, whoever tells it. */
+/** Logs an outage as a single line: its stack would not help to find a bug. */
 function withoutStackOfOutage(
   this: Logger & { [stopping]?: boolean },
-  given: Parameters<LogFn>,
+  args: Parameters<LogFn>,
   write: LogFn,
   level: number,
 ): void {
-  const [fields, ...rest] = given as unknown as [Record<string, unknown> | string, ...string[]]
-  const outage =
-    typeof fields === 'object' && fields?.['err'] !== undefined ? outageOf(fields['err']) : undefined
-  if (outage === undefined) return write.apply(this, given)
-  const { err: _, ...others } = fields as Record<string, unknown>
-  const told = { ...others, reason: outage }
-  if (this[stopping] === true && level === pino.levels.values['error']) this.warn(told, ...rest)
-  else write.apply(this, [told, ...rest] as unknown as Parameters<LogFn>)
+  const [fields, message, ...values]: unknown[] = args
+  const error = typeof fields === 'object' && fields !== null && 'err' in fields ? fields.err : undefined
+  const outage = error === undefined ? undefined : outageOf(error)
+  if (outage === undefined) return write.apply(this, args)
+  const { err: _, ...others }: Record<string, unknown> = { ...Object(fields) }
+  const entry = { ...others, reason: outage }
+  const text = typeof message === 'string' ? message : undefined
+  if (this[stopping] === true && level === pino.levels.values['error']) this.warn(entry, text, ...values)
+  else write.call(this, entry, text, ...values)
 }
 
-/** One JSON line per event; on a terminal one line for people. Secrets are cut out wherever they stand as a field. */
+/** Creates a logger that writes JSON lines, or readable lines on a terminal. Fields with secrets are redacted. */
 export function makeLog(options: { level: string; name: string; destination?: DestinationStream }): Log {
   const settings: LoggerOptions = {
     name: options.name,

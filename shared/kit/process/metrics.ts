@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry, Summary } from 'prom-client'
 
-/** Series of `GET /metrics` (spec/operations.md#metrics). Labels are bounded: route patterns, known methods, our own states. */
+/** Series of `GET /metrics` (spec/operations.md#metrics). All labels have a bounded set of values. */
 export interface Metrics {
   registry: Registry
   httpRequests: Counter<'method' | 'endpoint' | 'status' | 'rpc_method'>
@@ -10,12 +10,12 @@ export interface Metrics {
   httpInFlight: Gauge
 }
 
-/** Metrics of any server of the house. */
+/** Creates the metrics that every server has. */
 export function createMetrics(): Metrics {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 })
-  // A summary without percentiles is a sum and a count; percentiles would cost more than the request they measure.
+  // Percentiles are disabled, because computing them costs more than a request: only a sum and a count remain.
   const sizes = { labelNames: ['method', 'endpoint'] as const, percentiles: [], registers }
   return {
     registry,
@@ -50,14 +50,14 @@ export function createMetrics(): Metrics {
   }
 }
 
-/** Metrics of an agent's work, in the same registry. */
+/** Metrics of an agent's tasks. */
 export interface TaskMetrics {
   active: Gauge<'agent_id' | 'state'>
   completed: Counter<'agent_id' | 'state'>
   llmTokens: Counter<'agent_id' | 'direction' | 'model'>
 }
 
-/** @param refresh called before the counts of tasks are read, where they are not kept by whoever changes tasks */
+/** @param refresh updates the counts before they are read, if they are not updated with every task change */
 export function createTaskMetrics(registry: Registry, refresh?: () => Promise<void>): TaskMetrics {
   const registers = [registry]
   const collect = refresh === undefined ? {} : { collect: refresh }

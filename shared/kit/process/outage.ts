@@ -1,44 +1,48 @@
 import { ParleyError } from '@parley/wire/errors'
+import { errorCode } from '../net/error-code.ts'
 
-const ofNetwork = /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|E(HOST|NET)UNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/
-/** As the driver of MongoDB and BullMQ name their errors, and as ioredis words what has neither name nor code. */
-const ofDriver =
+const networkCodes = /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|E(HOST|NET)UNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/
+/** Error names of the MongoDB driver and BullMQ; messages of ioredis errors that have neither a name nor a code. */
+const driverErrors =
   /^(Mongo(Network|NetworkTimeout|ServerSelection|TopologyClosed|ClientClosed|PoolClosed\w*|PoolCleared\w*|WaitQueueTimeout|OperationTimeout)|MaxRetriesPerRequest)Error$/
-const ofRedis =
+const redisMessages =
   /^(Connection is closed\.|Stream isn't writeable|Command timed out|Socket timeout\.|connect ETIMEDOUT)/
 const reasonMaxChars = 300
 
 /**
- * Where something failed because what this process needs (its storage, Redis, another server) is away for a while: why, in
- * one line. Undefined for all else, faults of our own among them. Of several that failed in one stop, all must be such.
+ * Returns a one-line reason if an error was caused by an unavailable dependency: the storage, Redis or another server.
+ * Undefined for all other errors. A SuppressedError counts only if both of its errors are outages.
  */
 export function outageOf(error: unknown): string | undefined {
   if (error instanceof SuppressedError) {
-    const reasons = [outageOf(error.suppressed), outageOf(error.error)]
-    return reasons.includes(undefined) ? undefined : lineOf(reasons as string[])
+    const [first, second] = [outageOf(error.suppressed), outageOf(error.error)]
+    return first === undefined || second === undefined ? undefined : lineOf([first, second])
   }
   if (!(error instanceof Error) || !isOutage(error)) return undefined
-  return lineOf(chain(error))
+  return lineOf(messages(error))
 }
 
 function isOutage(error: Error): boolean {
   if (error instanceof ParleyError) return error.error === 'Unavailable'
-  const code = String((error as NodeJS.ErrnoException).code)
-  return ofNetwork.test(code) || ofDriver.test(error.name) || ofRedis.test(error.message)
+  const code = String(errorCode(error))
+  return networkCodes.test(code) || driverErrors.test(error.name) || redisMessages.test(error.message)
 }
 
-/** What is said, and what the innermost cause says. */
-function chain(error: Error): string[] {
-  let inner: unknown = error
-  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause
-  return [textOf(error), textOf(inner as Error)]
+/** The messages of the error and of its innermost cause. */
+function messages(error: Error): string[] {
+  let inner = error
+  while (inner.cause instanceof Error) inner = inner.cause
+  return [textOf(error), textOf(inner)]
 }
 
-/** Of addresses that were tried one after the other, each says why; the whole says nothing. */
+/** When several addresses were tried, the AggregateError has no message, but each of its errors does. */
 function textOf(error: Error): string {
   if (error.message !== '') return error.message
-  const each = error instanceof AggregateError ? (error.errors as Error[]).map(({ message }) => message) : []
-  return each.length > 0 ? each.join(', ') : ((error as NodeJS.ErrnoException).code ?? error.name)
+  const errors: unknown[] = error instanceof AggregateError ? error.errors : []
+  if (errors.length > 0)
+    return errors.map((one) => (one instanceof Error ? one.message : String(one))).join(', ')
+  const code = errorCode(error)
+  return typeof code === 'string' ? code : error.name
 }
 
 function lineOf(texts: readonly string[]): string {

@@ -26,27 +26,27 @@ describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
     ['no password', ''],
     ['a wrong password', ':secret@'],
     ['an unknown user', 'mallory:secret@'],
-  ])('%s: refused at the start with a sentence that names the address alone', async (_title, user) => {
+  ])('%s: rejected at start with a sentence that contains only the address', async (_title, user) => {
     using admin = await open(`redis://${address()}`)
     await admin.redis.config('SET', 'requirepass', 'right')
     try {
       const error = await connectRedis({ url: `redis://${user}${address()}`, log }).catch((e: unknown) => e)
       expect(error).toBeInstanceOf(ConfigError)
       expect((error as Error).message).toBe(
-        `REDIS_URL: the Redis at redis://${address()} refuses this user or password.`,
+        `REDIS_URL: Redis at redis://${address()} rejects this user or password.`,
       )
     } finally {
       await admin.redis.config('SET', 'requirepass', '')
     }
   })
 
-  test('that Redis is away is one line for all connections of a process, and so is its return', async () => {
+  test('an outage of Redis is logged once for all connections of a process, and so is its end', async () => {
     await using own = await startRedis()
     const lines: { msg: string }[] = []
     const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
-    const told = makeLog({ level: 'info', name: 'test', destination })
+    const log = makeLog({ level: 'info', name: 'test', destination })
     const connections = await Promise.all(
-      [1, 2, 3].map(() => connectRedis({ url: own.url, log: told, options: { enableOfflineQueue: true } })),
+      [1, 2, 3].map(() => connectRedis({ url: own.url, log, options: { enableOfflineQueue: true } })),
     )
     const refused = connections.map((connection) => once(connection, 'error'))
     await own.kill()
@@ -54,25 +54,25 @@ describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
     await own.restart()
     await vi.waitUntil(() => connections.every(({ status }) => status === 'ready'), patient)
     for (const connection of connections) connection.disconnect()
-    expect(lines.map(({ msg }) => msg)).toEqual(['connection to Redis lost', 'connection to Redis is back'])
+    expect(lines.map(({ msg }) => msg)).toEqual(['connection to Redis lost', 'connection to Redis restored'])
   })
 
-  test('connections that fall silent without a word are replaced: commands are answered, messages are heard', async () => {
+  test('half-open connections are replaced: commands succeed and messages arrive', async () => {
     await using wire = await wireTo(server.port)
     const url = `redis://127.0.0.1:${wire.port}`
     using publisher = await open(`redis://${address()}`)
     using asking = await open(url)
     using waiting = await open(url, { enableOfflineQueue: true })
-    const heard = new Set<string>()
-    waiting.redis.on('message', (_channel, message) => heard.add(message))
+    const received = new Set<string>()
+    waiting.redis.on('message', (_channel, message) => received.add(message))
     await waiting.redis.subscribe('news')
     wire.silence()
-    let answered = false
-    while (!answered || heard.size === 0) {
+    let isAnswered = false
+    while (!isAnswered || received.size === 0) {
       await publisher.redis.publish('news', 'x')
-      answered = (await asking.redis.get('x').catch(() => undefined)) === null
+      isAnswered = (await asking.redis.get('x').catch(() => undefined)) === null
       await wait(100)
     }
-    expect([...heard]).toEqual(['x'])
+    expect([...received]).toEqual(['x'])
   })
 })

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 
-/** A server whose stop takes the given time; it says when it is ready and when it begins to stop, and what failed. */
+/** A server that takes the given time to stop. It prints a line when it is ready, when it begins to stop, and when it fails. */
 function server(stopMs: number, stopLimitMs: number, stopFails = ''): ChildProcess {
   const program = `
     import { setTimeout } from 'node:timers/promises'
@@ -21,8 +21,8 @@ function server(stopMs: number, stopLimitMs: number, stopFails = ''): ChildProce
   return spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: [...stdio] })
 }
 
-/** Resolves when the line was said. */
-async function says(child: ChildProcess, line: string): Promise<void> {
+/** Resolves when the line was printed. */
+async function prints(child: ChildProcess, line: string): Promise<void> {
   for (;;) {
     const [chunk] = (await once(child.stdout as never, 'data')) as [Buffer]
     if (String(chunk).includes(line)) return
@@ -31,25 +31,25 @@ async function says(child: ChildProcess, line: string): Promise<void> {
 
 test.each(['SIGINT', 'SIGTERM'] as const)('%s stops the server and ends with 0', async (signal) => {
   const child = server(50, 10_000)
-  await says(child, 'ready')
+  await prints(child, 'ready')
   child.kill(signal)
   expect(await once(child, 'close')).toEqual([0, null])
 })
 
-test('a Ctrl-C that arrives twice, from the terminal and from npm, is one wish to stop', async () => {
+test('a Ctrl-C that arrives twice, from the terminal and from npm, counts once', async () => {
   const child = server(300, 10_000)
-  await says(child, 'ready')
+  await prints(child, 'ready')
   child.kill('SIGINT')
-  await says(child, 'SIGINT')
+  await prints(child, 'SIGINT')
   child.kill('SIGINT')
   expect(await once(child, 'close')).toEqual([0, null])
 })
 
-test('a second Ctrl-C, later, ends a stop that hangs', async () => {
+test('a second Ctrl-C after a while ends a hanging shutdown', async () => {
   const child = server(60_000, 60_000)
-  await says(child, 'ready')
+  await prints(child, 'ready')
   child.kill('SIGINT')
-  await says(child, 'SIGINT')
+  await prints(child, 'SIGINT')
   const closed = once(child, 'close')
   const impatient = new AbortController()
   void closed.then(() => impatient.abort())
@@ -60,27 +60,27 @@ test('a second Ctrl-C, later, ends a stop that hangs', async () => {
   expect(await closed).toEqual([1, null])
 })
 
-test('a stop that takes longer than its limit ends with 1', async () => {
+test('a shutdown that exceeds its time limit exits with 1', async () => {
   const child = server(60_000, 100)
-  await says(child, 'ready')
+  await prints(child, 'ready')
   child.kill('SIGTERM')
   expect(await once(child, 'close')).toEqual([1, null])
 })
 
-test('a stop that only fails to tell a storage that is away ends with 0: nothing that was acknowledged is lost', async () => {
+test('a shutdown that fails only because the storage is unavailable exits with 0', async () => {
   const child = server(0, 10_000, "throw new ParleyError('Unavailable')")
-  await says(child, 'ready')
+  await prints(child, 'ready')
   const closed = once(child, 'close')
   child.kill('SIGTERM')
-  await says(child, 'stopped while something was away')
+  await prints(child, 'stopped while a dependency was unavailable')
   expect(await closed).toEqual([0, null])
 })
 
-test('a stop that fails otherwise ends with 1', async () => {
+test('a shutdown that fails otherwise exits with 1', async () => {
   const child = server(0, 10_000, "throw new TypeError('a fault')")
-  await says(child, 'ready')
+  await prints(child, 'ready')
   const closed = once(child, 'close')
   child.kill('SIGTERM')
-  await says(child, 'stop failed')
+  await prints(child, 'shutdown failed')
   expect(await closed).toEqual([1, null])
 })

@@ -1,19 +1,19 @@
-import { type Log, tellStop } from './log.ts'
+import { type Log, markStopping } from './log.ts'
 import { outageOf } from './outage.ts'
 
-/** A started server: what it opened is closed by its disposal, in reverse. */
+/** A started server. Its disposal closes all its resources in reverse order. */
 export interface Running extends AsyncDisposable {
-  /** Resolves when the server must stop by itself, with the reason. */
+  /** Resolves with the reason when the server has to stop without a signal. */
   readonly ended?: Promise<string>
 }
 
-/** Ctrl-C under `npm start` arrives twice: from the terminal and from npm. What comes within this time is the same wish. */
+/** Under `npm start`, Ctrl-C arrives twice: from the terminal and from npm. Signals within this time count as one. */
 const sameSignalMs = 1000
 
 /**
- * Starts, waits for SIGINT or SIGTERM (or for the parent's IPC channel to close), disposes. Resolves with the exit code: 0
- * as well where the stop failed at nothing but what is away. A second Ctrl-C, or a stop that takes longer than `stopLimitMs`,
- * ends the process at once with 1.
+ * Starts a server, waits for SIGINT, SIGTERM or the close of the parent's IPC channel, and disposes the server. Resolves with
+ * the exit code; failures caused only by unavailable dependencies still count as 0. On a second Ctrl-C, or after
+ * `stopLimitMs`, the process exits immediately with 1.
  */
 export async function run(
   start: () => Promise<Running>,
@@ -23,21 +23,27 @@ export async function run(
   const running = await start()
   const reason = await Promise.race([stop.promise, ...(running.ended === undefined ? [] : [running.ended])])
   options.log.info({ reason }, 'stopping')
-  tellStop(options.log)
-  const limit = setTimeout(() => hardExit(options.log, 'stop took too long'), options.stopLimitMs ?? 30_000)
+  markStopping(options.log)
+  const limit = setTimeout(
+    () => hardExit(options.log, 'shutdown took too long'),
+    options.stopLimitMs ?? 30_000,
+  )
   limit.unref()
   const secondSignal = () => hardExit(options.log, 'second signal')
-  const patience = setTimeout(() => process.once('SIGINT', secondSignal), sameSignalMs).unref()
+  const acceptSecondSignal = setTimeout(() => process.once('SIGINT', secondSignal), sameSignalMs).unref()
   try {
     await running[Symbol.asyncDispose]()
     return 0
   } catch (error) {
-    const away = outageOf(error)
-    options.log.error({ err: error }, away === undefined ? 'stop failed' : 'stopped while something was away')
-    return away === undefined ? 1 : 0
+    const outage = outageOf(error)
+    options.log.error(
+      { err: error },
+      outage === undefined ? 'shutdown failed' : 'stopped while a dependency was unavailable',
+    )
+    return outage === undefined ? 1 : 0
   } finally {
     clearTimeout(limit)
-    clearTimeout(patience)
+    clearTimeout(acceptSecondSignal)
     process.off('SIGINT', secondSignal)
     stop.release()
   }
@@ -57,6 +63,6 @@ function stopRequested(): { promise: Promise<string>; release: () => void } {
 }
 
 function hardExit(log: Log, reason: string): void {
-  log.error({ reason }, 'ended without a clean stop')
+  log.error({ reason }, 'exited without a clean shutdown')
   process.exit(1)
 }

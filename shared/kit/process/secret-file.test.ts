@@ -22,7 +22,7 @@ test.each([0o600, 0o400, 0o700])('mode %o: the text is returned', async (mode) =
 })
 
 test.each([0o644, 0o640, 0o604, 0o620, 0o602, 0o666])(
-  'mode %o: refused with a sentence that names the chmod command, and nothing of the file',
+  'mode %o: rejected with the chmod command to run, and without the content of the file',
   async (mode) => {
     const file = await fileOf(mode)
     const error = (await readSecretFile(file).catch((thrown: unknown) => thrown)) as Error
@@ -33,12 +33,12 @@ test.each([0o644, 0o640, 0o604, 0o620, 0o602, 0o666])(
   },
 )
 
-test('a missing file is a missing file', async () => {
+test('a missing file: ENOENT', async () => {
   await expect(readSecretFile(path.join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' })
 })
 
-test('a file of another user, as a mounted secret is, may be readable by its group and by nobody else', async () => {
-  // Only root can give a file away.
+test('a file of another user, such as a mounted secret, may be readable by its group only', async () => {
+  // Only root can change the owner of a file.
   if (process.getuid?.() !== 0) return
   const mounted = await fileOf(0o440)
   await chown(mounted, 12_345, 0)

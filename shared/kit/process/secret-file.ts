@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 
-/** A file with a secret that other users of the machine may read or change. The message says what to do. */
+/** A secret file that other users of the machine may read or change. The message contains the command to fix it. */
 export class ExposedSecretFile extends Error {
   override readonly name = 'ExposedSecretFile'
 }
@@ -9,17 +9,18 @@ const groupBits = 0o070
 const othersBits = 0o007
 
 /**
- * The text of a file that holds a key or another secret. As OpenSSH does, it refuses one that others may read or change:
- * closing it silently would hide that the secret may be known. A file of another user, which is how secrets are mounted
- * into containers, may be readable by its group.
- * @throws ExposedSecretFile; NodeJS.ErrnoException when it is missing or cannot be read
+ * Reads a file with a key or another secret. Like OpenSSH, it rejects a file that other users may read or change: fixing the
+ * mode silently would hide that the secret may be compromised. A file of another user, such as a secret mounted into a
+ * container, may be readable by its group.
+ * @throws ExposedSecretFile; NodeJS.ErrnoException if the file is missing or unreadable
  */
 export async function readSecretFile(file: string): Promise<string> {
   await using handle = await open(file, 'r')
   const { mode, uid } = await handle.stat()
-  const refused = uid === process.getuid?.() ? groupBits | othersBits : othersBits
-  // Windows has no such modes: every file appears as 0666 there.
-  if (process.platform !== 'win32' && (mode & refused) !== 0) throw new ExposedSecretFile(exposed(file, mode))
+  const forbiddenBits = uid === process.getuid?.() ? groupBits | othersBits : othersBits
+  // On Windows, every file has mode 0666.
+  if (process.platform !== 'win32' && (mode & forbiddenBits) !== 0)
+    throw new ExposedSecretFile(exposed(file, mode))
   return handle.readFile('utf8')
 }
 

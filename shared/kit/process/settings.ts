@@ -3,25 +3,25 @@ import type { Deprecation, DeprecationMark } from '@parley/wire/model/deprecatio
 import { z } from 'zod'
 
 /**
- * Every setting of the environment that the house reads, with its default and meaning. `.env.example` is held equal to
- * these tables by a test. A setting is read here and nowhere else.
+ * A setting read from the environment, with its default and meaning. `.env.example` is generated from these tables, and a test
+ * keeps it up to date. The environment is not read anywhere else.
  */
 export interface Setting {
   schema: z.ZodType
-  /** As it stands in `.env.example`; empty = unset. */
+  /** The value in `.env.example`; empty = unset. */
   example: string
   meaning: string
   secret?: true
-  /** The supervisor passes it on to its agents. */
+  /** The supervisor passes the setting to its agents. */
   toAgents?: true
-  /** While it is set, every answer of the server carries the `Deprecation` header. */
+  /** While the setting is used, every response of the server has the `Deprecation` header. */
   deprecated?: DeprecationMark
 }
 
 const text = z.string().trim()
 const optional = text.optional()
 const optionalUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
-/** Digits alone: a blank would count as 0, and a limit would be off or shut by accident. */
+/** Only digits: white space would otherwise count as 0 and switch a limit off by accident. */
 const digits = (error: string) => text.regex(/^\d{1,15}$/, error).transform(Number)
 const wholeNumber = (fallback: number) => digits('must be a whole number').default(fallback)
 const byteLimitError = 'must be a whole number of bytes, at least 1'
@@ -32,14 +32,14 @@ const byteLimit = (fallback: number) =>
 const portError = 'must be a port number'
 const yesNo = z.enum(['yes', 'no'], { error: 'must be yes or no' }).transform((value) => value === 'yes')
 
-/** Commas between the items; each is checked by itself. */
+/** A list separated by commas. */
 const listOf = (isItem: (item: string) => boolean, error: string) =>
   text
     .transform((value) => value.split(',').map((item) => item.trim()))
     .refine((items) => items.every(isItem), error)
     .optional()
 
-/** What gateway and agents both read. */
+/** Settings of the gateway and of agents. */
 export const commonSettings = {
   HOST: { schema: text.default('127.0.0.1'), example: '127.0.0.1', meaning: 'address to listen on' },
   PORT: {
@@ -47,17 +47,17 @@ export const commonSettings = {
       .refine((port) => port <= 65_535, portError)
       .default(7400),
     example: '7400',
-    meaning: 'port of the gateway; agents take the ports after it or their own',
+    meaning: 'port of the gateway; supervised agents use the following ports',
   },
   PUBLIC_URL: {
     schema: optionalUrl,
     example: '',
-    meaning: 'address that others use; stands in cards (default http://HOST:PORT)',
+    meaning: 'public address, published in agent cards (default http://HOST:PORT)',
   },
   DATA_DIR: {
     schema: text.default('.parley'),
     example: '.parley',
-    meaning: 'keys, embedded database, development credentials',
+    meaning: 'folder of keys, embedded databases and development credentials',
   },
   STORE_URL: {
     schema: text
@@ -68,138 +68,138 @@ export const commonSettings = {
       .optional(),
     example: '',
     meaning:
-      'sqlite:<folder> (default sqlite: + DATA_DIR), mongodb://host/database, which several gateways and processes of an agent share, or memory: for an agent in tests (a restart loses everything)',
+      'sqlite:<folder> (default sqlite: + DATA_DIR); mongodb://host/database, shared by several gateways and agent processes; or memory: for an agent in tests (data is lost on restart)',
     secret: true,
   },
   REDIS_URL: {
     schema: z.url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// URL' }).optional(),
     example: '',
-    meaning: 'Redis for queue, events and limits that several processes share; empty: in this process',
+    meaning:
+      'Redis for queues, events and rate limits shared by several processes; empty: in memory of each process',
     secret: true,
   },
   OAUTH_ISSUER: {
     schema: optionalUrl,
     example: '',
-    meaning: 'OAuth 2.0 server with discovery by RFC 8414 (default: the embedded one)',
+    meaning: 'OAuth 2.0 server with RFC 8414 discovery (default: the embedded server)',
   },
   OAUTH_INTROSPECTION_URL: {
     schema: optionalUrl,
     example: '',
-    meaning: 'introspection endpoint (RFC 7662), where discovery does not say it',
+    meaning: 'introspection endpoint (RFC 7662), if discovery does not return it',
   },
   OAUTH_TOKEN_URL: {
     schema: optionalUrl,
     example: '',
-    meaning:
-      'token endpoint, where discovery does not say it or says an address that is not reachable from here',
+    meaning: 'token endpoint, if discovery does not return it or returns an unreachable address',
   },
-  OAUTH_CLIENT_ID: { schema: optional, example: '', meaning: 'our own client at that server' },
-  OAUTH_CLIENT_SECRET: { schema: optional, example: '', meaning: 'and its secret', secret: true },
+  OAUTH_CLIENT_ID: { schema: optional, example: '', meaning: 'client id of this server at the OAuth server' },
+  OAUTH_CLIENT_SECRET: { schema: optional, example: '', meaning: 'secret of that client', secret: true },
   OAUTH_CLIENT_METADATA_URL: {
     schema: optionalUrl.refine(
       (url) => url === undefined || url.includes('{client_id}'),
-      'must hold {client_id}',
+      'must contain {client_id}',
     ),
     example: '',
     meaning:
-      'metadata of a client, with its public_key, for signed requests; {client_id} is filled in (default: as discovery says, or beside the introspection endpoint of Ory Hydra)',
+      'URL template of client metadata with the public_key for signed requests; must contain {client_id} (default: from discovery, or derived from the introspection endpoint of Ory Hydra)',
   },
   TASK_QUEUE_MAX: {
     schema: wholeNumber(10_000),
     example: '10000',
-    meaning: 'waiting tasks per agent, at most half of them of one caller; more are answered 503',
+    meaning:
+      'maximum number of queued tasks per agent; one caller may use half of it; further tasks are rejected with 503',
     toAgents: true,
   },
   ARTIFACT_MAX_BYTES: {
     schema: wholeNumber(32 * 1024 * 1024),
     example: '33554432',
-    meaning: 'largest output of a task in bytes',
+    meaning: 'maximum output of a task in bytes',
     toAgents: true,
   },
   ANSWERS_PER_CALLER_MAX_BYTES: {
     schema: byteLimit(64 * 1024 * 1024),
     example: '67108864',
-    meaning:
-      'bytes of answers under way to one caller, as far as it has not read them; further large answers are refused with 429',
+    meaning: 'maximum bytes of unread responses to one caller; further large responses are rejected with 429',
     toAgents: true,
   },
   ANSWERS_MAX_BYTES: {
     schema: byteLimit(256 * 1024 * 1024),
     example: '268435456',
-    meaning: 'the same for all callers of a process; further large answers are refused with 503',
+    meaning:
+      'maximum bytes of unread responses to all callers of a process; further large responses are rejected with 503',
     toAgents: true,
   },
   RETENTION_DAYS: {
     schema: wholeNumber(0),
     example: '0',
-    meaning: 'days that ended tasks are kept; 0 = for ever',
+    meaning: 'days to keep completed tasks; 0 = keep them indefinitely',
     toAgents: true,
   },
   RATE_LIMIT_PER_MINUTE: {
     schema: digits('must be a whole number').optional(),
     example: '',
     meaning:
-      'requests per minute of one caller, or of one address where no caller is known (default 600 in production, else 0); 0 = off',
+      'requests per minute and caller, or per address if the caller is unknown (default 600 in production, else 0); 0 = unlimited',
     toAgents: true,
   },
   TRUSTED_PROXIES: {
     schema: listOf(
       isAddressOrNetwork,
-      'must be IP addresses or networks like 10.0.0.0/8, with commas between',
+      'must be a comma-separated list of IP addresses or networks like 10.0.0.0/8',
     ),
     example: '',
     meaning:
-      'addresses or networks whose X-Forwarded-* headers are believed, comma list (the supervisor adds the gateway for its agents)',
+      'addresses or networks of proxies whose X-Forwarded-* headers are trusted, comma-separated (the supervisor adds the gateway for its agents)',
   },
   CORS_ORIGINS: {
-    schema: listOf(isOrigin, 'must be origins like https://app.example, with commas between, or *'),
+    schema: listOf(isOrigin, 'must be * or a comma-separated list of origins like https://app.example'),
     example: '',
-    meaning:
-      'origins whose pages may call from a browser, comma list; * = all; never with cookies (empty = none)',
+    meaning: 'origins allowed by CORS, comma-separated; * = all; cookies are never allowed (empty = none)',
     toAgents: true,
   },
   LOG_LEVEL: {
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
     example: 'info',
-    meaning: 'pino level',
+    meaning: 'log level of pino',
     toAgents: true,
   },
   NODE_ENV: {
     schema: text.default('development'),
     example: '',
-    meaning: 'production makes the defaults strict',
+    meaning: 'production: strict defaults',
     toAgents: true,
   },
 } as const satisfies Record<string, Setting>
 
-/** What only an agent reads. */
+/** Settings of agents. */
 export const agentSettings = {
   OAUTH_AUDIENCES: {
     schema: listOf(
       (item) => /^(https?|did):/.test(item) && URL.canParse(item),
-      'must be addresses or DIDs, with commas between',
+      'must be a comma-separated list of addresses or DIDs',
     ),
     example: '',
     meaning:
-      'more names by which a token’s audience may mean this agent, besides its own address and DID, comma list (the supervisor adds the address at the gateway)',
+      'further names of this agent in a token’s audience, in addition to its address and DID, comma-separated (the supervisor adds the address at the gateway)',
   },
   FILE_ALLOWED_HOSTS: {
     schema: text.default(''),
     example: '',
     meaning:
-      'hosts, addresses or CIDR blocks that files may be fetched from (file parts with a uri) although they are not public, divided by commas',
+      'non-public hosts, addresses or CIDR blocks that file parts with a uri may be fetched from, comma-separated',
     toAgents: true,
   },
   WEBHOOK_URL: {
     schema: optionalUrl,
     example: '',
-    meaning: 'webhook of every task that has none of its own (wins over globalWebhook of defineAgent)',
+    meaning: 'webhook of every task without a webhook (overrides globalWebhook of defineAgent)',
     toAgents: true,
   },
   WEBHOOK_TOKEN: {
     schema: optional,
     example: '',
-    meaning: 'bearer token sent to it',
+    meaning: 'bearer token for WEBHOOK_URL',
     secret: true,
     toAgents: true,
   },
@@ -207,7 +207,7 @@ export const agentSettings = {
     schema: optional,
     example: '',
     meaning:
-      'hosts, addresses or CIDR blocks that webhooks may go to although they are not public, divided by commas (default this machine, localhost; none with NODE_ENV=production); none = no exceptions',
+      'non-public hosts, addresses or CIDR blocks that webhooks may be sent to, comma-separated (default: localhost; none with NODE_ENV=production); none = no exceptions',
     toAgents: true,
   },
   PAYMENT_FACILITATOR_URL: {
@@ -220,76 +220,76 @@ export const agentSettings = {
     schema: optionalUrl,
     example: '',
     meaning:
-      'JSON-RPC of the chain: for the built-in facilitator, or, beside PAYMENT_FACILITATOR_URL, to look up settlements that were not answered; prices are checked against it',
+      'JSON-RPC endpoint of the chain: for the built-in facilitator, or, with PAYMENT_FACILITATOR_URL, to look up settlements without a response; prices are checked against it',
     toAgents: true,
   },
   PAYMENT_SIGNER_KEY_FILE: {
     schema: optional,
     example: '',
-    meaning: 'file (mode 0600) with the private key that pays the gas of the built-in facilitator',
+    meaning: 'file (mode 0600) with the private key that pays gas for the built-in facilitator',
     toAgents: true,
   },
   PAYMENT_SANDBOX: {
     schema: yesNo.optional(),
     example: '',
     meaning:
-      'whether an agent with a price and neither of these takes test money (default yes; no with NODE_ENV=production)',
+      'whether an agent with a price accepts test payments if neither facilitator is set (default yes; no with NODE_ENV=production)',
     toAgents: true,
   },
   CAPTURE_BASE_URL: {
     schema: optionalUrl,
     example: '',
     meaning:
-      'where people reach the pages on which sessions are paid, /pay/… below it (default PUBLIC_URL; the supervisor says the agent’s address at the gateway, which stays when its port moves)',
+      'base URL of the payment pages /pay/… (default PUBLIC_URL; the supervisor sets the agent’s address at the gateway, which does not change with the port)',
   },
   GATEWAY_URL: {
     schema: optionalUrl,
     example: '',
     meaning:
-      'gateway to register at (the supervisor sets it for its agents); its OAuth server is asked where OAUTH_ISSUER is not set',
+      'gateway to register at (the supervisor sets it for its agents); its OAuth server is used if OAUTH_ISSUER is not set',
   },
   GATEWAY_TOKEN: {
     schema: optional,
     example: '',
-    meaning: 'bearer token for it (default: one of the OAuth client above)',
+    meaning: 'bearer token for the gateway (default: a token of OAUTH_CLIENT_ID)',
     secret: true,
   },
   OAUTH_INITIAL_TOKEN: {
     schema: optional,
     example: '',
     meaning:
-      'initial access token (npx parley token --initial); with it an agent without OAuth client registers one for its DID',
+      'initial access token (npx parley token --initial); an agent without an OAuth client uses it to register one for its DID',
     secret: true,
   },
 } as const satisfies Record<string, Setting>
 
-/** What only the gateway reads. */
+/** Settings of the gateway. */
 export const gatewaySettings = {
   SERVICE_GATEWAY_DID_SEED: {
     schema: optional,
     example: '',
     meaning:
-      'seed of the gateway’s key, base64 of 32 bytes; with the two below its identity (npx parley did new --gateway)',
+      'seed of the gateway’s key, 32 bytes in base64; together with SERVICE_GATEWAY_AUTHOR and SERVICE_GATEWAY_NAME the identity of the gateway (npx parley did new --gateway)',
     secret: true,
   },
-  SERVICE_GATEWAY_AUTHOR: { schema: optional, example: '', meaning: 'who runs it, in its DID' },
-  SERVICE_GATEWAY_NAME: { schema: optional, example: '', meaning: 'what it is called, in its DID' },
+  SERVICE_GATEWAY_AUTHOR: { schema: optional, example: '', meaning: 'operator in the DID of the gateway' },
+  SERVICE_GATEWAY_NAME: { schema: optional, example: '', meaning: 'name in the DID of the gateway' },
   SERVICE_GATEWAY_DID_KEYS: {
     schema: optional,
     example: '',
     meaning:
-      'its public keys so far, once the first was followed by another: its DID stays that of the first (npx parley did rotate --gateway)',
+      'public keys of the gateway after a rotation, oldest first; its DID remains that of the first key (npx parley did rotate --gateway)',
   },
   REGISTRY_OPEN: {
     schema: yesNo.default(false),
     example: '',
-    meaning: 'whether external agents get work before an operator admitted them (parley admit); default no',
+    meaning: 'whether external agents receive work before an operator admits them (parley admit); default no',
   },
   REGISTRY_ALLOWED_HOSTS: {
     schema: optional,
     example: '',
     meaning:
-      'hosts, addresses or CIDR blocks that agents may register at although they are not public, divided by commas (default this machine, localhost; none with NODE_ENV=production); none = no exceptions',
+      'non-public hosts, addresses or CIDR blocks that agents may register with, comma-separated (default: localhost; none with NODE_ENV=production); none = no exceptions',
   },
   ROUTE_MIN_SCORE: {
     schema: text
@@ -297,38 +297,38 @@ export const gatewaySettings = {
       .transform(Number)
       .optional(),
     example: '',
-    meaning: 'score below which no agent gets a message that names none (default: the measured threshold)',
+    meaning: 'minimum score for routing a message that names no agent (default: the measured threshold)',
   },
   ROUTE_LEARNING: {
     schema: yesNo.default(true),
     example: 'yes',
-    meaning: 'whether ratings and the ends of tasks teach the gateway which agent suits which words',
+    meaning: 'whether the gateway learns from ratings and task outcomes which agents suit which words',
   },
   EMBEDDINGS_URL: {
     schema: optionalUrl,
     example: '',
     meaning:
-      'OpenAI-compatible endpoint (…/v1/embeddings) that the texts of skills and requests are sent to, so that meaning counts beside words; empty: words alone',
+      'OpenAI-compatible endpoint (…/v1/embeddings) for ranking by meaning; it receives the texts of skills and requests; empty: ranking by words only',
   },
   EMBEDDINGS_MODEL: {
     schema: text.default('text-embedding-3-small'),
     example: 'text-embedding-3-small',
-    meaning: 'model asked for there',
+    meaning: 'embeddings model',
   },
-  EMBEDDINGS_KEY: { schema: optional, example: '', meaning: 'bearer token for it', secret: true },
+  EMBEDDINGS_KEY: { schema: optional, example: '', meaning: 'bearer token for EMBEDDINGS_URL', secret: true },
   PARLEY_EMBEDDED_OAUTH: {
     schema: yesNo.optional(),
     example: '',
-    meaning: 'yes lets the embedded OAuth server start with NODE_ENV=production',
+    meaning: 'yes allows the embedded OAuth server with NODE_ENV=production',
   },
 } as const satisfies Record<string, Setting>
 
-/** What only the command line reads. */
+/** Settings of the command line. */
 export const cliSettings = {
   PARLEY_TOKEN: {
     schema: optional,
     example: '',
-    meaning: 'bearer token of the command line (default: one of the development client)',
+    meaning: 'bearer token of the command line (default: a token of the development client)',
     secret: true,
   },
 } as const satisfies Record<string, Setting>
@@ -340,7 +340,7 @@ function isAddressOrNetwork(item: string): boolean {
   return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128))
 }
 
-/** As a browser writes it in `Origin`: no path, no slash at the end, no default port, lower case. */
+/** An origin as browsers send it: lower case, without a path, a trailing slash or a default port. */
 function isOrigin(item: string): boolean {
   return item === '*' || (/^https?:\/\/[^*]+$/.test(item) && URL.parse(item)?.origin === item)
 }
@@ -348,13 +348,12 @@ function isOrigin(item: string): boolean {
 type Table = Record<string, Setting>
 export type Values<T extends Table> = { [K in keyof T]: z.output<T[K]['schema']> }
 
-/** @throws ConfigError with one sentence per fault; values of secrets never stand in it. */
+/** @throws ConfigError with one sentence per fault, without the values of secrets */
 export function readSettings<T extends Table>(table: T, env: NodeJS.ProcessEnv): Values<T> {
   const faults: string[] = []
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(table)) {
-    const given = env[name] === '' ? undefined : env[name]
-    const parsed = setting.schema.safeParse(given)
+    const parsed = setting.schema.safeParse(env[name] === '' ? undefined : env[name])
     if (parsed.success) values[name] = parsed.data
     else faults.push(`${name} ${parsed.error.issues[0]?.message ?? 'is not valid'}.`)
   }
@@ -362,14 +361,14 @@ export function readSettings<T extends Table>(table: T, env: NodeJS.ProcessEnv):
   return values as Values<T>
 }
 
-/** Deprecated settings that are set. */
+/** Returns the deprecated settings that are set. */
 export function deprecatedSettings(table: Record<string, Setting>, env: NodeJS.ProcessEnv): Deprecation[] {
   return Object.entries(table).flatMap(([name, { deprecated }]) =>
     deprecated === undefined || (env[name] ?? '') === '' ? [] : [{ name, ...deprecated }],
   )
 }
 
-/** The environment does not make sense; `message` has one readable sentence per fault. */
+/** The environment is invalid. The message has one sentence per fault. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   constructor(faults: string[]) {

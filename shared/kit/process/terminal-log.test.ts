@@ -9,7 +9,7 @@ const line = (fields: object) =>
     ),
   )
 
-test('a log line is one line on a terminal, with its fields but without ids of the process', () => {
+test('a log line is one line on a terminal, with its fields but without process ids', () => {
   expect(line({ url: 'http://127.0.0.1:7400', agents: 5, msg: 'gateway is ready' })).toMatch(
     /^\[\d\d:\d\d:\d\d\] INFO \(gateway\): gateway is ready \{"url":"http:\/\/127.0.0.1:7400","agents":5\}\n$/,
   )
@@ -25,11 +25,11 @@ test('an audit line is a sentence', () => {
   )
 })
 
-test('the stack of an error keeps its lines', () => {
+test('the stack of an error keeps its line breaks', () => {
   const err = { type: 'TypeError', message: 'oops', stack: 'TypeError: oops\n    at here' }
   expect(line({ level: 50, err, msg: 'failed' })).toContain('at here')
 })
 
-test('text that is no log line stays as it is, without control characters', () => {
+test('text that is not a log line is passed through without control characters', () => {
   expect(terminalLine('plain \u001b[2Jtext')).toBe('plain [2Jtext\n')
 })

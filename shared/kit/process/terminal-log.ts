@@ -4,11 +4,11 @@ import type { PrettyOptions } from 'pino-pretty'
 
 type Fields = Record<string, unknown>
 
-// Loaded on the first line: most processes log JSON and never need it.
+// `pino-pretty` is loaded for the first line: most processes log JSON and never need it.
 const require = createRequire(import.meta.url)
 let format: ((fields: Fields) => string) | undefined
 
-/** One line of a JSON log as people read it on a terminal: time, level, name, message and the fields, on one line. */
+/** Formats a line of a JSON log for a terminal: time, level, name, message and fields on one line. */
 export function terminalLine(line: string): string {
   const fields = fieldsOf(line)
   if (fields === undefined) return `${line.replace(/\p{Cc}+/gu, '')}\n`
@@ -16,15 +16,14 @@ export function terminalLine(line: string): string {
   return format(fields['audit'] === true ? asSentence(fields) : fields)
 }
 
-/** A destination for pino: each line is written at once, so that it keeps its place among other output. */
+/** A pino destination that writes synchronously, so that lines keep their order among other output. */
 export function terminalDestination(stderr: NodeJS.WritableStream): DestinationStream {
   return { write: (line) => void stderr.write(terminalLine(line)) }
 }
 
 function makeFormat(): (fields: Fields) => string {
-  const { prettyFactory } = require('pino-pretty') as {
-    prettyFactory: (options: PrettyOptions) => (fields: Fields) => string
-  }
+  const { prettyFactory }: { prettyFactory: (options: PrettyOptions) => (fields: Fields) => string } =
+    require('pino-pretty')
   return prettyFactory({
     colorize: true,
     singleLine: true,
@@ -36,15 +35,13 @@ function makeFormat(): (fields: Fields) => string {
 function fieldsOf(line: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(line)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Fields)
-      : undefined
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
   } catch {
     return undefined
   }
 }
 
-/** See `Audit`. */
+/** Formats a line of `Audit`. */
 function asSentence({ who, action, target, allowed, reason, ...rest }: Fields): Fields {
   const decision = [action, target, allowed === true ? 'allowed' : 'refused']
   const why = typeof reason === 'string' ? ` (${reason})` : ''

@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs'
 
-/** Of the package, with build information where the build gives it (spec/operations.md#health). */
+/** Version of the package, with build information if available (spec/operations.md#health). */
 export const version: string = readVersion()
 
 function readVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-    version: string
-    build?: string
-  }
+  const manifest: { version: string; build?: string } = JSON.parse(
+    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+  )
   return manifest.build === undefined ? `${manifest.version}+source` : `${manifest.version}+${manifest.build}`
 }

@@ -1,9 +1,9 @@
-/** Resolves when the work is done, or the time is over; false: it goes on, and nobody hears of a failure that comes later. */
+/** Waits for the work, but at most `ms`. False: the work continues, and its later failure is ignored. */
 export async function waitAtMost(ms: number, work: Promise<unknown>): Promise<boolean> {
-  const over = Promise.withResolvers<false>()
-  const timer = setTimeout(() => over.resolve(false), ms)
+  const timeout = Promise.withResolvers<false>()
+  const timer = setTimeout(() => timeout.resolve(false), ms)
   try {
-    return await Promise.race([work.then(() => true), over.promise])
+    return await Promise.race([work.then(() => true), timeout.promise])
   } finally {
     clearTimeout(timer)
   }

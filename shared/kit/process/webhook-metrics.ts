@@ -1,12 +1,12 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
-/** What becomes of the events of an agent's webhooks. */
+/** Metrics of an agent's webhook deliveries. */
 export interface WebhookMetrics {
-  /** @param outcome `delivered`, or why the events were given up */
+  /** @param outcome `delivered`, or the reason that delivery was abandoned */
   ended(outcome: string, events: number): void
-  /** Seconds from the commit of an event to its acknowledgement. */
+  /** @param seconds from the commit of an event to its acknowledgement */
   delivered(seconds: number): void
-  /** Asked when metrics are read. */
+  /** @param queued returns the number of queued events; called when metrics are read */
   watchQueue(queued: () => number): void
 }
 
@@ -34,13 +34,13 @@ export function createWebhookMetrics(registry: Registry, agentId: string): Webho
     registers,
     collect: () => gauge.set(labels, queued()),
   })
-  // Shown as 0 rather than left out.
+  // Exports the series with 0 before the first delivery.
   deliveries.inc({ ...labels, outcome: 'delivered' }, 0)
   return {
     ended: (outcome, events) => deliveries.inc({ ...labels, outcome }, events),
     delivered: (seconds) => latency.observe(labels, seconds),
-    watchQueue: (ask) => {
-      queued = ask
+    watchQueue: (count) => {
+      queued = count
     },
   }
 }

@@ -45,12 +45,12 @@ function record(audit: Audit, request: FastifyRequest, { method, operation, call
   if (error !== undefined && !isRefusal(error.error)) return
   if (
     error === undefined &&
-    (!audit.tellsWork || operation === undefined || operations[operation].scope !== 'agent:write')
+    (!audit.logsWork || operation === undefined || operations[operation].scope !== 'agent:write')
   )
     return
   const event = { who: caller, address: request.ip, action: method ?? 'JSON-RPC', requestId: request.id }
-  if (error === undefined) audit.worked({ ...event, allowed: true })
-  else audit.decided({ ...event, allowed: false, reason: reasonOf(error) })
+  if (error === undefined) audit.logWork({ ...event, allowed: true })
+  else audit.record({ ...event, allowed: false, reason: reasonOf(error) })
 }
 
 function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): FastifyReply {

@@ -81,7 +81,7 @@ export class Ledger {
   /** Counts and audits a refused payment. */
   refused(owner: string | undefined, target: string, reason: string): void {
     this.#counter.inc({ agent_id: this.#agentId, state: 'refused' })
-    this.#audit.decided({ who: owner, action: 'payment.refused', target, allowed: false, reason })
+    this.#audit.record({ who: owner, action: 'payment.refused', target, allowed: false, reason })
   }
 
   /** Resolves when this process next changes the row, or when the signal aborts. */
@@ -110,7 +110,7 @@ export class Ledger {
       txHash,
       taskId && `task ${taskId}`,
     ]
-    this.#audit.decided({
+    this.#audit.record({
       who: owner,
       action: `payment.${state}`,
       target: id,
