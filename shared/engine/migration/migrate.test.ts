@@ -127,7 +127,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     const left = await target.listUnfinished(Date.now(), 'me')
     expect(left.map(({ id, leased }) => [id, leased])).toContainEqual([second.id, true])
     expect(await target.listDue(10, 5)).toEqual([tasks[3]?.id])
-    // A cursor from before goes on, where it can.
+    // A cursor from before the migration continues where possible.
     const cursor = page.nextCursor ?? ''
     const rest = await target.listContexts({ owner: alice, limit: 50, cursor })
     expect([...page.items, ...rest.items]).toEqual(lists[1]?.items)
@@ -216,7 +216,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     await expect(run()).rejects.toThrow('newer Parley (schema 99')
   })
 
-  test('when one source is refused, nothing of the others is copied', async () => {
+  test('when one source is refused, no other one is copied', async () => {
     const [one, other] = [await source(), await source()]
     for (const { close } of [one, other]) await close()
     const { url } = one

@@ -1,4 +1,6 @@
-/** A program for the tests: writes tasks without end and prints each change once it is acknowledged, until it is killed. */
+/**
+ * A program for the tests: writes tasks continuously and prints each change after its acknowledgement, until it is killed.
+ */
 import { next, sampleRecord } from './sample-record.cases.ts'
 import { openSqliteStore } from './sqlite/store.ts'
 

@@ -124,14 +124,14 @@ export interface PaymentStore {
   removeUnpaid(before: Timestamp, limit: number): Promise<number>
 
   /**
-   * Test money: takes `atomic` out of the purse, once per nonce. A purse contains `filledWith` at its first use. `already`:
-   * the transfer was made before.
+   * Test money: deducts `atomic` from a balance, once per nonce. A balance is `filledWith` at its first use. `already`: the
+   * transfer was made before.
    */
   moveTestMoney(
     transfer: TestTransfer & { filledWith: bigint },
   ): Promise<'moved' | 'already' | 'insufficient'>
   findTestTransfer(nonceKey: string): Promise<TestTransfer | undefined>
-  /** The remaining amount of the purse. */
+  /** The remaining balance. */
   testPurse(purse: string, filledWith: bigint): Promise<bigint>
 }
 

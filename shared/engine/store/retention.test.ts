@@ -31,7 +31,7 @@ async function endedAt(store: Store, updatedAt: string): Promise<string> {
   return record.id
 }
 
-/** Starts it and waits until it says that it is done. */
+/** Starts retention and waits for the end of its first run. */
 async function retained(store: Store, days: number): Promise<unknown[]> {
   const done = Promise.withResolvers<unknown[]>()
   const log = {

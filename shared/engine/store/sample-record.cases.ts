@@ -6,7 +6,7 @@ import type { Store, TaskRecord } from './store.ts'
 export const alice = 'did:parley:alice:agent:1'
 export const bob = 'did:parley:bob:agent:2'
 
-/** A new task, `submitted`, in a context of its own unless one is given. */
+/** A new task, `submitted`, in a new context unless one is given. */
 export function sampleRecord(given: Partial<TaskRecord> = {}): TaskRecord {
   const id = given.id ?? randomUUID()
   const contextId = given.contextId ?? randomUUID()

@@ -5,8 +5,8 @@ import { samplePayment } from './store-payments.cases.ts'
 import { samplePushConfig } from './store-webhooks.cases.ts'
 
 /**
- * Texts that a database could take for something else, or for each other.
- * @param halves of surrogate pairs, where the adapter keeps them apart in keys; nobody's name has one (introspection)
+ * Texts that a database could take for something else or for each other.
+ * @param halves lone surrogates, if the adapter distinguishes them in keys; introspection never returns one
  */
 export function badInputCases(open: OpenStore, halves: string[] = []): void {
   test.each<[string, string]>([
@@ -18,7 +18,7 @@ export function badInputCases(open: OpenStore, halves: string[] = []): void {
     ['100,000 characters', 'x'.repeat(100_000)],
     ['what looks like our hash', '#x'],
     ['nothing', ''],
-  ])('an owner that is %s has his own tasks, and nobody else’s', async (_title, owner) => {
+  ])('an owner that is %s has only the tasks of that owner', async (_title, owner) => {
     await using store = await open()
     const task = await createdIn(store, 'completed', { owner })
     await createdIn(store, 'completed', { owner: `${owner}\ufffd` })

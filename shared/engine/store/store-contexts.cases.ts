@@ -83,7 +83,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.claimIdempotencyKey(key)).toBeUndefined()
     expect((await store.listTasks({ owner: alice, limit: 9 })).items).toEqual([stays])
     expect(await store.clearContext(contextId, alice)).toBe('absent')
-    // The ids are free again, for anybody.
+    // Every owner can use the ids again.
     await created(store, { id: task.id, contextId, owner: bob })
     expect(await store.findContext(contextId, bob)).toBeDefined()
   })

@@ -137,7 +137,7 @@ export function paymentCases(open: OpenStore): void {
     })
   })
 
-  test('a purse of test money pays once per nonce, and not more than it contains', async () => {
+  test('a balance of test money pays once per nonce, and not more than it contains', async () => {
     await using store = await open()
     const filledWith = 10n ** 40n
     const move = (nonceKey: string, atomic: bigint) =>

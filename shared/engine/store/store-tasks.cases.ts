@@ -107,7 +107,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(record)
   })
 
-  test('of two concurrent creations with one id, one succeeds', async () => {
+  test('two concurrent creations with one id: one succeeds', async () => {
     await using store = await open()
     const record = sampleRecord()
     const outcomes = await Promise.all([
@@ -207,7 +207,7 @@ export function taskCases(open: OpenStore): void {
     const found = await store.loadTask(record.id)
     expect(found).toEqual(full)
     expect(JSON.stringify(found?.history)).toBe(JSON.stringify(full.history))
-    // Once more with what was read, and with what was given.
+    // Again, with the record that was read and with the original.
     expect(await store.commitTask(next(found ?? full, 'working', { status }))).toBe(true)
     expect(await store.commitTask({ ...full, version: 2 })).toBe(true)
     expect(await store.loadTask(record.id)).toEqual({ ...full, version: 2 })

@@ -7,14 +7,14 @@ import type { PushConfig, WebhookStore } from './webhook-store.ts'
 interface Row {
   config: PushConfig
   sender?: string
-  /** Of a claim: it is over. */
+  /** Whether its claim has expired. */
   over?: boolean
   wanted?: boolean
   /** When it came to owe nothing. */
   closedAt?: number
 }
 
-/** What the port promises, as one process alone would keep it. */
+/** A model of the port in one process. */
 class Model {
   readonly rows = new Map<string, Row>()
   readonly #max: number
@@ -107,7 +107,7 @@ const chances = [
   'remove',
 ]
 
-/** Two processes do whatever they may, in any order; each step is told from what the port promises alone. */
+/** Two processes take random steps, and each result is compared with the model. */
 export function webhookModelCases(
   open: () => Promise<readonly [WebhookStore & AsyncDisposable, WebhookStore & AsyncDisposable]>,
   { max = Number.POSITIVE_INFINITY, steps }: { max?: number; steps: number },

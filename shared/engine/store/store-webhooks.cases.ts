@@ -23,7 +23,10 @@ export const samplePushConfig = (given: Partial<PushConfig> = {}): PushConfig =>
   ...given,
 })
 
-/** What every adapter of the port promises. @param open a new, empty store */
+/**
+ * The guarantees of every adapter.
+ * @param open a new, empty store
+ */
 export function webhookStoreCases(name: string, open: () => Promise<WebhookStore & AsyncDisposable>): void {
   describe(`${name} for push configs`, () => {
     test('a config is found by its task and id, unchanged', async () => {
@@ -38,7 +41,7 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       ['id', { id: 'other' }],
       ['owner', { owner: 'did:parley:bob:agent:2' }],
       ['creation', { createdAt: 'other' }],
-    ])('a task with another %s has nothing of it', async (_what, other) => {
+    ])('a task with another %s does not have the config', async (_what, other) => {
       await using store = await open()
       const config = samplePushConfig()
       await store.savePushConfig(config, 5)

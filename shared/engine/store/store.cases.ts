@@ -7,8 +7,8 @@ import { signatureCases } from './store-signatures.cases.ts'
 import { taskCases } from './store-tasks.cases.ts'
 
 /**
- * What every adapter of the port promises.
- * @param open a new, empty store that keeps parts over 1,000 characters beside their task; the clock as given, where it is
+ * The guarantees of every adapter.
+ * @param open a new, empty store that stores parts over 1,000 characters separately; with the given clock
  */
 export type OpenStore = (options?: { clock?: () => number }) => Promise<Store>
 

@@ -39,7 +39,7 @@ export interface TaskRecord extends Task {
 
 export type Unfinishedness = 'all' | 'left'
 
-/** What a start needs of an unfinished task; the record may be large. */
+/** The data of an unfinished task that a start needs; the record may be large. */
 export interface UnfinishedTask {
   id: string
   version: number

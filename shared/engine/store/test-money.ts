@@ -66,8 +66,9 @@ export const transferRow = ({ move, ...transfer }: Moving) => ({
 type TestMoney = Pick<PaymentStore, 'moveTestMoney' | 'findTestTransfer' | 'testPurse'>
 
 /**
- * In a shared database a transfer is noted in the purse by the change that deducts it; then it is recorded, then the note is removed. A process that
- * finds the note of another one completes that transfer first, so that none stays half done.
+ * In a shared database a transfer is noted with the balance by the change that deducts it; then it is recorded, then the
+ * note is removed. A process that finds the note of another one completes that transfer first, so that none stays
+ * incomplete.
  */
 export function testMoney(database: DocumentDatabase): TestMoney {
   const purses = database.collection(purseCollection)
@@ -82,7 +83,7 @@ export function testMoney(database: DocumentDatabase): TestMoney {
     const recorded =
       (await transfers.insert(transferRow(moving))) === 'written' ||
       (await transfers.get({ nonce_key: moving.nonceKey }))?.move === moving.move
-    // Another purse paid for the same nonce: the deduction is undone.
+    // The same nonce was paid from another balance: the deduction is undone.
     const left = recorded ? left_over : String(BigInt(left_over) + BigInt(moving.atomic))
     const after = { left_over: left, moving: undefined, version: version + 1 }
     await purses.update({ purse }, after, { version })
@@ -99,7 +100,7 @@ export function testMoney(database: DocumentDatabase): TestMoney {
       await record(purse, found, JSON.parse(found.moving))
       return undefined
     }
-    // After the purse was read: each transfer recorded since then has changed the version of the purse.
+    // After reading the balance: each transfer recorded since then has changed its version.
     if ((await transfers.get({ nonce_key: nonceKey })) !== undefined) return 'already'
     const rest = BigInt(found.left_over) - atomic
     if (rest < 0n) return 'insufficient'

@@ -52,7 +52,7 @@ export interface Settlement {
 
 export type ConfigKey = Pick<PushConfig, 'task' | 'id'>
 
-/** Who delivers a config; `absent`: it does not exist. */
+/** The process that delivers a config; `absent`: the config does not exist. */
 export type Claim = 'ours' | 'anothers' | 'absent'
 
 /** A config with undelivered events, without secrets and large fields. */

@@ -13,7 +13,7 @@ const [writers, increments, rounds] = [16, 25, 20]
 const all = <T>(count: number, run: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, index) => run(index)))
 
-/** What the whole store stands on. A server that fails here (FerretDB on SQLite does) is not one to keep tasks in. */
+/** The guarantees of the server that the store depends on. */
 describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs mongod)', () => {
   let server: MongodbServer
   let client: MongoClient

@@ -71,7 +71,7 @@ describe.skipIf(!hasMongodb)('queries of the MongoDB store (needs mongod)', () =
 /** Looked at in what was found by the rest of the question: few, whatever there is in the store. */
 const lookedAt: Record<string, string[]> = { tasks_due: ['state'], tasks_in_state: ['holder', 'lease_until'] }
 
-/** The key, or the index that holds all that is asked for and gives the order. */
+/** The key, or the index with every field of the filter and its order. */
 function indexFor(shape: string): string | undefined {
   const [collection, filter, sort = {}] = JSON.parse(shape) as [string, Command, Command?]
   if ('_id' in filter) return '_id'
@@ -177,7 +177,7 @@ async function askBeside(store: Store, task: { id: string; owner: string; create
 
 const listOf = (value: unknown) => (value ?? []) as Command[]
 
-/** All of a command that says which documents are meant, or is one. */
+/** The filters and documents of a command. */
 function filtersAndDocuments(command: Command): Command[] {
   const matched = listOf(command['pipeline']).map((stage) => stage['$match'] as Command)
   return [

@@ -7,7 +7,7 @@ import { openMongodbStore } from './store.ts'
 const portIn = /:(\d+)\//
 
 test.skipIf(!hasMongodb)(
-  'connections to MongoDB fall silent without a word, all or those of questions alone: each question has an end, and the store works again by itself (needs mongod)',
+  'silently lost connections to MongoDB, all or only those of queries: each call ends, and the store recovers (needs mongod)',
   async () => {
     await using server = await startMongodb()
     if (server.kind === 'MONGODB_URL') return

@@ -40,7 +40,7 @@ export interface MongodbStoreOptions extends MongodbDatabaseOptions {
   agentId: string
   /** Parts larger than this are stored separately from the task. Default 256 KiB. */
   largePartBytes?: number
-  /** Timeout of one operation. Default 10,000; operations over many tasks have none. */
+  /** Timeout of one operation. Default 10,000. Operations over many tasks are not limited. */
   operationTimeoutMs?: number
   /** Milliseconds since 1970, for expiry. Default: the system's clock. */
   clock?: () => number

@@ -41,7 +41,7 @@ export async function createTask(store: MongoContext, record: TaskRecord): Promi
   throw new ParleyError('ContextNotFound', { data: { contextId: record.contextId } })
 }
 
-/** Of two concurrent creations the second one removes its parts. */
+/** Removes the parts of a creation that lost against a concurrent one. */
 async function dropPartsUnlessOwn(store: MongoContext, record: TaskRecord): Promise<void> {
   const { agentId, parts } = store
   const there = await loadTask(store, record.id)

@@ -85,7 +85,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     }
   })
 
-  test('of two concurrent additions of a config, one succeeds', async () => {
+  test('two concurrent additions of a config: one succeeds', async () => {
     await using store = await open()
     const config = samplePushConfig()
     expect(await store.addPushConfig(config)).toBe(true)

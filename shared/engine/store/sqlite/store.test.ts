@@ -87,7 +87,7 @@ test.each<[string, Part]>([
   ['file', { kind: 'file', file: { name: 'a', bytes: 'x'.repeat(5000) } }],
   ['data', { kind: 'data', data: { rows: Array.from({ length: 1000 }, () => 1) } }],
   ['metadata', { kind: 'text', text: 'x', metadata: { note: 'x'.repeat(5000) } }],
-])('a part with large %s stands beside its task, a small one in it', async (_title, part) => {
+])('a part with large %s is stored separately, a small one in the task', async (_title, part) => {
   const file = await newFile()
   await using store = await openSqliteStore({ file, largePartBytes: 1000 })
   using reader = new DatabaseSync(file, { readOnly: true })
@@ -203,6 +203,6 @@ test('no query of the port scans a table', async () => {
     plan.some((step) => /SCAN (?!ended_counts|cursor_key|CONSTANT ROW)/.test(step)),
   )
   expect(scans).toEqual([])
-  // A sort would first read all that it sorts.
+  // A sort would read every row first.
   expect(plans.filter(({ plan }) => plan.some((step) => step.includes('TEMP B-TREE')))).toEqual([])
 })

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { forCallers } from './database.ts'
 import { watchOver } from './watchdog.ts'
 
-describe.skipIf(!hasMongodb)('a driver that waits for ever (needs mongod)', () => {
+describe.skipIf(!hasMongodb)('a stuck driver (needs mongod)', () => {
   let server: MongodbServer
   beforeAll(async () => {
     server = await startMongodb()
@@ -19,7 +19,7 @@ describe.skipIf(!hasMongodb)('a driver that waits for ever (needs mongod)', () =
     ['a question whether the server is there', 'serverHeartbeatStarted', { connectionId: address }],
     ['a command', 'connectionCheckedOut', { address, connectionId: 1 }],
   ])(
-    '%s without an end: the client connects anew, and what it handed out goes on',
+    '%s without an end: the client reconnects, and its collections keep working',
     async (_, name, event) => {
       await using client = await MongoClient.connect(server.newUrl())
       const things = client.db().collection<{ _id: string }>('things')

@@ -71,7 +71,7 @@ test('a schema of a newer version is refused with a sentence, and the file is no
     `The database ${file} was written by a newer Parley (schema 2, this one knows 1). Start the newer version`,
   )
   expect(await readFile(file)).toEqual(before)
-  // Nothing is held on to.
+  // No lock is kept.
   await (await openDatabase(file, [one, two]))[Symbol.asyncDispose]()
 })
 
