@@ -183,7 +183,7 @@ function differ(name: string, wanted: Checksum, found: Checksum): MigrationFaile
       ? `differ in their checksum (${wanted.text.slice(0, 12)} and ${found.text.slice(0, 12)})`
       : `are ${found.count} instead of ${wanted.count}`
   return new MigrationFailed(
-    `The documents in ${name} ${how}: the source has changed since an earlier run, or somebody else wrote into the target. ` +
-      'Run the command again with --restart, which removes what it copied and begins anew.',
+    `The documents in ${name} ${how}: the source has changed since an earlier run, or another program wrote into the target. ` +
+      'Run the command again with --restart, which removes the copied documents and starts again.',
   )
 }

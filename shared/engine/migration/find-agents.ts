@@ -35,7 +35,7 @@ async function agentIdIn(files: string[]): Promise<string> {
   const file = files.find((one) => existsSync(one))
   if (file === undefined) {
     throw new MigrationFailed(
-      `There is no key file ${files[0]}: whose tasks these are stands there. Set DATA_DIR to the folder with the keys.`,
+      `There is no key file ${files[0]}, which names the owner of the tasks. Set DATA_DIR to the folder with the keys.`,
     )
   }
   const { history } = await loadOrCreateKeys(file)

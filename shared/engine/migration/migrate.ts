@@ -93,11 +93,11 @@ async function migratePart(part: Part, source: SqliteSource, options: MigrateOpt
 
 const notEmpty = (name: string) =>
   new MigrationFailed(
-    `The target has data of ${name} that no migration brought there. Name an empty database, or start the servers with it as it is.`,
+    `The target has data of ${name} that no migration copied. Name an empty database, or start the servers with this one.`,
   )
 
 const inUse = (name: string) =>
   new MigrationFailed(
-    `The migration of ${name} is over, and servers may have written to the target since: --restart would remove that too. ` +
+    `The migration of ${name} is complete, and servers may have written to the target since then: --restart would remove that data too. ` +
       'Name another database.',
   )

@@ -14,7 +14,7 @@ export async function untilDone<T>(attempt: (number: number) => Promise<T | unde
     if (done !== undefined) return done
     await pause(Math.min(2 ** number, 50) * Math.random())
   }
-  throw unavailable('The storage is changed by too many at once')
+  throw unavailable('Too many concurrent changes in the storage')
 }
 
 interface PersistenceOptions {

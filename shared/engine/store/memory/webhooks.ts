@@ -129,7 +129,7 @@ const keyOf = ({ id, owner, createdAt }: TaskKey) => `${id} ${createdAt} ${owner
 
 function full(): ParleyError {
   return new ParleyError('Unavailable', {
-    message: 'Too many webhooks are registered; with long_running true they are kept on the disk',
+    message: 'Too many webhooks are registered; use long_running true, which stores them on the disk',
     data: { reason: 'webhooks_full' },
     headers: { 'retry-after': '60' },
   })

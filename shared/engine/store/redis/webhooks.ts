@@ -74,7 +74,7 @@ class RedisWebhooks implements SharedWebhooks {
     const saved = await this.#run('save', config, ...bounds, ...said, ...whose)
     if (saved !== -1) return saved === 1
     throw new ParleyError('Unavailable', {
-      message: 'Too many webhooks are registered; with long_running true they are kept in the database',
+      message: 'Too many webhooks are registered; use long_running true, which stores them in the database',
       data: { reason: 'webhooks_full' },
       headers: { 'retry-after': '60' },
     })
@@ -168,7 +168,7 @@ class RedisWebhooks implements SharedWebhooks {
       return await ask()
     } catch (error) {
       throw unavailable(
-        'Webhooks cannot be reached; with long_running true they are kept in the database',
+        'Webhooks cannot be reached; register them with long_running true, which stores them in the database',
         error,
       )
     }

@@ -37,7 +37,7 @@ export function refuseTooLarge(body: string, { maxBytes, error }: Bound, otherBy
   // A character has three bytes at most.
   if (body.length * 3 <= room || Buffer.byteLength(body) <= room) return
   throw new ParleyError(error, {
-    message: `Too large to be stored: at most ${maxBytes / mebibyte} MiB beside the large parts`,
+    message: `Too large to be stored: at most ${maxBytes / mebibyte} MiB without the large parts`,
     data: { reason: 'too_large', maxBytes },
   })
 }
