@@ -38,7 +38,7 @@ type Send = NonNullable<ClientOptions['fetch']>
 const bodyMaxBytes = 64 * 1024
 
 /**
- * Returns a `fetch` for `AgentClient` that pays when an agent requires it (spec/payments.md). A request is paid at most once:
+ * Returns a `fetch` for `AgentClient` that pays when an agent requires it (spec/payments.md#unpaid-calls). A request is paid at most once:
  * a second 402 is the response.
  * @throws whatever `payer` and `send` throw
  */

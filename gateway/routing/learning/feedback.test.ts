@@ -111,9 +111,7 @@ test('completed tasks without a rating that an earlier version stored as positiv
 
 test('an outcome that is reported twice counts once', async () => {
   const route = await routed('rain')
-  feedback.recordTask(route, { status: { state: 'working' } })
-  feedback.recordTask(route, { status: { state: 'canceled' } })
-  feedback.recordTask(route, { status: { state: 'failed' } })
+  feedback.recordOutcome(route, { state: 'failed' })
   await kept(1)
   await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
   expect((await kept(1))[0]?.outcome).toBe(-1)

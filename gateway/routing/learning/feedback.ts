@@ -3,8 +3,8 @@ import { RecentMap } from '@parley/kit/did/recent-map'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
+import type { TaskEnd } from '@parley/wire/model/task'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
-import { type TaskOutcome, taskOutcomeOf } from './task-outcome.ts'
 
 /** Learns from training examples; the agent index implements it. */
 export interface FeedbackModel {
@@ -25,7 +25,7 @@ export interface FeedbackRecorderOptions {
   ended: (agent: string, outcome: TaskOutcomeState, latencyMs: number | undefined, owner: string) => void
 }
 
-export type TaskOutcomeState = TaskOutcome['state']
+export type TaskOutcomeState = TaskEnd['state']
 
 const failed = -1
 const wordsMax = 128
@@ -74,16 +74,10 @@ export class FeedbackRecorder {
   }
 
   /** Records the outcome of a task; only the first report counts. */
-  recordOutcome(route: Route, outcome: TaskOutcome, rating?: number): void {
+  recordOutcome(route: Route, outcome: TaskEnd, rating?: number): void {
     void this.#record(route, outcome, rating).catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'failed to store a training example')
     })
-  }
-
-  /** Records the outcome of a task in a response to the caller. */
-  recordTask(route: Route, task: unknown): void {
-    const outcome = taskOutcomeOf(task)
-    if (outcome !== undefined) this.recordOutcome(route, outcome)
   }
 
   /** Records the owner's rating of a completed task, 1 to 5. */
@@ -117,12 +111,12 @@ export class FeedbackRecorder {
   }
 
   /** Serialized by context: the same outcome may be reported twice concurrently. */
-  #record(route: Route, outcome: TaskOutcome, rating: number | undefined): Promise<void> {
+  #record(route: Route, outcome: TaskEnd, rating: number | undefined): Promise<void> {
     const name = JSON.stringify([route.owner, route.context])
     return this.#turns.run([name], () => this.#learnFrom(route, outcome, rating))
   }
 
-  async #learnFrom(route: Route, { state, at }: TaskOutcome, rating: number | undefined): Promise<void> {
+  async #learnFrom(route: Route, { state, at }: TaskEnd, rating: number | undefined): Promise<void> {
     const { store, model } = this.#options
     const now = await store.find(route.owner, 'task', route.id)
     if (now === undefined) return

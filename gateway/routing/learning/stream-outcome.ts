@@ -1,9 +1,8 @@
-import { isObject } from '@parley/wire/jsonrpc/envelope'
+import type { Codec } from '@parley/wire/codecs/codec'
 import { jsonOf } from '@parley/wire/model/json-text'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
 import type { Route } from '../store/routing-store.ts'
 import type { FeedbackRecorder } from './feedback.ts'
-import { type TaskOutcome, taskOutcomeOf } from './task-outcome.ts'
 
 const lastMaxBytes = 64 * 1024
 
@@ -17,11 +16,13 @@ export function firstEventOf(bytes: Buffer): unknown {
 export class StreamOutcomeObserver implements ResponseObserver {
   readonly #feedback: FeedbackRecorder
   readonly #route: Route
+  readonly #codec: Pick<Codec, 'readStreamEnd'>
   #last: Buffer = Buffer.alloc(0)
 
-  constructor(feedback: FeedbackRecorder, route: Route) {
+  constructor(feedback: FeedbackRecorder, route: Route, codec: Pick<Codec, 'readStreamEnd'>) {
     this.#feedback = feedback
     this.#route = route
+    this.#codec = codec
   }
 
   chunk(chunk: Buffer): void {
@@ -29,14 +30,12 @@ export class StreamOutcomeObserver implements ResponseObserver {
   }
 
   end(): void {
-    const outcome = endIn(this.#last.toString('utf8'))
+    const outcome = this.#codec.readStreamEnd(lastEventOf(this.#last.toString('utf8')))
     if (outcome !== undefined) this.#feedback.recordOutcome(this.#route, outcome)
   }
 }
 
-/** The outcome in the last event; undefined for a paused or cancelled task and for a broken stream. */
-function endIn(text: string): TaskOutcome | undefined {
+function lastEventOf(text: string): unknown {
   const at = text.lastIndexOf('\ndata:')
-  const event = at === -1 ? undefined : jsonOf(text.slice(at + 6).split('\n', 1)[0] ?? '')
-  return isObject(event) && event['final'] === true ? taskOutcomeOf(event) : undefined
+  return at === -1 ? undefined : jsonOf(text.slice(at + 6).split('\n', 1)[0] ?? '')
 }

@@ -1,5 +1,5 @@
 import type { Log } from '@parley/kit/process/log'
-import { defaultDialect } from '@parley/wire/codecs/dialects'
+import type { Codec } from '@parley/wire/codecs/codec'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
@@ -7,6 +7,8 @@ import type { Route, RoutingStore } from '../store/routing-store.ts'
 import type { TaskLocator } from './task-locator.ts'
 
 interface AcceptedMessage {
+  /** The dialect of the response. */
+  codec: Pick<Codec, 'readTaskReference'>
   message: { taskId?: string | undefined; contextId?: string | undefined }
   owner: string
   entry: AgentEntry
@@ -54,8 +56,8 @@ function isClaimed(registry: Pick<Registry, 'find'>, { agent, claim }: Route): b
   return holder === undefined ? claim !== undefined : isExternal(holder)
 }
 
-function routesOf(task: unknown, { owner, words, message, entry }: AcceptedMessage): Route[] {
-  const reference = defaultDialect.readTaskReference(task)
+function routesOf(task: unknown, { codec, owner, words, message, entry }: AcceptedMessage): Route[] {
+  const reference = codec.readTaskReference(task)
   const id = idFor(reference?.taskId, message.taskId)
   if (id === undefined) return []
   const context = idFor(reference?.contextId, message.contextId)

@@ -86,7 +86,9 @@ export class NamedAgentRoutes {
   }
 
   #record({ request, entry, message }: Sent, task: unknown): void {
-    this.#save(request, (owner) => newRoutes(this.#options, { message, owner, entry }, task))
+    this.#save(request, (owner) =>
+      newRoutes(this.#options, { codec: defaultDialect, message, owner, entry }, task),
+    )
   }
 
   /** In the background: the response is already being sent. */

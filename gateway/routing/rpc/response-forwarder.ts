@@ -64,7 +64,9 @@ export class ResponseForwarder {
     begin(reply, delivered.head, entry, headers)
     reply.raw.write(delivered.first)
     const taught =
-      route?.words === undefined ? undefined : new StreamOutcomeObserver(this.#options.feedback, route)
+      route?.words === undefined
+        ? undefined
+        : new StreamOutcomeObserver(this.#options.feedback, route, sending.codec)
     taught?.chunk(delivered.first)
     delivered.exchange.pipe(reply.raw, taught)
     return reply

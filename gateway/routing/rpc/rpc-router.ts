@@ -162,9 +162,13 @@ export class RpcRouter {
         })
     }
     if (route.words === undefined) return undefined
-    if (operation === 'resubscribe') return () => new StreamOutcomeObserver(feedback, route)
+    if (operation === 'resubscribe') return () => new StreamOutcomeObserver(feedback, route, codec)
     if (operation !== 'getTask') return undefined
-    return () => new BufferedResponse(claim, (bytes) => feedback.recordTask(route, resultIn(bytes)))
+    return () =>
+      new BufferedResponse(claim, (bytes) => {
+        const outcome = codec.readEnd(resultIn(bytes))
+        if (outcome !== undefined) feedback.recordOutcome(route, outcome)
+      })
   }
 
   async #list(

@@ -4,7 +4,7 @@ import type { AgentCard } from '../model/card.ts'
 import type { DeprecationMark } from '../model/deprecation.ts'
 import type { StreamItem, TaskEvent } from '../model/event.ts'
 import type { Calls, Operation } from '../model/operation.ts'
-import type { Part, Task } from '../model/task.ts'
+import type { Part, Task, TaskEnd } from '../model/task.ts'
 
 /**
  * One dialect of the wire: translates between the bytes of clients and the model. Methods, the task engine and webhooks
@@ -59,6 +59,10 @@ export interface Codec {
   readTaskOutput(json: unknown): Task | undefined
   /** The task that an answer, or an event of a stream, is about. Undefined when it is not an object. */
   readTaskReference(json: unknown): TaskReference | undefined
+  /** How the task of a result ended; undefined while it runs, and for a canceled task. */
+  readEnd(result: unknown): TaskEnd | undefined
+  /** The same for the last frame of a stream; undefined also when the stream ended before its task. */
+  readStreamEnd(frame: unknown): TaskEnd | undefined
   /** The ids of the message in the params of a call to another server. Ids of another type count as absent. */
   readMessageIds(params: unknown): MessageIds
   /** Whether the result says that the call changed something. */

@@ -39,6 +39,13 @@ export interface FileContent {
   uri?: string
 }
 
+/** How a task ended at its agent: completed or failed, not canceled by its caller. */
+export interface TaskEnd {
+  state: 'completed' | 'failed'
+  /** In milliseconds since 1970; absent when the agent did not report it. */
+  at?: number
+}
+
 export type Role = 'user' | 'agent' | 'assistant' | 'system'
 
 export interface Message {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
-import { type Task, taskStates } from '../../model/task.ts'
+import { type Task, type TaskEnd, taskStates } from '../../model/task.ts'
 import type { ListItem, MessageIds, TaskReference } from '../codec.ts'
 import { part, uuid } from './message.ts'
 import { wireObject } from './spelling.ts'
@@ -30,6 +30,19 @@ export function readTaskOutput(json: unknown): Task | undefined {
 export function readTaskReference(json: unknown): TaskReference | undefined {
   if (!isObject(json)) return undefined
   return { taskId: json['id'] ?? json['task_id'], contextId: json['context_id'] ?? json['contextId'] }
+}
+
+export function readEnd(result: unknown): TaskEnd | undefined {
+  const status = isObject(result) ? result['status'] : undefined
+  if (!isObject(status)) return undefined
+  const { state, timestamp } = status
+  if (state !== 'completed' && state !== 'failed') return undefined
+  const at = typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN
+  return Number.isNaN(at) ? { state } : { state, at }
+}
+
+export function readStreamEnd(frame: unknown): TaskEnd | undefined {
+  return isObject(frame) && frame['final'] === true ? readEnd(frame) : undefined
 }
 
 const id = z.string().max(128).optional().catch(undefined)

@@ -1,5 +1,13 @@
 import type { Codec } from '../codec.ts'
-import { isSuccess, readListItem, readMessageIds, readTaskOutput, readTaskReference } from './answers.ts'
+import {
+  isSuccess,
+  readEnd,
+  readListItem,
+  readMessageIds,
+  readStreamEnd,
+  readTaskOutput,
+  readTaskReference,
+} from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
 import { writeError } from './errors.ts'
 import { openStream } from './frames.ts'
@@ -32,6 +40,8 @@ export const parley: Codec = {
   writeParams,
   readTaskOutput,
   readTaskReference,
+  readEnd,
+  readStreamEnd,
   readMessageIds,
   isSuccess,
   readListItem,

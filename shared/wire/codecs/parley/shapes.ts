@@ -9,7 +9,7 @@ export type Unserialized<T> = T extends readonly (infer Item)[]
       : { [K in keyof T]: Unserialized<T[K]> | (object extends Pick<T, K> ? undefined : never) }
     : T
 
-/** A part of a message or artifact (spec/messages-and-artifacts.md). */
+/** A part of a message or artifact (spec/messages-and-artifacts.md#part). */
 export type WirePart =
   | { kind: 'text'; text: string; metadata?: JsonObject }
   | { kind: 'data'; data: JsonObject; metadata?: JsonObject }
@@ -20,7 +20,7 @@ export interface WireFile extends FileContent {
   mime_type?: string
 }
 
-/** A message of a task (spec/messages-and-artifacts.md). */
+/** A message of a task (spec/messages-and-artifacts.md#message). */
 export interface WireMessage {
   kind: 'message'
   role: Role
@@ -32,7 +32,7 @@ export interface WireMessage {
   metadata?: JsonObject
 }
 
-/** The state of a task, since when, and what the agent says about it (spec/tasks.md#status). */
+/** The state of a task, since when, and what the agent says about it (spec/tasks.md#taskstatus). */
 export interface WireStatus {
   state: TaskState
   timestamp: string

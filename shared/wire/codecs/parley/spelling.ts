@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
 
-/** The snake_case name of a field. The model is in camelCase; requests may use either spelling (spec/json-rpc.md). */
+/** The snake_case name of a field. The model is in camelCase; requests may use either spelling (spec/json-rpc.md#field-names). */
 export function snakeOf(camel: string): string {
   return camel.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { readEnd, readListItem, readStreamEnd, readTaskReference } from './answers.ts'
+
+const at = '2026-11-22T08:39:37.397708+00:00'
+
+test.each([
+  ['a running task', { status: { state: 'working', timestamp: at } }, undefined],
+  ['a canceled task', { status: { state: 'canceled', timestamp: at } }, undefined],
+  [
+    'a completed task',
+    { status: { state: 'completed', timestamp: at } },
+    { state: 'completed', at: Date.parse(at) },
+  ],
+  ['a failed task without a time', { status: { state: 'failed' } }, { state: 'failed' }],
+  ['no object', 'completed', undefined],
+  ['a status that is not an object', { status: 'failed' }, undefined],
+])('the end of %s', (_, result, end) => {
+  expect(readEnd(result)).toEqual(end)
+  expect(readStreamEnd(result)).toBeUndefined()
+  expect(readStreamEnd(Object.assign(Object(result), { final: true }))).toEqual(end)
+})
+
+test('the reference of a task and of an event, in either spelling', () => {
+  const reference = { taskId: 't', contextId: 'c' }
+  expect(readTaskReference({ id: 't', context_id: 'c' })).toEqual(reference)
+  expect(readTaskReference({ id: 't', contextId: 'c' })).toEqual(reference)
+  expect(readTaskReference({ task_id: 't', context_id: 'c' })).toEqual(reference)
+  expect(readTaskReference([])).toBeUndefined()
+})
+
+test('a task of an agent that does not report its creation is sorted by its status', () => {
+  expect(readListItem('listTasks', { id: 't', status: { timestamp: at } })).toEqual({ id: 't', at })
+  expect(readListItem('listTasks', { id: 't', created_at: '1', status: {} })).toEqual({ id: 't', at: '1' })
+  expect(readListItem('listContexts', { context_id: 'c', updated_at: at })).toEqual({ id: 'c', at })
+})
