@@ -97,7 +97,7 @@ test('a new user pays in test money, with a wallet created on first use', async 
     (_, i) => `${2024 + Math.floor(i / 12)}-${String((i % 12) + 1).padStart(2, '0')},${100 + i}`,
   )
   writeFileSync(csv, ['month,visits', ...rows].join('\n'))
-  const asked = [
+  const command = [
     'send',
     'forecaster',
     '--file',
@@ -106,10 +106,10 @@ test('a new user pays in test money, with a wallet created on first use', async 
     '--out',
     path.join(deployment.dataDir, 'paid'),
   ]
-  const unpaid = await deployment.parley(...asked)
+  const unpaid = await deployment.parley(...command)
   expect(unpaid.code).toBe(1)
   expect(unpaid.stderr).toContain('forecaster charges 0.01 USDC')
-  const paid = await deployment.parley(...asked, '--pay', '--yes')
+  const paid = await deployment.parley(...command, '--pay', '--yes')
   expect(paid.code, paid.stderr).toBe(0)
   expect(paid.stdout).toContain('visits is expected at')
   expect((await deployment.parley('wallet')).stdout).toContain('999.99 USDC')
@@ -142,13 +142,13 @@ test('parley send --file saves statistics and a chart as SVG and PNG in the fold
 
 test('a task pauses with a question, and the next message continues it', async () => {
   const csv = 'day,revenue,returns\n1,10,3\n2,20,1\n3,15,2\n4,30,5\n'
-  const asked = await deployment.parley(
+  const command = await deployment.parley(
     'send',
     'data-analyst',
     '--json',
     `draw a chart of the column\n${csv}`,
   )
-  const task = lastTask(asked.stdout)
+  const task = lastTask(command.stdout)
   expect(task.status.state).toBe('input-required')
   const answered = await deployment.parley('send', 'data-analyst', '--json', '--task', task.id, 'returns')
   const ended = lastTask(answered.stdout)
@@ -159,13 +159,13 @@ test('a task pauses with a question, and the next message continues it', async (
 
 test('cancel ends a task, and a second cancel returns -32002', async () => {
   const csv = 'day,revenue,returns\n1,10,3\n2,20,1\n3,15,2\n'
-  const asked = await deployment.parley(
+  const command = await deployment.parley(
     'send',
     'data-analyst',
     '--json',
     `draw a chart of the column\n${csv}`,
   )
-  const { id } = lastTask(asked.stdout)
+  const { id } = lastTask(command.stdout)
   expect((await rpc('data-analyst', 'tasks/cancel', { task_id: id })).body.result?.status.state).toBe(
     'canceled',
   )

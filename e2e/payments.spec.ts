@@ -164,12 +164,12 @@ async function tabThrough(page: Page, until: string): Promise<string[]> {
   const stops: string[] = []
   while (stops.at(-1) !== until && stops.length < 20) {
     await page.keyboard.press('Tab')
-    const { said, outline } = (await page.evaluate(`(() => {
+    const { text, outline } = (await page.evaluate(`(() => {
       const on = document.activeElement
-      return { said: on.name === 'payment' ? 'payment' : on.textContent.trim(), outline: getComputedStyle(on).outlineWidth }
-    })()`)) as { said: string; outline: string }
+      return { text: on.name === 'payment' ? 'payment' : on.textContent.trim(), outline: getComputedStyle(on).outlineWidth }
+    })()`)) as { text: string; outline: string }
     expect(outline).toBe('3px')
-    stops.push(said)
+    stops.push(text)
   }
   return stops
 }

@@ -144,7 +144,7 @@ test('a signed request succeeds; one changed byte in body or signature gives 403
   expect(JSON.stringify(saved.task['artifacts'])).toContain('42')
   const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/get', params: { id: task.id } })
   const signed = signRequest({ ...me, body })
-  const asked = async (sent: string, headers: Record<string, string>) => {
+  const outcome = async (sent: string, headers: Record<string, string>) => {
     const response = await fetch(`${deployment.url}/agents/calculator/`, {
       method: 'POST',
       headers: {
@@ -158,10 +158,10 @@ test('a signed request succeeds; one changed byte in body or signature gives 403
     return [response.status, error?.code, error?.data['reason']]
   }
   const mismatch = [403, -32012, 'crypto_mismatch']
-  expect(await asked(body, { ...signed })).toEqual([200, undefined, undefined])
-  expect(await asked(body.replace('"1"', '"2"'), { ...signed })).toEqual(mismatch)
+  expect(await outcome(body, { ...signed })).toEqual([200, undefined, undefined])
+  expect(await outcome(body.replace('"1"', '"2"'), { ...signed })).toEqual(mismatch)
   const other = flipped(signed['x-did-signature'], 30)
-  expect(await asked(body, { ...signed, 'x-did-signature': other })).toEqual(mismatch)
+  expect(await outcome(body, { ...signed, 'x-did-signature': other })).toEqual(mismatch)
 })
 
 test('the agent signs the parts of its artifacts; one changed byte invalidates a signature', () => {

@@ -33,15 +33,15 @@ const block = /^( *)# settings: (.+?) \(npm run env-example\)\n[^]*?^\1# end of 
  */
 export function withSettings(compose: string): string {
   const fixed = [...compose.replaceAll(block, '').matchAll(/^ +([A-Z][A-Z0-9_]+):/gm)].map(([, name]) => name)
-  return compose.replaceAll(block, (_text, indent: string, wanted: string) => {
-    const names = wanted.split(', ').flatMap((table) => {
+  return compose.replaceAll(block, (_text, indent: string, tableNames: string) => {
+    const names = tableNames.split(', ').flatMap((table) => {
       const found = tables[table]
       if (found === undefined) throw new Error(`no table of settings "${table}"`)
       return found
     })
     const passed = names.filter((name) => !fixed.includes(name) && !imageSettings.includes(name))
     const lines = [
-      `# settings: ${wanted} (npm run env-example)`,
+      `# settings: ${tableNames} (npm run env-example)`,
       ...passed.map((name) => `${name}: \${${name}:-}`),
     ]
     return [...lines, '# end of settings'].map((line) => indent + line).join('\n')

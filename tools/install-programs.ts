@@ -17,12 +17,12 @@ export function installPrograms(): void {
   if (missing.length === 0) return
   const refusal = whyNot()
   if (refusal === undefined) {
-    const wanted = missing.map((program) => packages[program])
+    const debianPackages = missing.map((program) => packages[program])
     console.log(
-      `Installing for the tests: apt-get install ${wanted.join(' ')} (PARLEY_INSTALL=no prevents it) …`,
+      `Installing for the tests: apt-get install ${debianPackages.join(' ')} (PARLEY_INSTALL=no prevents it) …`,
     )
-    if (!install(wanted)) console.error('apt-get could not install all of them')
-    for (const name of daemons.filter((daemon) => wanted.includes(daemon))) keepStopped(name)
+    if (!install(debianPackages)) console.error('apt-get could not install all of them')
+    for (const name of daemons.filter((daemon) => debianPackages.includes(daemon))) keepStopped(name)
   }
   const still = missing.filter((program) => !onPath(program))
   for (const program of still)
@@ -50,12 +50,12 @@ function isDebian(): boolean {
 }
 
 /** The package lists can be old or absent: they are updated when the installation fails without. */
-function install(wanted: string[]): boolean {
+function install(debianPackages: string[]): boolean {
   const attempt = (names: string[]) => apt('install', '-y', '--no-install-recommends', ...names)
-  if (attempt(wanted)) return true
+  if (attempt(debianPackages)) return true
   apt('update')
   // One unavailable package must not prevent the others.
-  return attempt(wanted) || wanted.map((name) => attempt([name])).every(Boolean)
+  return attempt(debianPackages) || debianPackages.map((name) => attempt([name])).every(Boolean)
 }
 
 /** Fails soon without a network. */

@@ -111,13 +111,13 @@ async function shared() {
   await using server = await startMongodb()
   await using stack = new AsyncDisposableStack()
   const stages: Stage[] = []
-  let asked: Record<string, unknown>[] = []
+  let queries: Record<string, unknown>[] = []
   let url = ''
   for (const filled of mongodbCounts) {
     url = server.newUrl()
-    asked = []
-    const heard = asked
-    const onCommand = (one: Record<string, unknown>) => void heard.push(one)
+    queries = []
+    const recorded = queries
+    const onCommand = (one: Record<string, unknown>) => void recorded.push(one)
     const store = stack.use(await openMongodbStore({ url, agentId, onCommand }))
     const began = performance.now()
     await fillMongodb(url, agentId, filled)
@@ -126,7 +126,7 @@ async function shared() {
   }
   const all = () => Object.values(cpuByProgram()).reduce((sum, micros) => sum + micros, 0)
   const found = await costs(stages, 600, all)
-  const plans = await plansOf(url, asked)
+  const plans = await plansOf(url, queries)
   console.log(
     `\n${server.kind}, microseconds of time (one round trip each), and of CPU time including the server`,
   )

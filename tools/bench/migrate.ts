@@ -62,24 +62,24 @@ function command(url: string, ...more: string[]): ChildProcess {
 /** Kills the command at its second progress line and returns that line. */
 async function killedInTheMiddle(url: string): Promise<string> {
   const child = command(url)
-  let said = ''
+  let output = ''
   child.stderr?.on('data', (chunk: Buffer) => {
-    said += String(chunk)
-    if (said.split('\n').length > 2) child.kill('SIGKILL')
+    output += String(chunk)
+    if (output.split('\n').length > 2) child.kill('SIGKILL')
   })
   await once(child, 'close')
-  return said.trim().split('\n').at(-1) ?? ''
+  return output.trim().split('\n').at(-1) ?? ''
 }
 
 async function migrated(url: string) {
   const child = command(url, '--json')
   const [out, err] = ['', ''] as [string, string]
-  const said = { out, err }
-  child.stdout?.on('data', (chunk: Buffer) => (said.out += String(chunk)))
-  child.stderr?.on('data', (chunk: Buffer) => (said.err += String(chunk)))
+  const output = { out, err }
+  child.stdout?.on('data', (chunk: Buffer) => (output.out += String(chunk)))
+  child.stderr?.on('data', (chunk: Buffer) => (output.err += String(chunk)))
   await once(child, 'close')
-  if (child.exitCode !== 0) throw new Error(`migrate exited with ${child.exitCode}: ${said.err}`)
-  return JSON.parse(said.out) as {
+  if (child.exitCode !== 0) throw new Error(`migrate exited with ${child.exitCode}: ${output.err}`)
+  return JSON.parse(output.out) as {
     parts: { verified: Record<string, { count: number; checksum: string }> }[]
   }
 }

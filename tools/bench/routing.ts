@@ -23,15 +23,15 @@ function indexOf(offers: readonly Offer[]): AgentIndex {
   return index
 }
 
-function hits(index: AgentIndex, asked: readonly Text[]) {
+function hits(index: AgentIndex, testTexts: readonly Text[]) {
   let first = 0
   let five = 0
-  for (const { query, agent } of asked) {
+  for (const { query, agent } of testTexts) {
     const place = index.rank(request(query), { limit: 5 }).candidates.findIndex(({ id }) => id === agent)
     if (place === 0) first += 1
     if (place >= 0) five += 1
   }
-  return { first: first / asked.length, five: five / asked.length }
+  return { first: first / testTexts.length, five: five / testTexts.length }
 }
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
@@ -68,11 +68,11 @@ function someTaught(share: number) {
   const found = splits.map((seed) => {
     const mixed = shuffled(texts, numbersFrom(seed))
     const order = shuffled(agents, numbersFrom(seed + 200)).map(({ name }) => name)
-    const taught = new Set(order.slice(0, Math.round(share * order.length)))
-    const has = ({ agent }: Text) => taught.has(agent)
+    const trained = new Set(order.slice(0, Math.round(share * order.length)))
+    const has = ({ agent }: Text) => trained.has(agent)
     const index = indexOf(agents.map(offerOf))
-    const asked = mixed.slice(1500)
-    const groups = [asked.filter(has), asked.filter((text) => !has(text)), asked]
+    const testTexts = mixed.slice(1500)
+    const groups = [testTexts.filter(has), testTexts.filter((text) => !has(text)), testTexts]
     const before = groups.map((group) => hits(index, group).first)
     teach(index, mixed.slice(0, 1500).filter(has))
     return [...before, ...groups.map((group) => hits(index, group).first)]
@@ -80,7 +80,7 @@ function someTaught(share: number) {
   const at = (place: number) => mean(found.map((figures) => figures[place] ?? 0))
   return {
     share,
-    taught: { before: at(0), after: at(3) },
+    trained: { before: at(0), after: at(3) },
     newcomers: { before: at(1), after: at(4) },
     all: { before: at(2), after: at(5) },
   }
@@ -97,7 +97,7 @@ function wholeTasksLearned() {
   teach(index, first)
   const scores = others.map(({ query }) => bestScore(index, query, defaultWeights))
   const accepted = scores.filter((score) => score >= routeMinScore).length / scores.length
-  return { asked: others.length, before, after: hits(index, others), accepted }
+  return { texts: others.length, before, after: hits(index, others), accepted }
 }
 
 const bestScore = (index: AgentIndex, query: string, weights: Weights) => {
@@ -129,7 +129,7 @@ function refusalOfWholeTasks(weights: Weights) {
  * The score below which a fifth of the served texts would be refused, and the share of the unserved texts refused
  * there.
  */
-function refusal(weights: Weights, kept: number, taught: boolean) {
+function refusal(weights: Weights, kept: number, trained: boolean) {
   const found = splits.map((seed) => {
     const names = new Set(
       shuffled(agents, numbersFrom(seed + 100))
@@ -138,15 +138,15 @@ function refusal(weights: Weights, kept: number, taught: boolean) {
     )
     const index = indexOf(agents.filter(({ name }) => names.has(name)).map(offerOf))
     const mixed = shuffled(texts, numbersFrom(seed))
-    if (taught)
+    if (trained)
       teach(
         index,
         mixed.slice(0, 1500).filter(({ agent }) => names.has(agent)),
       )
-    const asked = mixed.slice(1500, 2250)
+    const testTexts = mixed.slice(1500, 2250)
     const best = ({ query }: Text) => bestScore(index, query, weights)
-    const served = asked.filter(({ agent }) => names.has(agent)).map(best)
-    const others = asked.filter(({ agent }) => !names.has(agent)).map(best)
+    const served = testTexts.filter(({ agent }) => names.has(agent)).map(best)
+    const others = testTexts.filter(({ agent }) => !names.has(agent)).map(best)
     return atFourFifths(served, others)
   })
   return {
@@ -183,32 +183,32 @@ printTable(
 console.log()
 printTable(
   ['trained agents', 'their texts first', 'other texts first', 'all', '(before training)'],
-  partly.map(({ share: part, taught, newcomers, all: everyone }) => [
+  partly.map(({ share: part, trained, newcomers, all: everyone }) => [
     part.toFixed(1),
-    share(taught.after),
+    share(trained.after),
     share(newcomers.after),
     share(everyone.after),
-    `${share(taught.before)}, ${share(newcomers.before)}, ${share(everyone.before)}`,
+    `${share(trained.before)}, ${share(newcomers.before)}, ${share(everyone.before)}`,
   ]),
 )
 const { after: wholeAfter, accepted } = wholeLearned
 console.log(`whole tasks for untrained skills: ${share(wholeAfter.first)}, accepted ${share(accepted)}`)
 const refusals = [10, 20, 50, 100].flatMap((kept) =>
-  [false, true].flatMap((taught) =>
+  [false, true].flatMap((trained) =>
     [wordsAlone, defaultWeights].map((weights) => ({
       kept,
-      taught,
+      trained,
       weights: weights === wordsAlone ? 'skill match only' : 'default',
-      ...refusal(weights, kept, taught),
+      ...refusal(weights, kept, trained),
     })),
   ),
 )
 console.log()
 printTable(
-  ['refusal: agents kept, weights', 'learned', 'threshold', 'refused at 80 % accepted'],
-  refusals.map(({ kept, taught, weights, threshold, refused }) => [
+  ['refusal: agents kept, weights', 'trained', 'threshold', 'refused at 80 % accepted'],
+  refusals.map(({ kept, trained, weights, threshold, refused }) => [
     `${kept}, ${weights}`,
-    taught ? 'yes' : 'no',
+    trained ? 'yes' : 'no',
     share(threshold),
     share(refused),
   ]),
@@ -221,9 +221,9 @@ for (const { threshold, refused } of wholeRefusals) {
 }
 expectAtLeast('words only, first', alone.first, 0.46)
 expectAtLeast('words only, first five', alone.five, 0.65)
-expectAtLeast('learned, first', afterLearning.first, 0.682)
+expectAtLeast('trained, first', afterLearning.first, 0.682)
 expectAtLeast('trained, first five', afterLearning.five, 0.867)
-for (const { share: part, newcomers, taught } of partly) {
+for (const { share: part, newcomers, trained } of partly) {
   expectAtLeast(
     `${part} of the agents trained: other texts, relative to before`,
     newcomers.after / newcomers.before,
@@ -231,12 +231,12 @@ for (const { share: part, newcomers, taught } of partly) {
   )
   expectAtLeast(
     `${part} of the agents trained: their texts, relative to before`,
-    taught.after / taught.before,
+    trained.after / trained.before,
     1,
   )
 }
-for (const { kept, taught, weights, refused } of refusals) {
-  const lessons = taught ? ', learned' : ''
+for (const { kept, trained, weights, refused } of refusals) {
+  const lessons = trained ? ', trained' : ''
   expectAtLeast(`unserved refused: ${kept} agents${lessons}, ${weights}`, refused, 0.8)
 }
 for (const { refused } of wholeRefusals) expectAtLeast('unserved whole tasks refused', refused, 0.8)

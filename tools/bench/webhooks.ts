@@ -66,39 +66,39 @@ const more = memory.undelivered.rssMb - memory.none.rssMb
 expectAtMost(`memory for ${memory.undelivered.queued} undelivered events`, more, 150, ' MB')
 await saveResults('webhooks', { perSecond, eventsPerTask, medians, turns: found, memory })
 
-type Wanted = Parameters<typeof Receivers.start>[0]
+type ReceiverOptions = Parameters<typeof Receivers.start>[0]
 
 /** Both agents run throughout; one of them gets the load. */
 async function withAndWithout() {
   await using stack = new AsyncDisposableStack()
   const without = stack.use(await warmedUp(undefined))
   const one = stack.use(await warmedUp({ count: 1, hanging: 0, hangMs: 0 }))
-  const told = { 'without webhooks': [] as Found[], 'one receiver': [] as Found[] }
+  const rounds = { 'without webhooks': [] as Found[], 'one receiver': [] as Found[] }
   for (let turn = 0; turn < turns; turn += 1) {
     const both = [
-      async () => told['without webhooks'].push(await without.measure(tasksPerTurn)),
-      async () => told['one receiver'].push(await one.measure(tasksPerTurn)),
+      async () => rounds['without webhooks'].push(await without.measure(tasksPerTurn)),
+      async () => rounds['one receiver'].push(await one.measure(tasksPerTurn)),
     ]
     for (const measure of turn % 2 === 0 ? both : both.reverse()) await measure()
   }
-  return told
+  return rounds
 }
 
 async function withHanging(): Promise<Found[]> {
   await using subject = await warmedUp({ count: 10, hanging: 1, hangMs: 5000 })
-  const told: Found[] = []
-  for (let turn = 0; turn < 3; turn += 1) told.push(await subject.measure(tasksPerTurn))
-  return told
+  const rounds: Found[] = []
+  for (let turn = 0; turn < 3; turn += 1) rounds.push(await subject.measure(tasksPerTurn))
+  return rounds
 }
 
 /** A new, warmed-up agent with its receivers. */
-async function warmedUp(wanted: Wanted | undefined) {
+async function warmedUp(options: ReceiverOptions | undefined) {
   await using stack = new AsyncDisposableStack()
-  const receivers = wanted === undefined ? undefined : stack.use(await Receivers.start(wanted))
+  const receivers = options === undefined ? undefined : stack.use(await Receivers.start(options))
   const agent = stack.use(await start())
   const urls = (await receivers?.received())?.urls ?? []
   const load = { address: agent.address, requests: requestsTo(urls), connections, mustHold }
-  const toOthers = wanted === undefined ? 0 : 1 - wanted.hanging / wanted.count
+  const toOthers = options === undefined ? 0 : 1 - options.hanging / options.count
   let before = { expected: 0, outOfOrder: 0, repeated: 0 }
   const run = async (tasks: number, rate: number): Promise<Found> => {
     await receivers?.forgetTimes()

@@ -62,20 +62,20 @@ export async function judgePayments(cluster: Cluster, payers: Payer[]): Promise<
 /** Each task was paid once, payments of completed tasks are earned, and each transfer belongs to a task. */
 export function judgeWork({ address, acknowledged, tasks, paidWithoutTask }: Payer, paid: Row[]): string[] {
   const found: string[] = []
-  const mine = paid.filter(({ payer }) => payer?.toLowerCase() === address.toLowerCase())
+  const own = paid.filter(({ payer }) => payer?.toLowerCase() === address.toLowerCase())
   for (const { id, status } of tasks) {
-    const [row, ...more] = mine.filter((one) => one.task_id === id)
+    const [row, ...more] = own.filter((one) => one.task_id === id)
     if (row === undefined) found.push(`done for nothing: task ${id}`)
     if (more.length > 0) found.push(`paid twice: task ${id}`)
     const due = status.state === 'completed' ? 'earned' : 'payment-orphaned'
     if (row !== undefined && row.state !== due) found.push(`${row.state}: task ${id} is ${status.state}`)
   }
   for (const { taskId, txHash } of acknowledged) {
-    const row = mine.find((one) => one.task_id === taskId)
+    const row = own.find((one) => one.task_id === taskId)
     if (txHash !== undefined && row?.tx_hash !== txHash) found.push(`receipt of another: task ${taskId}`)
   }
   const ids = new Set(tasks.map(({ id }) => id))
-  const idle = mine.filter((row) => !ids.has(row.task_id ?? ''))
+  const idle = own.filter((row) => !ids.has(row.task_id ?? ''))
   found.push(
     ...idle.filter(({ state }) => state !== 'payment-orphaned').map((row) => `for no task: ${row.tx_hash}`),
   )

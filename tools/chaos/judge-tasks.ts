@@ -22,7 +22,7 @@ export interface TaskFindings {
   badWebhooks: string[]
 }
 
-interface Seen {
+interface JudgeOptions {
   receiver: WebhookReceiver
   findings: TaskFindings
   /** Time without progress that counts as a standstill. Default 60 s. */
@@ -38,9 +38,9 @@ const askedAtOnce = 4
 export async function judgeTasks(
   run: ClientRun,
   acknowledged: Acknowledged[],
-  seen: Seen,
+  options: JudgeOptions,
 ): Promise<WireTask[]> {
-  const { findings, patienceMs = 60_000 } = seen
+  const { findings, patienceMs = 60_000 } = options
   const tasks = await allTasks(run)
   const byId = new Map(tasks.map((task) => [task.id, task]))
   const open = () => [...byId.values()].filter(({ status }) => !isTerminal(status.state))
@@ -56,16 +56,16 @@ export async function judgeTasks(
   findings.stuck.push(...open().map(({ id }) => id))
   findings.double.push(...twice(tasks.map(textOf)))
   findings.lost.push(...acknowledged.filter(({ taskId }) => !byId.has(taskId)).map(({ taskId }) => taskId))
-  const sent = new SentEvents(seen.receiver)
+  const sent = new SentEvents(options.receiver)
   const there = acknowledged.filter(({ taskId }) => byId.has(taskId) && !findings.stuck.includes(taskId))
-  await atOnce(there, askedAtOnce, (one) => judgeEvents(run, one, { ...seen, sent, patienceMs }))
+  await atOnce(there, askedAtOnce, (one) => judgeEvents(run, one, { ...options, sent, patienceMs }))
   return [...byId.values()]
 }
 
 async function judgeEvents(
   run: ClientRun,
   { taskId, webhook }: Acknowledged,
-  { receiver, sent, findings, patienceMs }: Required<Seen> & { sent: SentEvents },
+  { receiver, sent, findings, patienceMs }: Required<JudgeOptions> & { sent: SentEvents },
 ): Promise<void> {
   const events = (await untilDone(run, (way) => eventsOf(way, taskId))) ?? []
   if (!isSound(events)) findings.badEvents.push(taskId)
@@ -130,6 +130,6 @@ function textOf({ history }: WireTask): string {
 }
 
 function twice(all: string[]): string[] {
-  const seen = new Set<string>()
-  return all.filter((one) => seen.has(one) || !seen.add(one))
+  const options = new Set<string>()
+  return all.filter((one) => options.has(one) || !options.add(one))
 }

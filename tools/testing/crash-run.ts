@@ -47,7 +47,7 @@ export default {
 const kinds = ['fast', 'fast', 'slow', 'stream', 'big', 'ask', 'cancel']
 
 /** Task ids of one client by Idempotency-Key. */
-interface Told {
+interface Acknowledged {
   taskId: string
   key: string
 }
@@ -67,13 +67,13 @@ export async function crashRun(options: {
     const token = agent.identityProvider.issue(`did:parley:crash:agent:${i}`)
     return new AgentClient({ url: agent.url, token, requestTimeoutMs: 10_000 })
   })
-  const told: Told[][] = clients.map(() => [])
-  const loads = clients.map((client, i) => load(client, told[i] as Told[], stop.signal))
-  const toldSoFar = () => told.reduce((sum, one) => sum + one.length, 0)
+  const acknowledged: Acknowledged[][] = clients.map(() => [])
+  const loads = clients.map((client, i) => load(client, acknowledged[i] as Acknowledged[], stop.signal))
+  const acknowledgedCount = () => acknowledged.reduce((sum, one) => sum + one.length, 0)
   for (let kill = 1; kill <= options.kills; kill += 1) {
     // At a random moment, but under load, on a slow machine too.
-    const enough = toldSoFar() + 5 * options.clients
-    while (toldSoFar() < enough) await pause(10)
+    const enough = acknowledgedCount() + 5 * options.clients
+    while (acknowledgedCount() < enough) await pause(10)
     await pause(Math.random() * 500)
     await agent.kill()
     await agent.start()
@@ -82,7 +82,7 @@ export async function crashRun(options: {
   await pause(300)
   stop.abort()
   await Promise.all(loads)
-  const perClient = await Promise.all(clients.map((client, i) => inspect(client, told[i] ?? [])))
+  const perClient = await Promise.all(clients.map((client, i) => inspect(client, acknowledged[i] ?? [])))
   const none = {
     accepted: 0,
     lost: 0,
@@ -106,7 +106,7 @@ export async function crashRun(options: {
 }
 
 /** Sends messages one after the other and repeats a message without a response under its Idempotency-Key. */
-async function load(client: AgentClient, told: Told[], stop: AbortSignal): Promise<void> {
+async function load(client: AgentClient, acknowledged: Acknowledged[], stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     const key = randomUUID()
     const kind = kinds[Math.floor(Math.random() * kinds.length)] ?? 'fast'
@@ -114,7 +114,7 @@ async function load(client: AgentClient, told: Told[], stop: AbortSignal): Promi
     const task = await persistently(() =>
       client.send(message, undefined, { headers: { 'idempotency-key': key } }),
     )
-    told.push({ taskId: task.id, key })
+    acknowledged.push({ taskId: task.id, key })
     if (kind === 'cancel') await client.cancel(task.id).catch(() => {})
     await pause(Math.random() * 10)
   }
@@ -134,9 +134,9 @@ async function persistently<T>(attempt: () => Promise<T>): Promise<T> {
 
 type Found = Omit<CrashFigures, 'kills'>
 
-async function inspect(client: AgentClient, told: Told[]): Promise<Found> {
+async function inspect(client: AgentClient, acknowledged: Acknowledged[]): Promise<Found> {
   const found: Found = {
-    accepted: told.length,
+    accepted: acknowledged.length,
     lost: 0,
     stuck: 0,
     badEvents: 0,
@@ -146,7 +146,7 @@ async function inspect(client: AgentClient, told: Told[]): Promise<Found> {
     failed: 0,
   }
   const deadline = AbortSignal.timeout(60_000)
-  for (const { taskId, key } of told) {
+  for (const { taskId, key } of acknowledged) {
     try {
       await bringToEnd(client, taskId, key, deadline)
       const events = await eventsOf(client, taskId, deadline)
@@ -192,15 +192,15 @@ function isSound(events: WireEvent[]): boolean {
  * Every first message has a unique text: two tasks with the same text mean that a repeated message created a duplicate.
  */
 export async function countDoubled(client: AgentClient): Promise<number> {
-  const seen = new Map<string, number>()
+  const counts = new Map<string, number>()
   let cursor: string | null = null
   do {
     const page = await client.request('tasks/list', { limit: 200, ...(cursor === null ? {} : { cursor }) })
     for (const task of page.result as { history: { parts: { text?: string }[] }[] }[]) {
       const text = task.history[0]?.parts[0]?.text ?? ''
-      seen.set(text, (seen.get(text) ?? 0) + 1)
+      counts.set(text, (counts.get(text) ?? 0) + 1)
     }
     cursor = page.headers.get('x-next-cursor')
   } while (cursor !== null)
-  return [...seen.values()].filter((count) => count > 1).length
+  return [...counts.values()].filter((count) => count > 1).length
 }

@@ -14,19 +14,19 @@ export interface Wire extends AsyncDisposable {
 /** A port that forwards to another one. */
 export async function wireTo(port: number): Promise<Wire> {
   const pairs = new Set<[Socket, Socket]>()
-  const asked = new Map<Socket, string>()
+  const lastRequests = new Map<Socket, string>()
   const server = createServer((near) => {
     const far = connect(port, '127.0.0.1')
     const pair: [Socket, Socket] = [near, far]
     pairs.add(pair)
     near.pipe(far).pipe(near)
-    near.on('data', (chunk: Buffer) => asked.set(near, chunk.toString('latin1')))
+    near.on('data', (chunk: Buffer) => lastRequests.set(near, chunk.toString('latin1')))
     for (const socket of pair) {
       socket.on('error', () => {})
       socket.on('close', () => {
         for (const other of pair) other.destroy()
         pairs.delete(pair)
-        asked.delete(near)
+        lastRequests.delete(near)
       })
     }
   }).listen(0, '127.0.0.1')
@@ -35,7 +35,7 @@ export async function wireTo(port: number): Promise<Wire> {
     port: (server.address() as { port: number }).port,
     silence: (but) => {
       for (const [near, far] of pairs) {
-        if (but?.test(asked.get(near) ?? '') === true) continue
+        if (but?.test(lastRequests.get(near) ?? '') === true) continue
         near.unpipe(far).resume()
         far.unpipe(near).resume()
       }

@@ -122,20 +122,20 @@ function isAlive(pid: number): boolean {
 /** The server exits when its standard input closes, at the latest with this process. */
 async function started({ command, args }: Program, port: number): Promise<ChildProcess> {
   const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'pipe'] })
-  let said = ''
+  let output = ''
   child.stderr?.on('data', (chunk: Buffer) => {
-    said = (said + String(chunk)).slice(-2000)
+    output = (output + String(chunk)).slice(-2000)
   })
   child.on('error', (error) => {
-    said += error.message
+    output += error.message
   })
   for (let attempt = 0; attempt < 1200; attempt += 1) {
-    if (child.exitCode !== null) throw new Error(`${command} ended with ${child.exitCode}: ${said}`)
+    if (child.exitCode !== null) throw new Error(`${command} ended with ${child.exitCode}: ${output}`)
     if (await answers(port)) return child
     await wait(50)
   }
   await ended(child)
-  throw new Error(`${command} does not listen: ${said}`)
+  throw new Error(`${command} does not listen: ${output}`)
 }
 
 async function orderlyEnded(child: ChildProcess): Promise<void> {

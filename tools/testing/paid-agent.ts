@@ -51,8 +51,8 @@ export class TestWallet {
     .register('eip155:*', new ExactEvmScheme(this.account))
 
   /** Signs a payment of the requested price. */
-  async pay(asked: Partial<Requirements> = {}): Promise<Payment> {
-    const accepts = [{ ...requirements, ...asked }]
+  async pay(requested: Partial<Requirements> = {}): Promise<Payment> {
+    const accepts = [{ ...requirements, ...requested }]
     const resource = { url: 'http://127.0.0.1/', description: 'test', mimeType: 'application/json' }
     return (await this.client.createPaymentPayload({
       x402Version: 2,
@@ -62,15 +62,15 @@ export class TestWallet {
   }
 
   /** The signed payment as a header. */
-  async header(asked: Partial<Requirements> = {}): Promise<Record<string, string>> {
-    return { 'x-payment': encoded(await this.pay(asked)) }
+  async header(requested: Partial<Requirements> = {}): Promise<Record<string, string>> {
+    return { 'x-payment': encoded(await this.pay(requested)) }
   }
 
   /** Signs an authorization with values that the official client does not allow. */
   async payWith(authorization: Record<string, string>): Promise<Payment> {
     const payment = await this.pay()
-    const said = { ...payment.payload.authorization, ...authorization }
-    const { from, to, value, validAfter, validBefore, nonce } = said as Record<string, string>
+    const reply = { ...payment.payload.authorization, ...authorization }
+    const { from, to, value, validAfter, validBefore, nonce } = reply as Record<string, string>
     const signature = await this.account.signTypedData({
       domain: {
         ...requirements.extra,
@@ -97,7 +97,7 @@ export class TestWallet {
         nonce: nonce as `0x${string}`,
       },
     })
-    return { ...payment, payload: { signature, authorization: said } }
+    return { ...payment, payload: { signature, authorization: reply } }
   }
 }
 
@@ -153,8 +153,10 @@ export class TestFacilitator implements AsyncDisposable {
   async #answer(path: string, body: string): Promise<FacilitatorAnswer> {
     // Clients of an earlier server on this port may still connect.
     if (path !== '/verify' && path !== '/settle') return { status: 404 }
-    const asked = JSON.parse(body) as { paymentPayload: { payload: { authorization: { nonce: string } } } }
-    const { nonce } = asked.paymentPayload.payload.authorization
+    const requested = JSON.parse(body) as {
+      paymentPayload: { payload: { authorization: { nonce: string } } }
+    }
+    const { nonce } = requested.paymentPayload.payload.authorization
     if (path === '/verify') return this.verify(nonce, 0)
     const earlier = this.settleCalls.filter((one) => one === nonce).length
     this.settleCalls.push(nonce)

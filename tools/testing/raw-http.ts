@@ -18,10 +18,10 @@ export interface RawRequest {
 }
 
 /** Sends a request with any bytes and headers. It has no content type unless `headers` contains one. */
-export async function raw(agent: { url: string }, wanted: RawRequest): Promise<RawAnswer> {
-  const { path = '/', method = 'POST', token, body } = wanted
+export async function raw(agent: { url: string }, request: RawRequest): Promise<RawAnswer> {
+  const { path = '/', method = 'POST', token, body } = request
   const headers =
-    token === undefined ? wanted.headers : { authorization: `Bearer ${token}`, ...wanted.headers }
+    token === undefined ? request.headers : { authorization: `Bearer ${token}`, ...request.headers }
   const response = await fetch(`${agent.url}${path}`, {
     method,
     redirect: 'manual',
@@ -34,14 +34,14 @@ export async function raw(agent: { url: string }, wanted: RawRequest): Promise<R
 }
 
 /** A JSON-RPC request of `caller`, who has all scopes by default. */
-export function rpc(agent: TestAgent, method: string, params: unknown = {}, wanted: RawRequest = {}) {
-  const body = wanted.body ?? JSON.stringify({ jsonrpc: '2.0', id: 'r-1', method, params })
-  const token = 'token' in wanted ? wanted.token : agent.caller('alice').token
+export function rpc(agent: TestAgent, method: string, params: unknown = {}, request: RawRequest = {}) {
+  const body = request.body ?? JSON.stringify({ jsonrpc: '2.0', id: 'r-1', method, params })
+  const token = 'token' in request ? request.token : agent.caller('alice').token
   return raw(agent, {
-    ...wanted,
+    ...request,
     token,
     body,
-    headers: { 'content-type': 'application/json', ...wanted.headers },
+    headers: { 'content-type': 'application/json', ...request.headers },
   })
 }
 

@@ -89,12 +89,12 @@ export class WebhookReceiver implements AsyncDisposable {
    * Resolves with the POSTs when there are this many, or when they fulfil the condition. @throws Error after 40 s
    * without a POST
    */
-  async waitFor(wanted: number | ((posts: ReceivedPost[]) => boolean)): Promise<ReceivedPost[]> {
-    const isThere = typeof wanted === 'number' ? () => this.posts.length >= wanted : wanted
-    let [seen, endsAt] = [-1, 0]
-    while (!isThere(this.posts)) {
-      if (this.posts.length > seen) [seen, endsAt] = [this.posts.length, Date.now() + 40_000]
-      else if (Date.now() > endsAt) throw new Error(`only ${seen} posts came`)
+  async waitFor(condition: number | ((posts: ReceivedPost[]) => boolean)): Promise<ReceivedPost[]> {
+    const isComplete = typeof condition === 'number' ? () => this.posts.length >= condition : condition
+    let [count, endsAt] = [-1, 0]
+    while (!isComplete(this.posts)) {
+      if (this.posts.length > count) [count, endsAt] = [this.posts.length, Date.now() + 40_000]
+      else if (Date.now() > endsAt) throw new Error(`only ${count} POSTs arrived`)
       await wait(5)
     }
     return this.posts

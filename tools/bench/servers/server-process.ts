@@ -37,14 +37,14 @@ export class ServerProcess implements AsyncDisposable {
       env: { ...environment(), ...options.env },
       stdio: ['ignore', 'inherit', 'pipe'],
     })
-    const said: string[] = []
+    const output: string[] = []
     const { promise, resolve, reject } = Promise.withResolvers<string>()
     createInterface({ input: child.stderr }).on('line', (line) => {
-      said.push(line)
+      output.push(line)
       const address = addressIn(line)
       if (address !== undefined) resolve(address)
     })
-    const failed = (why: string) => () => reject(new Error([why, ...said.slice(-20)].join('\n')))
+    const failed = (why: string) => () => reject(new Error([why, ...output.slice(-20)].join('\n')))
     child.once('exit', failed('The server exited before it was ready.'))
     const limit = setTimeout(
       failed('The server was not ready in time.'),
