@@ -17,7 +17,7 @@ export interface FollowOptions {
   /** Reserves the bytes of buffered items; disposed at the end. Without it, they are not limited. */
   claim?: AnswerClaim
   /**
-   * How often the store is read while the bus is silent, which bounds the delay of a lost notification.
+   * How often the store is read without events from the bus, which bounds the delay of a lost notification.
    * Default 2 s.
    */
   recheckMs?: number
@@ -93,8 +93,8 @@ async function* readEvents(options: FollowOptions, inbox: Inbox): AsyncGenerator
 }
 
 /**
- * Yields the stored events, and before each event the deltas that arrived while the store was read, because a
- * short task may have ended by then.
+ * Yields the stored events, and before each event the deltas that arrived during the read, because a short
+ * task may already have ended.
  * @returns whether a change notice arrived that is newer than the stored events
  */
 function* mergeStored(stored: readonly TaskEvent[], inbox: Inbox): Generator<LiveItem, boolean> {

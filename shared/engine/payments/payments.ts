@@ -61,7 +61,7 @@ export class Payments implements AsyncDisposable {
     this.#reconciler = new PaymentReconciler({ ledger, collector, tasks, log, shared, ...interval })
   }
 
-  /** The accepted ways to pay: in the sandbox, test money. */
+  /** The prices that the agent accepts; test money in the sandbox. */
   acceptedTerms<T extends PaymentTerms>(prices: readonly T[]): T[] {
     return this.sandbox ? sandboxTerms(prices) : [...prices]
   }

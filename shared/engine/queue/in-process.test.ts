@@ -5,7 +5,7 @@ import { schedulerCases } from './scheduler.cases.ts'
 
 schedulerCases('in-process', async (concurrency) => new InProcessScheduler(concurrency))
 
-/** A scheduler whose work ends when the test says so. */
+/** A scheduler whose work is ended by the test. */
 function heldScheduler(concurrency: number) {
   const scheduler = new InProcessScheduler(concurrency)
   const begun: string[] = []

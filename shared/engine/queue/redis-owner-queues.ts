@@ -89,8 +89,8 @@ export class RedisOwnerQueues {
   }
 
   /**
-   * Calls `decide` with the number of waiting jobs of the owner, including all that this process has enqueued
-   * before.
+   * Calls `decide` with the number of waiting jobs of the owner, including every job that this process has
+   * enqueued before.
    */
   async decideOnWaiting<T>(owner: string, decide: (waiting: number) => T): Promise<T> {
     const key = ownerHash(owner)

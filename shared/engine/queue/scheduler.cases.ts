@@ -99,7 +99,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     work.start()
     scheduler.enqueue(jobOf('a'))
     await until(() => work.begun.length === 1)
-    // The answer may arrive before the run that asked has ended.
+    // The answer may arrive before the end of the run that paused the task.
     scheduler.enqueue(jobOf('a', 'alice', 3))
     work.end('a')
     await until(() => work.begun.length === 2)
@@ -179,7 +179,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     work.start()
     for (let n = 1; n <= jobs.length; n += 1) {
       await until(() => work.begun.length === n)
-      // Meanwhile the owner's next job is promoted to the queue.
+      // The owner's next job is promoted to the queue in the meantime.
       await wait(30)
       work.end(work.begun[n - 1] as string)
     }

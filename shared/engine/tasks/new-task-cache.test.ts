@@ -42,7 +42,7 @@ test.each<[string, object, number]>([
   ['a small part with large metadata', { parts: [{ ...file(4), metadata: { note: base64 } }] }, 1],
   ['a small message with large metadata', { parts: [file(4)], metadata: { note: base64 } }, 1],
 ])(
-  'a new task stays in memory until its run when it is small, measured with all that it holds: %s',
+  'a new task is cached until its run when its whole record is small: %s',
   async (_title, message, reads) => {
     await using agent = await testAgent({ handle: () => 'done' })
     const readsOf = countReads(agent.app)

@@ -48,9 +48,9 @@ test.each<[string, Start]>([
       })
     },
   ],
-  ['the end of pauses', (store, log) => startExpiry({ store } as TaskEngine, log, 1)],
+  ['the expiry of pauses', (store, log) => startExpiry({ store } as TaskEngine, log, 1)],
 ])(
-  '%s that are being looked at when the agent stops: the store may close, and nothing is said',
+  '%s that are being processed at shutdown: the store may close, and no error is logged',
   async (_what, start) => {
     const { store, asked, close } = closing()
     const { lines, log } = kept()

@@ -56,7 +56,7 @@ test('the store is unavailable when a queued task is loaded: it is loaded later,
 })
 
 test.each([1, 2])(
-  'the answer to commit %i of a task is lost: its handler goes on, its followers hear, it runs once',
+  'the response to commit %i of a task is lost: its handler continues, subscribers are notified, it runs once',
   async (nth) => {
     let runs = 0
     const handle = async () => {
@@ -82,7 +82,7 @@ test.each([1, 2])(
       final: true,
       status: { state: 'completed' },
     })
-    // A subscriber may see the end before the runner knows of its commit.
+    // A subscriber may see the end before the runner sees its own commit.
     await expect.poll(() => figures.completed).toBe(1)
     expect(runs).toBe(1)
   },

@@ -19,7 +19,7 @@ export type Change =
       signed: boolean
       payment?: { id: string; held: boolean } | undefined
     }
-  /** The payment that the task waited for is settled. */
+  /** The payment of the waiting task is settled. */
   | { kind: 'paid' }
   | {
       kind: 'pause'
@@ -44,7 +44,7 @@ const table: Record<TaskState, Partial<Record<Change['kind'], Target>>> = {
   submitted: {
     'pick-up': 'working',
     paid: 'submitted',
-    // The payment that the task waited for has failed.
+    // The payment of the waiting task has failed.
     pause: 'paused',
     cancel: 'canceled',
     fail: 'failed',

@@ -76,7 +76,7 @@ describe('response status', () => {
   })
 
   test.each([400, 401, 403, 404, 408, 410, 413, 422, 425, 451, 499])(
-    '%i: dropped at once',
+    '%i: dropped without a retry',
     async (status) => {
       expect(await deliverTo({ answer: status })).toEqual({
         outcome: 'dropped',

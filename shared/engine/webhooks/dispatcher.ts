@@ -155,7 +155,8 @@ export class WebhookDispatcher {
   }
 
   /**
-   * Wakes the configs of the task, or the global webhook if it has none (spec/webhooks.md#resolution-order).
+   * Wakes the configs of the task, or the global webhook if there are no configs
+   * (spec/webhooks.md#resolution-order).
    */
   async #resolve(task: TaskKey, from: number, after: TaskRecord): Promise<void> {
     const { registrations } = this.#options

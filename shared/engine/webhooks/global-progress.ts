@@ -12,7 +12,7 @@ export interface GlobalProgress {
   store: WebhookStore
   find(task: TaskKey): Promise<PushConfig | undefined>
   /**
-   * Returns the existing progress, or creates one that starts after event `settled`. Undefined when existing is
+   * Returns the existing progress, or creates one that starts after event `settled`. Undefined when there is
    * no capacity.
    * @throws ParleyError Unavailable
    */

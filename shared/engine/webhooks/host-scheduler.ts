@@ -93,7 +93,7 @@ export class HostScheduler {
     this.#budget.count(owner, active.health, 1)
   }
 
-  /** Call `setReady` afterwards. @param succeeded undefined: the delivery says nothing about the host */
+  /** Call `setReady` afterwards. @param succeeded undefined when the delivery was aborted */
   finish(host: string, owner: string, succeeded: boolean | undefined): void {
     const active = this.#active.get(host)
     const count = active?.inFlight.get(owner)

@@ -262,8 +262,8 @@ function settledBy(input: string): string | undefined {
 }
 
 /**
- * Counts requests that the node did not answer. A refusal by the official scheme in the meantime is not
- * reliable.
+ * Counts requests without a response from the node. During such failures, a refusal by the official scheme is
+ * not reliable.
  */
 interface NodeHealth {
   failures: number

@@ -19,19 +19,23 @@ export async function openChain(
   const transport = http(options.rpcUrl, { timeout: rpcTimeoutMs, retryCount: 1 })
   const client = createPublicClient({ transport })
   const chainId = await client.getChainId().catch(() => {
-    throw new ConfigError(['PAYMENT_RPC_URL cannot be reached: the prices are checked against the chain.'])
+    throw new ConfigError([
+      'PAYMENT_RPC_URL cannot be reached. It is needed to check the prices against the chain.',
+    ])
   })
   for (const { network, asset, decimals } of prices) {
     if (chainIdOf(network) !== chainId)
-      throw new ConfigError([`PAYMENT_RPC_URL is the chain eip155:${chainId}, and a price is on ${network}.`])
+      throw new ConfigError([`PAYMENT_RPC_URL is a node of eip155:${chainId}, but a price is on ${network}.`])
     const decimalsOnChain = await client
       .readContract({ address: hexOf(asset), abi: erc20Abi, functionName: 'decimals' })
       .catch(() => {
-        throw new ConfigError([`executionCost names the asset ${asset}, which is no token on ${network}.`])
+        throw new ConfigError([
+          `executionCost contains the asset ${asset}, which is not a token on ${network}.`,
+        ])
       })
     if (decimalsOnChain !== decimals)
       throw new ConfigError([
-        `executionCost says ${decimals} decimals for ${asset}, and the token has ${decimalsOnChain}.`,
+        `executionCost specifies ${decimals} decimals for ${asset}, but the token has ${decimalsOnChain}.`,
       ])
   }
   const privateKey = options.signerKeyFile === undefined ? undefined : await signerKey(options.signerKeyFile)

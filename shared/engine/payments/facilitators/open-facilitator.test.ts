@@ -47,7 +47,7 @@ test.each<[string, number, (key: string) => string, RegExp]>([
 
 test('a chain without a signer key, and a missing key file: start-up errors', async () => {
   const onChain = chain.price('0.01', price.payTo) as typeof price
-  expect(await start({ PAYMENT_RPC_URL: chain.url }, onChain)).toMatch(/PAYMENT_SIGNER_KEY_FILE must be set/)
+  expect(await start({ PAYMENT_RPC_URL: chain.url }, onChain)).toMatch(/requires PAYMENT_SIGNER_KEY_FILE/)
   const env = { PAYMENT_RPC_URL: chain.url, PAYMENT_SIGNER_KEY_FILE: path.join(folder, 'none') }
   expect(await start(env, onChain)).toMatch(/cannot be read/)
 })

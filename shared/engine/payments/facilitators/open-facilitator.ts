@@ -27,7 +27,7 @@ export async function openFacilitator(
   if (rpcUrl !== undefined) {
     if (facilitatorUrl === undefined && signerKeyFile === undefined) {
       throw new ConfigError([
-        'PAYMENT_SIGNER_KEY_FILE must be set beside PAYMENT_RPC_URL: it names the key that pays the gas.',
+        'PAYMENT_RPC_URL requires PAYMENT_SIGNER_KEY_FILE, or PAYMENT_FACILITATOR_URL: set PAYMENT_SIGNER_KEY_FILE to the file with the key that pays the gas.',
       ])
     }
     const { openChain } = await import('./chain.ts')

@@ -77,9 +77,7 @@ export class Collector {
   }
 
   /**
-   * Waits up to the limit for settlements in progress. Those that take longer are looked up after the next
-   * start.
-   */
+   * Waits up to the limit for settlements in progress; the others are looked up after the next start. */
   async drain(limitMs: number): Promise<void> {
     const deadline = new AbortController()
     const limit = delay(limitMs, undefined, { signal: deadline.signal }).catch(() => {})

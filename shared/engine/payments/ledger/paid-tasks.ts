@@ -2,7 +2,7 @@ import type { PaymentRecord } from '../../store/payment-store.ts'
 
 /** The tasks that payments pay for. */
 export interface PaidTasks {
-  /** The payment is onSettled: its waiting task may run. Does nothing if no task waits for it. */
+  /** The payment is settled: its waiting task may run. Does nothing if no task waits for it. */
   onSettled(payment: PaymentRecord): Promise<void>
   /** The payment failed: its waiting task does not run. */
   onFailed(payment: PaymentRecord): Promise<void>

@@ -118,7 +118,7 @@ test('an unused completed session is reconciled after 7 days', () => {
   expect(next).toMatchObject({ state: 'settled', dueAt: at.now + 7 * 24 * 3_600_000 })
 })
 
-test('a look-up hides the row from other processes until it must have ended; a failure is notified once more', () => {
+test('a look-up hides the row from other processes until it must have ended; a failure is notified again', () => {
   const lookup = transition(samplePayment({ state: 'unknown', attempts: 3 }), changes['start-lookup'], at)
   expect(lookup).toMatchObject({ state: 'unknown', attempts: 3, dueAt: at.now + 180_000 })
   const failed = transition(samplePayment({ state: 'settling', taskId: 't' }), changes.failed, at)

@@ -17,7 +17,7 @@ export type PaymentChange =
   | { kind: 'spend'; taskId: string; purpose: string }
   /** The request that spent it was abandoned, and another one continues. */
   | { kind: 'take-over' }
-  /** Its task was believed missing but exists after all: no refund is due. */
+  /** Its task was considered missing but exists: no refund is due. */
   | { kind: 'reclaim'; purpose?: string }
   /** Its purchase was rejected before the work started. */
   | { kind: 'unspend' }
@@ -31,7 +31,7 @@ export type PaymentChange =
   | { kind: 'recheck' }
   /** This process looks the settlement up, and others wait. */
   | { kind: 'start-lookup' }
-  /** The task that waited for a failed payment has been notified. */
+  /** The task of a failed payment has been notified. */
   | { kind: 'notified' }
 
 type To = PaymentState | 'paid'

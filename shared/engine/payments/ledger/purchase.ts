@@ -9,7 +9,7 @@ import type { Collector } from './collector.ts'
 import type { Ledger } from './ledger.ts'
 import { dueOf, noTask } from './payment-transitions.ts'
 
-/** What a caller pays for. */
+/** The subject of a payment: a task, or the next message of a task. */
 export interface Purchase {
   owner: string
   taskId: string
@@ -17,7 +17,7 @@ export interface Purchase {
    * Identifies what is bought. Only one payment per purpose is taken, however many requests compete for it.
    */
   purpose: string
-  /** The accepted ways to pay. */
+  /** The accepted prices, of which the caller pays one. */
   terms: readonly PaymentTerms[]
 }
 
@@ -153,7 +153,10 @@ async function reusePayment(
   throw refusal
 }
 
-/** The payment already pays for this purchase, or did until reconciliation found no task for it. */
+/**
+ * Whether the payment already pays for this purchase, or did until reconciliation orphaned it because the
+ * task was missing.
+ */
 function isSameRequest(existing: PaymentRecord, { owner, taskId, purpose }: Purchase): boolean {
   if (existing.owner !== owner || existing.taskId !== taskId) return false
   const isListed = existing.state === 'orphaned' && existing.reason === noTask

@@ -61,8 +61,8 @@ export class PaymentReconciler implements Disposable {
     try {
       const due = await this.#parts.ledger.store.listDuePayments(Date.now(), dueMax)
       for (const record of due) {
-        // Only look-ups wait for the facilitator and run in the background; all other rows need the store
-        // alone.
+        // Only look-ups wait for the facilitator and run in the background; all other rows need only the
+        // store.
         if (record.state !== 'unknown') await this.#tryReconcile(record)
         else if (this.#lookups.size < lookupsMax && !this.#lookups.has(record.id)) this.#startLookup(record)
       }

@@ -49,7 +49,7 @@ const version1 = z.object({
 /**
  * Reads the payment of a request: `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or
  * `{session_id}`), `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id`
- * (spec/payments.md#session-handle). Undefined when the request has none.
+ * (spec/payments.md#session-handle). Undefined for a request without a payment.
  * @throws PaymentRefused when the payment is malformed
  */
 export function readPresentedPayment(
