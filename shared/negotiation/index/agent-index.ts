@@ -195,7 +195,7 @@ function nearnessOf(vectors: readonly Float32Array[], request: Float32Array): nu
   return vectors.map((vector) => {
     if (vector.length !== request.length) return 0
     let sum = 0
-    for (let at = 0; at < vector.length; at += 1) sum += (vector[at] as number) * (request[at] as number)
+    for (let at = 0; at < vector.length; at += 1) sum += (vector[at] ?? 0) * (request[at] ?? 0)
     return sum
   })
 }

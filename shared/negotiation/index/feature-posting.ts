@@ -31,11 +31,11 @@ export class FeaturePosting {
   remove(model: number): void {
     const at = this.agents.subarray(0, this.length).indexOf(model)
     if (at < 0) return
-    this.share = Math.max(0, this.share - Math.max(0, this.held[at] as number))
-    if ((this.own[at] as number) > 0) this.owners -= 1
+    this.share = Math.max(0, this.share - Math.max(0, this.held[at] ?? 0))
+    if ((this.own[at] ?? 0) > 0) this.owners -= 1
     this.length -= 1
     for (const values of [this.agents, this.held, this.own, this.typical]) {
-      values[at] = values[this.length] as number
+      values[at] = values[this.length] ?? 0
     }
   }
 

@@ -238,12 +238,12 @@ export class FeedbackModel {
     const share = this.#shareOf(posting)
     const sums = this.#sums
     for (let at = 0; at < posting.length; at += 1) {
-      const held = posting.held[at] as number
-      const own = posting.own[at] as number
+      const held = posting.held[at] ?? 0
+      const own = posting.own[at] ?? 0
       if (held < 0) continue
-      const model = posting.agents[at] as number
-      const weight = this.#weights[model] as number
-      sums[model] = (sums[model] as number) + featureEvidence(feature, { held, own, weight, share })
+      const model = posting.agents[at] ?? 0
+      const weight = this.#weights[model] ?? 0
+      sums[model] = (sums[model] ?? 0) + featureEvidence(feature, { held, own, weight, share })
     }
   }
 
@@ -253,19 +253,19 @@ export class FeedbackModel {
     const { agents, typical, length } = posting
     const products = this.#products
     for (let at = 0; at < length; at += 1) {
-      const model = agents[at] as number
-      products[model] = (products[model] as number) + (typical[at] as number) * factor
+      const model = agents[at] ?? 0
+      products[model] = (products[model] ?? 0) + (typical[at] ?? 0) * factor
     }
   }
 
   #feedbackBound(model: AgentModel, sums: QuerySums, mass: number): number {
-    return feedbackMax(this.#sums[model.number] as number, this.#past(model, sums), mass)
+    return feedbackMax(this.#sums[model.number] ?? 0, this.#past(model, sums), mass)
   }
 
   #past(model: AgentModel, { length, meaning }: QuerySums): number {
     this.#readTypical(model)
     const lengths = model.length * length
-    const product = this.#products[model.number] as number
+    const product = this.#products[model.number] ?? 0
     const words = lengths === 0 ? 0 : Math.min(1, Math.max(0, product / lengths))
     return pastEvidence(words, likeness(model.meaning, meaning), model.feedback.weight)
   }

@@ -114,7 +114,7 @@ export class Ranker {
       if (sums.isSilent(unit)) continue
       const row = index.rowOf(unit)
       if (row < 0 || seen[row] === ranking) continue
-      const said = words[unit] as number
+      const said = words[unit] ?? 0
       const most = sums.evidenceMost(row, said + boundedByWords(directionMost, said))
       if (most === 0 || most < least) continue
       const direction = meaning === undefined ? 0 : directionMost * index.likeness(unit, meaning)
@@ -217,16 +217,16 @@ function mostPromising(sums: ScoreSums, index: WordIndex, count: number): number
     if (sums.isSilent(unit)) continue
     const row = index.rowOf(unit)
     if (row < 0) continue
-    const said = sums.evidenceMost(row, sums.words[unit] as number)
+    const said = sums.evidenceMost(row, sums.words[unit] ?? 0)
     if (said <= least) continue
     let at = Math.min(units.length, count - 1)
-    for (; at > 0 && (most[at - 1] as number) < said; at -= 1) {
-      most[at] = most[at - 1] as number
-      units[at] = units[at - 1] as number
+    for (; at > 0 && (most[at - 1] ?? 0) < said; at -= 1) {
+      most[at] = most[at - 1] ?? 0
+      units[at] = units[at - 1] ?? 0
     }
     most[at] = said
     units[at] = unit
-    if (units.length === count) least = most[count - 1] as number
+    if (units.length === count) least = most[count - 1] ?? 0
   }
   return units
 }

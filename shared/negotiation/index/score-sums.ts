@@ -56,7 +56,7 @@ export class ScoreSums {
 
   /** Upper bound of the evidence of a row whose own words give `own`. */
   evidenceMost(row: number, own: number): number {
-    return withFeedback(own, this.known[row] as number, this.most) + (this.learned[row] as number)
+    return withFeedback(own, this.known[row] ?? 0, this.most) + (this.learned[row] ?? 0)
   }
 }
 
@@ -79,14 +79,14 @@ function addList(stem: string, weight: number, number: number, index: WordIndex,
   const { units, impacts, length } = posting
   const { words, said, saidOf } = sums
   for (let at = 0; at < length; at += 1) {
-    const unit = units[at] as number
-    const value = weight * (impacts[at] as number)
+    const unit = units[at] ?? 0
+    const value = weight * (impacts[at] ?? 0)
     if (saidOf[unit] !== number) {
       saidOf[unit] = number
       said[unit] = value
-      words[unit] = (words[unit] as number) + value
-    } else if (value > (said[unit] as number)) {
-      words[unit] = (words[unit] as number) + value - (said[unit] as number)
+      words[unit] = (words[unit] ?? 0) + value
+    } else if (value > (said[unit] ?? 0)) {
+      words[unit] = (words[unit] ?? 0) + value - (said[unit] ?? 0)
       said[unit] = value
     }
   }

@@ -45,7 +45,7 @@ export class WordIndex {
   remove(numbers: Int32Array, { units }: Profile): void {
     const stems = new Set<string>()
     units.forEach(({ impacts }, at) => {
-      const unit = numbers[at] as number
+      const unit = numbers[at] ?? 0
       this.#freeUnits.push(unit)
       this.#rowOf[unit] = noRow
       for (const stem of impacts.keys()) {
@@ -72,7 +72,7 @@ export class WordIndex {
 
   /** Like `likeness` of the unit's meaning and this one. */
   likeness(unit: number, { vector, length }: Meaning): number {
-    const own = this.#lengths[unit] as number
+    const own = this.#lengths[unit] ?? 0
     if (own === 0) return 0
     const all = this.#directions
     const from = unit * dimensions
@@ -82,17 +82,17 @@ export class WordIndex {
     let d = 0
     for (let at = 0; at < dimensions; at += 4) {
       const there = from + at
-      a += (all[there] as number) * (vector[at] as number)
-      b += (all[there + 1] as number) * (vector[at + 1] as number)
-      c += (all[there + 2] as number) * (vector[at + 2] as number)
-      d += (all[there + 3] as number) * (vector[at + 3] as number)
+      a += (all[there] ?? 0) * (vector[at] ?? 0)
+      b += (all[there + 1] ?? 0) * (vector[at + 1] ?? 0)
+      c += (all[there + 2] ?? 0) * (vector[at + 2] ?? 0)
+      d += (all[there + 3] ?? 0) * (vector[at + 3] ?? 0)
     }
     return Math.max(0, (a + b + c + d) / (own * length))
   }
 
   /** −1 for a removed unit. */
   rowOf(unit: number): number {
-    return this.#rowOf[unit] as number
+    return this.#rowOf[unit] ?? 0
   }
 
   /** The rarity of a stem among the agents, as in BM25. */
@@ -151,8 +151,8 @@ class Posting {
     const at = this.units.subarray(0, this.length).indexOf(unit)
     if (at < 0) return
     this.length -= 1
-    this.units[at] = this.units[this.length] as number
-    this.impacts[at] = this.impacts[this.length] as number
+    this.units[at] = this.units[this.length] ?? 0
+    this.impacts[at] = this.impacts[this.length] ?? 0
   }
 
   #grow(): void {

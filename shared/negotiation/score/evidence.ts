@@ -51,7 +51,7 @@ export function wordEvidence({ impacts }: Unit, { terms, answers }: Query, knowl
     })
   }
   let sum = 0
-  for (let at = 0; at < terms.length; at += 1) sum += (terms[at] as Term).weight * (best[at] as number)
+  for (let at = 0; at < terms.length; at += 1) sum += (terms[at] as Term).weight * (best[at] ?? 0)
   return sum
 }
 

@@ -34,7 +34,7 @@ export function meaningOf(stems: Iterable<string>): Meaning | undefined {
     known = true
     const all = vectors()
     const from = place * dimensions
-    for (let at = 0; at < dimensions; at += 1) sum[at] = (sum[at] as number) + (all[from + at] as number)
+    for (let at = 0; at < dimensions; at += 1) sum[at] = (sum[at] ?? 0) + (all[from + at] ?? 0)
   }
   return known ? inBytes(sum) : undefined
 }
@@ -50,7 +50,7 @@ export function weightedMeaning(
     const all = vectors()
     const from = place * dimensions
     for (let at = 0; at < dimensions; at += 1) {
-      sum[at] = (sum[at] as number) + weight * (all[from + at] as number)
+      sum[at] = (sum[at] ?? 0) + weight * (all[from + at] ?? 0)
     }
   }
   return inBytes(sum)
@@ -59,12 +59,12 @@ export function weightedMeaning(
 /** The same direction with 8 bits per dimension. */
 export function inBytes(sum: ArrayLike<number>): Meaning | undefined {
   let most = 0
-  for (let at = 0; at < dimensions; at += 1) most = Math.max(most, Math.abs(sum[at] as number))
+  for (let at = 0; at < dimensions; at += 1) most = Math.max(most, Math.abs(sum[at] ?? 0))
   if (most === 0) return undefined
   const vector = new Int8Array(dimensions)
   let squares = 0
   for (let at = 0; at < dimensions; at += 1) {
-    const value = Math.round(((sum[at] as number) * 127) / most)
+    const value = Math.round(((sum[at] ?? 0) * 127) / most)
     vector[at] = value
     squares += value * value
   }
@@ -79,6 +79,6 @@ export function likeness(a: Meaning | undefined, b: Meaning | undefined): number
 
 function dot(a: Int8Array, b: Int8Array): number {
   let sum = 0
-  for (let at = 0; at < dimensions; at += 1) sum += (a[at] as number) * (b[at] as number)
+  for (let at = 0; at < dimensions; at += 1) sum += (a[at] ?? 0) * (b[at] ?? 0)
   return sum
 }
