@@ -109,7 +109,11 @@ const cursorKey: Kind = {
 }
 
 const signatures = collectionKind(
-  { title: 'signed requests taken', scope: gatewayScope, declaration: claimCollection('gateway_signatures') },
+  {
+    title: 'claimed signed requests',
+    scope: gatewayScope,
+    declaration: claimCollection('gateway_signatures'),
+  },
   ({ name = '', holder = '', until }) => ({ name, holder, until }),
 )
 

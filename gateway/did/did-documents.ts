@@ -70,7 +70,7 @@ export class DidDocuments {
     if (did.startsWith('did:key:')) return readDidKey(did)
     if (!did.startsWith('did:web:')) return undefined
     const url = didWebUrl(did.slice('did:web:'.length))
-    if (url === undefined) throw malformedError('is not a DID of its method')
+    if (url === undefined) throw malformedError('is not valid for its DID method')
     return readDidWeb(did, url, this.#options.readExternal)
   }
 }
@@ -79,7 +79,7 @@ export class DidDocuments {
 async function readDidKey(did: string): Promise<JsonObject | undefined> {
   const { getResolver } = await import('key-did-resolver')
   const { didDocument, didResolutionMetadata } = await new Resolver(getResolver()).resolve(did)
-  if (didResolutionMetadata.error === 'invalidDid') throw malformedError('is not a DID of its method')
+  if (didResolutionMetadata.error === 'invalidDid') throw malformedError('is not valid for its DID method')
   return jsonObjectOf(JSON.stringify(didDocument))
 }
 

@@ -90,7 +90,7 @@ export function isLoopback(uri: string): boolean {
 /** Allows https, and http on loopback (RFC 8252, section 7.3). */
 function checkRedirectUris(uris: unknown): void {
   if (!Array.isArray(uris)) return
-  if (uris.length > redirectUrisMax) refuse(`redirect_uris must hold at most ${redirectUrisMax} addresses`)
+  if (uris.length > redirectUrisMax) refuse(`redirect_uris must contain at most ${redirectUrisMax} addresses`)
   for (const uri of uris) {
     const url = typeof uri === 'string' && uri.length <= uriMaxChars ? URL.parse(uri) : null
     const safe = url?.protocol === 'https:' || (url?.protocol === 'http:' && loopbackHosts.has(url.hostname))

@@ -140,7 +140,7 @@ export class SupervisedAgent {
           clearTimeout(startLimit)
           await this.#announce(message, identity)
           const hangs = await watchForHang(message.url, over.signal, this.#timing.watchdog)
-          if (hangs) kill('did not answer /health any more')
+          if (hangs) kill('stopped responding to /health')
         }
       }
       own = this.#spawn(port, (message, from) => {
@@ -200,6 +200,6 @@ function sentenceOf(error: unknown): string {
 function reasonOf({ code, signal, lastLines }: Exit): string {
   const refusal = lastLines.at(-1)?.match(/^agent (cannot start: .+)/s)?.[1]
   if (refusal !== undefined) return refusal
-  const how = signal === null ? `exited with code ${code ?? 'none'}` : `was ended by ${signal}`
+  const how = signal === null ? `exited with code ${code ?? 'none'}` : `was terminated by ${signal}`
   return lastLines.length === 0 ? how : `${how}; its last output: ${lastLines.join(' | ')}`
 }

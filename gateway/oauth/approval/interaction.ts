@@ -47,7 +47,7 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
     if (form.get('decision') !== 'refuse') throw Object.assign(new Error(gone), { statusCode: 400 })
     const target = String(interaction.params['client_id'])
     options.audit.record({ ...operatorAt(request), target, allowed: false, reason: 'refused' })
-    const result = { error: 'access_denied', error_description: 'the operator refused' }
+    const result = { error: 'access_denied', error_description: 'the operator refused the request' }
     return finish(provider, request, reply, result)
   })
 }

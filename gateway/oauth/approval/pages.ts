@@ -30,7 +30,7 @@ const styleHash = createHash('sha256').update(style).digest('base64')
 
 const meanings: Record<string, string> = {
   'agent:read': 'read your tasks and their results',
-  'agent:write': 'send work to agents, stop it and rate it',
+  'agent:write': 'send work to agents, cancel it and rate it',
   'agent:execute': 'read your tasks and send work to agents',
   'agent:admin': 'manage this machine as its operator: admit, block and remove agents',
 }
