@@ -1,5 +1,6 @@
 import { hashOf, keyText, positionOf } from '@parley/kit/database/keys'
 import { documentBound } from '@parley/kit/database/mongodb/layout'
+import { bytesIn, textIn } from '@parley/kit/database/sqlite/row'
 import type { TaskState } from '@parley/wire/model/task'
 import {
   idempotencyKeyCollection,
@@ -91,15 +92,16 @@ function contexts(store: MongoContext): Kind {
     select: 'SELECT id, owner, created_at, updated_at FROM contexts',
     key: { id: 'id' },
     documents: (row) => {
-      const { id, owner, created_at, updated_at } = row as Record<string, string>
+      const [id, owner] = [textIn(row, 'id'), textIn(row, 'owner')]
+      const updatedAt = textIn(row, 'updated_at')
       const document: ContextDocument = {
-        _id: keyedIn(store, keyText(id as string)),
+        _id: keyedIn(store, keyText(id)),
         agent_id: store.agentId,
-        owner: keyText(owner as string),
-        position: positionOf(updated_at as string, id as string),
+        owner: keyText(owner),
+        position: positionOf(updatedAt, id),
         version: 1,
-        created_at: created_at as string,
-        updated_at: updated_at as string,
+        created_at: textIn(row, 'created_at'),
+        updated_at: updatedAt,
         body: JSON.stringify({ id, owner }),
       }
       return { contexts: [document] }
@@ -116,7 +118,8 @@ function endedCounts({ agentId }: MongoContext): Kind {
     select: `SELECT json_group_object(ended.state, ended.count - (${here})) AS counts, 1 AS only FROM ended_counts AS ended`,
     key: { only: '1' },
     documents: (row): Documents => {
-      const all = Object.entries(JSON.parse(row['counts'] as string) as Record<TaskState, number>)
+      const ended: Record<TaskState, number> = JSON.parse(textIn(row, 'counts'))
+      const all = Object.entries(ended)
       const removed = all.filter(([, count]) => count > 0)
       if (removed.length === 0) return {}
       const counts = Object.fromEntries(removed)
@@ -133,7 +136,7 @@ function feedback({ agentId }: MongoContext): Kind {
       FROM feedback JOIN tasks ON tasks.id = feedback.task_id`,
     key: { task_id: 'feedback.task_id', owner: 'feedback.owner' },
     documents: (row) => {
-      const text = (name: string) => row[name] as string
+      const text = (name: string) => textIn(row, name)
       const task = taskKey({ id: text('task_id'), owner: text('task_owner'), createdAt: text('created_at') })
       const _id = `${agentId}/${hashOf(task, text('owner'))}`
       const document: FeedbackDocument = { _id, agent_id: agentId, task, body: text('body') }
@@ -148,8 +151,8 @@ function cursorKey({ agentId }: MongoContext): Kind {
     table: 'cursor_key',
     select: 'SELECT key, 1 AS only FROM cursor_key',
     key: { only: '1' },
-    documents: ({ key }) => ({
-      settings: [{ _id: `${agentId}/cursor_key`, agent_id: agentId, key: Buffer.from(key as Uint8Array) }],
+    documents: (row) => ({
+      settings: [{ _id: `${agentId}/cursor_key`, agent_id: agentId, key: Buffer.from(bytesIn(row, 'key')) }],
     }),
   }
 }

@@ -54,7 +54,7 @@ export class LargeParts {
       if (name === undefined) return part
       const known = loaded.get(name)
       if (known !== undefined) return { ...known }
-      const whole = JSON.parse(load(name)) as Part
+      const whole: Part = JSON.parse(load(name))
       loaded.set(name, whole)
       this.#remember(whole, name)
       return whole

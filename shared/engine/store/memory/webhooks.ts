@@ -62,7 +62,7 @@ export class MemoryWebhooks implements WebhookStore {
     if (found === undefined || found.revision !== revision) return false
     const { settled } = settlement
     if (settled < found.settled || (settled === found.settled && !found.open)) return false
-    const ofTask = this.#tasks.get(keyOf(task)) as Map<string, PushConfig>
+    const ofTask = this.#tasks.get(keyOf(task)) ?? new Map<string, PushConfig>()
     this.#uncount(found)
     this.#put(ofTask, { ...found, ...settlement })
     return true

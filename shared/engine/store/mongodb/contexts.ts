@@ -119,7 +119,7 @@ export async function isAnothersContext(store: MongoContext, id: string, owner: 
 }
 
 export function contextOf({ body, created_at, updated_at }: ContextDocument): ContextRecord {
-  const { id, owner } = JSON.parse(body) as { id: string; owner: string }
+  const { id, owner }: { id: string; owner: string } = JSON.parse(body)
   return { id, owner, createdAt: created_at, updatedAt: updated_at }
 }
 

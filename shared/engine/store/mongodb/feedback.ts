@@ -40,7 +40,7 @@ export async function findFeedback(
   if (task === undefined) return undefined
   const _id = `${agentId}/${hashOf(task, owner)}`
   const found = await beside<FeedbackDocument>('feedback').findOne({ _id, agent_id: agentId })
-  return found === null ? undefined : (JSON.parse(found.body) as Feedback)
+  return found === null ? undefined : JSON.parse(found.body)
 }
 
 async function keyOfTask(store: MongoContext, id: string): Promise<string | undefined> {

@@ -193,7 +193,7 @@ export async function decodeTask(
   store: MongoContext,
   document: TaskDocument,
 ): Promise<{ record: TaskRecord; size: number }> {
-  const stored = JSON.parse(document.body) as Body
+  const stored: Body = JSON.parse(document.body)
   const loaded = await loadParts(store, stored, document.parts ?? [])
   const body = loaded.size === 0 ? stored : store.largeParts.putBack(stored, (hash) => loaded.get(hash) ?? '')
   let size = document.body.length
@@ -205,7 +205,7 @@ type Body = Omit<TaskRecord, 'version' | 'lease' | 'dueAt'>
 
 /** The record of a document with its large parts still in the store. */
 export function outlineOf(store: MongoContext, document: TaskDocument): TaskOutline {
-  const stored = JSON.parse(document.body) as Body
+  const stored: Body = JSON.parse(document.body)
   const names = new Map(document.parts?.map((name) => [name.hash, name]))
   let bytes = document.body.length
   const body = store.largeParts.outline(stored, (hash) => {
@@ -214,7 +214,8 @@ export function outlineOf(store: MongoContext, document: TaskDocument): TaskOutl
     bytes += size
     return new LazyPart(size, async () => {
       const loaded = await loadParts(store, stored, name === undefined ? [] : [name])
-      return JSON.parse(loaded.get(hash) ?? '') as Part
+      const part: Part = JSON.parse(loaded.get(hash) ?? '')
+      return part
     })
   })
   return { task: recordOf(document, body), bytes }

@@ -1,20 +1,14 @@
+import { integerIn, type Row, textIn } from '@parley/kit/database/sqlite/row'
 import { isTerminal, taskStates, terminalStates } from '@parley/wire/model/task'
 import type { ContextPage, ContextRecord } from '../store.ts'
 import { newest } from './lists.ts'
 import type { SqliteContext } from './record.ts'
 
-interface ContextRow {
-  id: string
-  owner: string
-  created_at: string
-  updated_at: string
-}
-
 /** Limits of one read: ids of one context, and of a page. */
 const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
 /** Tables whose rows belong to a task. */
-const besideTasks = ['parts', 'feedback', 'idempotency_keys', 'push_configs']
+const tablesOfTasks = ['parts', 'feedback', 'idempotency_keys', 'push_configs']
 const columns = 'id, owner, created_at, updated_at'
 const openStates = taskStates.filter((state) => !isTerminal(state))
 
@@ -48,11 +42,11 @@ export function listContexts(
     WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`
   return database.readTogether(() => {
     // U+FFFF sorts after every time.
-    const before = cursor === undefined ? ['\uffff', ''] : cursors.open('contexts', owner, cursor)
-    const [updatedAt, id] = before as [string, string]
+    const before = cursor === undefined ? undefined : cursors.open('contexts', owner, cursor)
+    const [updatedAt, id]: string[] = Array.isArray(before) ? before.map(String) : ['\uffff', '']
     const items: ContextPage['items'] = []
     let ids = 0
-    for (const row of database.statement(sql).iterate(owner, updatedAt, id, limit + 1)) {
+    for (const row of database.statement(sql).iterate(owner, updatedAt ?? '', id ?? '', limit + 1)) {
       const last = items.at(-1)
       if (last !== undefined && (items.length >= limit || ids >= idsPerPageMax)) {
         return { items, nextCursor: cursors.seal('contexts', owner, [last.updatedAt, last.id]) }
@@ -60,7 +54,7 @@ export function listContexts(
       const context = contextOf(row)
       const taskIds = taskIdsOf(store, context.id)
       const busy = isBusy(store, context.id)
-      items.push({ ...context, taskIds, taskCount: row['task_count'] as number, busy })
+      items.push({ ...context, taskIds, taskCount: integerIn(row, 'task_count'), busy })
       ids += taskIds.length
     }
     return { items }
@@ -70,7 +64,7 @@ export function listContexts(
 function taskIdsOf(store: SqliteContext, contextId: string): string[] {
   const one = store.database.statement('SELECT id FROM tasks WHERE seq = ?')
   const seqs = newest(store, { contextId }, { limit: idsPerContextMax }).reverse()
-  return seqs.map((seq) => one.get(seq)?.['id'] as string)
+  return seqs.map((seq) => textIn(one.get(seq), 'id'))
 }
 
 function isBusy(store: SqliteContext, contextId: string): boolean {
@@ -89,7 +83,7 @@ export function clearContext(
     const found = database.statement('SELECT 1 FROM contexts WHERE id = ? AND owner = ?').get(id, owner)
     if (found === undefined) return 'absent'
     if (isBusy(store, id)) return 'busy'
-    for (const table of besideTasks) {
+    for (const table of tablesOfTasks) {
       database.statement(`DELETE FROM ${table} WHERE task_id IN (SELECT id FROM ${theirs})`).run(id)
     }
     database.statement(`DELETE FROM ${theirs}`).run(id)
@@ -102,24 +96,25 @@ export function removeEnded({ database }: SqliteContext, before: string, limit: 
   const oldest = `SELECT seq, id, context_id FROM tasks INDEXED BY tasks_ended WHERE ended_state IS NOT NULL AND updated_at < ?
     ORDER BY updated_at LIMIT ?`
   return database.write(() => {
-    const rows = database.statement(oldest).all(before, limit) as unknown as {
-      seq: number
-      id: string
-      context_id: string
-    }[]
+    const rows = database.statement(oldest).all(before, limit)
     for (const row of rows) {
-      for (const table of besideTasks) {
-        database.statement(`DELETE FROM ${table} WHERE task_id = ?`).run(row.id)
+      const [id, contextId] = [textIn(row, 'id'), textIn(row, 'context_id')]
+      for (const table of tablesOfTasks) {
+        database.statement(`DELETE FROM ${table} WHERE task_id = ?`).run(id)
       }
-      database.statement('DELETE FROM tasks WHERE seq = ?').run(row.seq)
-      database.statement('UPDATE contexts SET task_count = task_count - 1 WHERE id = ?').run(row.context_id)
-      database.statement('DELETE FROM contexts WHERE id = ? AND task_count = 0').run(row.context_id)
+      database.statement('DELETE FROM tasks WHERE seq = ?').run(integerIn(row, 'seq'))
+      database.statement('UPDATE contexts SET task_count = task_count - 1 WHERE id = ?').run(contextId)
+      database.statement('DELETE FROM contexts WHERE id = ? AND task_count = 0').run(contextId)
     }
     return rows.length
   })
 }
 
-function contextOf(row: unknown): ContextRecord {
-  const { id, owner, created_at, updated_at } = row as ContextRow
-  return { id, owner, createdAt: created_at, updatedAt: updated_at }
+function contextOf(row: Row): ContextRecord {
+  return {
+    id: textIn(row, 'id'),
+    owner: textIn(row, 'owner'),
+    createdAt: textIn(row, 'created_at'),
+    updatedAt: textIn(row, 'updated_at'),
+  }
 }

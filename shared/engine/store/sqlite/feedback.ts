@@ -1,3 +1,4 @@
+import { textIn } from '@parley/kit/database/sqlite/row'
 import type { Feedback } from '../store.ts'
 import type { SqliteContext } from './record.ts'
 
@@ -20,6 +21,6 @@ export function findFeedback(
     const row = database
       .statement('SELECT body FROM feedback WHERE task_id = ? AND owner = ?')
       .get(taskId, owner)
-    return row === undefined ? undefined : (JSON.parse(row['body'] as string) as Feedback)
+    return row === undefined ? undefined : JSON.parse(textIn(row, 'body'))
   })
 }

@@ -1,3 +1,4 @@
+import { integerIn } from '@parley/kit/database/sqlite/row'
 import { isTerminal, type TaskState, taskStates, terminalStates } from '@parley/wire/model/task'
 import type { Admit, Page, TaskOutline, TaskQuery, TaskRecord } from '../store.ts'
 import {
@@ -40,7 +41,8 @@ export function newest(
   for (const state of states) {
     const source = isTerminal(state) ? from.ended : from.open
     const sql = `SELECT seq FROM ${source} AND seq < ? ORDER BY seq DESC LIMIT ?`
-    for (const row of database.statement(sql).all(state, value, before, limit)) all.push(row['seq'] as number)
+    for (const row of database.statement(sql).all(state, value, before, limit))
+      all.push(integerIn(row, 'seq'))
   }
   return all.sort((a, b) => b - a).slice(0, limit)
 }

@@ -1,5 +1,6 @@
 import type { Cursors } from '@parley/kit/database/cursor'
 import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
+import { integerIn, textIn } from '@parley/kit/database/sqlite/row'
 import { LazyPart } from '@parley/wire/codecs/lazy-part'
 import type { Part } from '@parley/wire/model/task'
 import type { LargePart, LargeParts } from '../large-parts.ts'
@@ -47,10 +48,10 @@ export type GuardedRow = Omit<TaskRow, 'body'> & { bytes: number; body: string |
  * @throws the error of `admit`, before a large body is read
  */
 export function wholeRow({ database }: SqliteContext, row: GuardedRow, admit: Admit | undefined): TaskRow {
-  if (row.body !== null) return row as TaskRow
+  if (row.body !== null) return { ...row, body: row.body }
   admit?.(row.bytes)
   const read = database.statement('SELECT body FROM tasks WHERE seq = ?').get(row.seq)
-  return { ...row, body: read?.['body'] as string }
+  return { ...row, body: textIn(read, 'body') }
 }
 
 /** Fields with a column are left out of the body: JSON omits undefined values. */
@@ -87,12 +88,12 @@ export function partBytesOf({ database }: SqliteContext, taskId: string): Map<st
   const rows = database
     .statement('SELECT hash, octet_length(body) AS bytes FROM parts WHERE task_id = ?')
     .all(taskId)
-  return new Map(rows.map((row) => [row['hash'] as string, row['bytes'] as number]))
+  return new Map(rows.map((row) => [textIn(row, 'hash'), integerIn(row, 'bytes')]))
 }
 
 /** The record of a row with its large parts still in the store. */
 export function outlineOf(store: SqliteContext, row: TaskRow): TaskOutline {
-  const stored = JSON.parse(row.body) as Body
+  const stored: Body = JSON.parse(row.body)
   let bytes = row.body.length
   if (row.large === 0) return { task: recordOf(row, stored), bytes }
   const sizes = partBytesOf(store, row.id)
@@ -100,7 +101,7 @@ export function outlineOf(store: SqliteContext, row: TaskRow): TaskOutline {
     const size = sizes.get(hash) ?? 0
     bytes += size
     return new LazyPart(size, () =>
-      store.database.read(() => JSON.parse(loadPart(store, row.id, hash)) as Part),
+      store.database.read((): Part => JSON.parse(loadPart(store, row.id, hash))),
     )
   })
   return { task: recordOf(row, body), bytes }
@@ -108,7 +109,7 @@ export function outlineOf(store: SqliteContext, row: TaskRow): TaskOutline {
 
 /** The record of a row, with its large parts; `size` is about the length of its JSON. */
 export function decodeTask(store: SqliteContext, row: TaskRow): { record: TaskRecord; size: number } {
-  const stored = JSON.parse(row.body) as Body
+  const stored: Body = JSON.parse(row.body)
   let size = row.body.length
   const body =
     row.large === 0
@@ -148,5 +149,5 @@ export function saveParts({ database }: SqliteContext, taskId: string, parts: La
 function loadPart({ database }: SqliteContext, taskId: string, hash: string): string {
   const row = database.statement('SELECT body FROM parts WHERE task_id = ? AND hash = ?').get(taskId, hash)
   if (row === undefined) throw new Error(`A large part of task ${taskId} is missing in the store`)
-  return row['body'] as string
+  return textIn(row, 'body')
 }

@@ -1,6 +1,7 @@
 import { Cursors } from '@parley/kit/database/cursor'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
+import { bytesIn } from '@parley/kit/database/sqlite/row'
 import { idempotencyKeys } from '../idempotency-keys.ts'
 import { LargeParts } from '../large-parts.ts'
 import { paymentStore } from '../payments.ts'
@@ -41,11 +42,11 @@ export interface SqliteStoreOptions {
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const database = await openDatabase(options.file, agentMigrations)
-  const key = await database.read(() => database.statement('SELECT key FROM cursor_key').get()?.['key'])
+  const key = await database.read(() => database.statement('SELECT key FROM cursor_key').get())
   const store: SqliteContext = {
     database,
     largeParts: new LargeParts(options.largePartBytes ?? 256 * 1024),
-    cursors: new Cursors(key as Uint8Array),
+    cursors: new Cursors(bytesIn(key, 'key')),
     now: options.clock ?? Date.now,
   }
   const documents = sqliteDocuments(database)

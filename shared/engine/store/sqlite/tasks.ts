@@ -1,5 +1,6 @@
+import { integerIn, textIn } from '@parley/kit/database/sqlite/row'
 import { ParleyError } from '@parley/wire/errors'
-import { isTerminal, pausedStates, type TaskState } from '@parley/wire/model/task'
+import { isTerminal, pausedStates, type TaskState, terminalStates } from '@parley/wire/model/task'
 import type { Admit, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
 import {
   decodeTask,
@@ -75,8 +76,8 @@ export async function commitTask(store: SqliteContext, record: TaskRecord): Prom
   return database.write(() => {
     const there = database
       .statement('SELECT seq, version, state FROM tasks WHERE id = ? AND created_at = ?')
-      .get(id, createdAt) as { seq: number; version: number; state: TaskState } | undefined
-    if (there === undefined || there.version !== version - 1) return false
+      .get(id, createdAt)
+    if (there === undefined || there['version'] !== version - 1) return false
     saveParts(store, id, parts)
     database
       .statement(updateTask)
@@ -91,9 +92,10 @@ export async function commitTask(store: SqliteContext, record: TaskRecord): Prom
         dueAt ?? null,
         large,
         body,
-        there.seq,
+        integerIn(there, 'seq'),
       )
-    if (isTerminal(status.state) && !isTerminal(there.state)) countEnded(store, status.state)
+    if (isTerminal(status.state) && !terminalStates.some((state) => state === there['state']))
+      countEnded(store, status.state)
     return true
   })
 }
@@ -163,16 +165,15 @@ export function listUnfinished(
     WHERE open_state = '${state}' AND (lease_holder IS NULL OR lease_holder <> ?1 OR lease_until < ?2)`
   const submitted = `${ofState('submitted')}${which === 'left' ? ' AND lease_holder IS NOT NULL' : ''}`
   const abandoned = `${submitted} UNION ALL ${ofState('working')}`
-  type Row = Omit<UnfinishedTask, 'leased'> & { seq: number; leased: number }
   return database.read(() => {
-    const rows = database.statement(abandoned).all(ourHolder, now) as unknown as Row[]
-    rows.sort((a, b) => a.seq - b.seq)
-    return rows.map(({ id, version, owner, state, leased }) => ({
-      id,
-      version,
-      owner,
-      state,
-      leased: leased === 1,
+    const rows = database.statement(abandoned).all(ourHolder, now)
+    rows.sort((a, b) => integerIn(a, 'seq') - integerIn(b, 'seq'))
+    return rows.map((row) => ({
+      id: textIn(row, 'id'),
+      version: integerIn(row, 'version'),
+      owner: textIn(row, 'owner'),
+      state: row['state'] === 'working' ? 'working' : 'submitted',
+      leased: row['leased'] === 1,
     }))
   })
 }
@@ -184,7 +185,7 @@ export function listDue({ database }: SqliteContext, now: number, limit: number)
     database
       .statement(sql)
       .all(now, limit)
-      .map((row) => row['id'] as string),
+      .map((row) => textIn(row, 'id')),
   )
 }
 
@@ -206,10 +207,7 @@ export function countByState({ database }: SqliteContext): Promise<Partial<Recor
     WHERE open_state IN (${quoted(['submitted', 'working', ...pausedStates])}) GROUP BY open_state`
   return database.read(() => {
     const ended = database.statement('SELECT state, count FROM ended_counts WHERE count > 0').all()
-    const rows = [...database.statement(open).all(), ...ended] as unknown as {
-      state: TaskState
-      count: number
-    }[]
-    return Object.fromEntries(rows.map(({ state, count }) => [state, count]))
+    const rows = [...database.statement(open).all(), ...ended]
+    return Object.fromEntries(rows.map((row) => [textIn(row, 'state'), integerIn(row, 'count')]))
   })
 }
