@@ -10,7 +10,7 @@ const challenge: Challenge = {
   url: 'https://agent.example',
 }
 
-test('an answer holds for its challenge', () => {
+test('an answer is valid for its challenge', () => {
   const answer = answerChallenge(challenge, did, key)
   expect(verifyAnswer(challenge, answer, key.publicKeyBase58)).toBe(true)
 })
@@ -19,8 +19,8 @@ test.each<[string, Partial<Challenge>]>([
   ['another nonce', { nonce: Buffer.alloc(32, 6).toString('base64url') }],
   ['another gateway', { gateway: 'https://mallory.example' }],
   ['another address', { url: 'https://mallory.example' }],
-  ['fields that run into each other', { gateway: 'https://gateway.example","https', url: '//agent.example' }],
-])('an answer is of no use for %s', (_what, changes) => {
+  ['fields with shifted boundaries', { gateway: 'https://gateway.example","https', url: '//agent.example' }],
+])('an answer is invalid for %s', (_what, changes) => {
   const answer = answerChallenge(challenge, did, key)
   expect(verifyAnswer({ ...challenge, ...changes }, answer, key.publicKeyBase58)).toBe(false)
 })
@@ -28,14 +28,14 @@ test.each<[string, Partial<Challenge>]>([
 test.each<[string, object]>([
   ['another DID', { did: 'did:parley:bob:agent:11111111-2222-4333-8444-555555555555' }],
   ['another key', { key: keyPairFromSeed(Buffer.alloc(32, 2)).publicKeyBase58 }],
-  ['a signature that is none', { signature: 'O0Il' }],
+  ['a malformed signature', { signature: 'O0Il' }],
   ['an endless signature', { signature: '4'.repeat(100_000) }],
-])('an answer with %s does not hold', (_what, changes) => {
+])('an answer with %s is invalid', (_what, changes) => {
   const answer = { ...answerChallenge(challenge, did, key), ...changes }
   expect(verifyAnswer(challenge, answer, key.publicKeyBase58)).toBe(false)
 })
 
-test('no text that an agent was brought to sign is an answer', () => {
+test('a signed text of an agent is never a valid answer', () => {
   let signed = Buffer.alloc(0)
   const watched: KeyPair = { ...key, sign: (bytes) => key.sign((signed = Buffer.from(bytes))) }
   answerChallenge(challenge, did, watched)

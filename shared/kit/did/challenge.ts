@@ -5,31 +5,31 @@ import type { KeyPair } from './keys.ts'
 import { readSignature } from './signature.ts'
 
 /**
- * What a gateway asks of an agent that registers without a signed request. The agent signs who asks and where it is
- * asked: an answer is of no use to another gateway, for another address, or a second time.
+ * Challenge of a gateway to an agent that registers without a signed request. The agent signs the gateway and its own address,
+ * so that the answer is invalid for another gateway, for another address, and a second time.
  */
 export interface Challenge {
-  /** 16 to 64 random bytes, base64url; taken once. */
+  /** 16 to 64 random bytes, base64url; accepted once. */
   nonce: string
   /** The gateway's address (PUBLIC_URL). */
   gateway: string
-  /** The address under which the agent is being registered. */
+  /** The address that the agent registers with. */
   url: string
 }
 
 export interface ChallengeAnswer {
   did: string
-  /** Base58 of the key that signed. */
+  /** The signing key, base58. */
   key: string
-  /** Base58 of the signature. */
+  /** The signature, base58. */
   signature: string
 }
 
 export const challengePath = '/did/challenge'
 
 /**
- * 0xFF stands in no UTF-8 text: neither a text that an agent was brought to say, which it signs as a part of its
- * artifact, nor a signed request can ever be an answer.
+ * Domain separation: 0xFF never occurs in UTF-8, so neither a signed text part of an artifact nor a signed request can be used
+ * as an answer.
  */
 const domain = Buffer.from('\u00ffparley did challenge v1\n', 'latin1')
 
@@ -45,7 +45,7 @@ export function verifyAnswer(challenge: Challenge, answer: ChallengeAnswer, publ
   return verifyEd25519(key, challengeBytes(challenge, answer.did), signature)
 }
 
-/** A list in JSON: each field ends where it ends. */
+/** JSON makes the boundaries of the fields unambiguous. */
 function challengeBytes({ nonce, gateway, url }: Challenge, did: string): Buffer {
   return Buffer.concat([domain, Buffer.from(JSON.stringify([gateway, url, did, nonce]))])
 }

@@ -3,12 +3,11 @@ import { createHash } from 'node:crypto'
 /** `did:<method>:<author>:<name or kind>:<id>` (spec/did.md#did). */
 export const didMethod = 'parley'
 
-/** @throws Error when a part holds what a DID must not. */
+/** @throws Error if a part contains characters that are not allowed in a DID */
 export function makeDid(parts: { author: string; name: string; publicKey: Uint8Array }): string {
   return `did:${didMethod}:${didPart(parts.author, 'author')}:${didPart(parts.name, 'name')}:${keyId(parts.publicKey)}`
 }
 
-/** Longer ones are nobody's. */
 const didMaxChars = 512
 
 /** W3C DID Core, "DID Syntax", without path, query and fragment. */
@@ -17,7 +16,7 @@ export function isDid(text: string): boolean {
   return /^did:[a-z0-9]+:(?:[\w.:-]|%[\dA-Fa-f]{2})*(?:[\w.-]|%[\dA-Fa-f]{2})$/.test(text)
 }
 
-/** UUID made of the first 16 bytes of SHA-256 of the raw (first) public key. */
+/** A UUID from the first 16 bytes of the SHA-256 of the first public key. */
 export function keyId(publicKey: Uint8Array): string {
   const hex = createHash('sha256').update(publicKey).digest('hex')
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join(
@@ -25,7 +24,10 @@ export function keyId(publicKey: Uint8Array): string {
   )
 }
 
-/** Lower case, ` `→`_`, `@`→`_at_`, `.`→`_`; anything outside `[a-z0-9_-]` after that is refused. */
+/**
+ * Converts a text to a part of a DID: lower case, ` `→`_`, `@`→`_at_`, `.`→`_`.
+ * @throws Error if the result contains other characters than `[a-z0-9_-]`
+ */
 export function didPart(text: string, what: string): string {
   const part = text.toLowerCase().replaceAll(' ', '_').replaceAll('@', '_at_').replaceAll('.', '_')
   if (!/^[a-z0-9_-]{1,128}$/.test(part)) {

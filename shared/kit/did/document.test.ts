@@ -21,7 +21,7 @@ const retired: KeyHistory = [
   linked(two, three),
 ]
 
-test('the document of one key is that of spec/did.md#did-document, without `created`', () => {
+test('the document of one key follows spec/did.md#did-document, without `created`', () => {
   expect(didDocument(did, only)).toEqual({
     '@context': expect.arrayContaining(['https://www.w3.org/ns/did/v1']),
     id: did,
@@ -36,7 +36,7 @@ test('the document of one key is that of spec/did.md#did-document, without `crea
   })
 })
 
-test('the gateway’s: the same settings give the same DID and document', () => {
+test('gateway identity: the same settings give the same DID and document', () => {
   const settings = { seed: Buffer.alloc(32, 1), author: 'Ada@example.com', name: 'Front Door' }
   const identity = gatewayIdentity(settings)
   expect(identity.did).toMatch(/^did:parley:ada_at_example_com:front_door:[\da-f-]{36}$/)
@@ -44,7 +44,7 @@ test('the gateway’s: the same settings give the same DID and document', () => 
   expect(verifyDocument(identity.document, identity.did)).toEqual([one.publicKeyBase58])
 })
 
-test('old and new keys are listed until the old are retired; the binding can be followed from the DID either way', () => {
+test('old and new keys are listed until the old ones are retired; the key history verifies in both cases', () => {
   expect(verifyDocument(didDocument(did, rotated), did)).toEqual(
     [one, two, three].map((key) => key.publicKeyBase58),
   )
@@ -53,7 +53,7 @@ test('old and new keys are listed until the old are retired; the binding can be 
   expect(verifyDocument(JSON.parse(JSON.stringify(document)), did)).toEqual([three.publicKeyBase58])
 })
 
-describe('a document that is not that of the DID is refused', () => {
+describe('a document that does not belong to the DID is rejected', () => {
   const changed = (history: KeyHistory, change: (document: DidDocument) => void) => {
     const document = structuredClone(didDocument(did, history))
     change(document)
@@ -69,7 +69,7 @@ describe('a document that is not that of the DID is refused', () => {
       didDocument(did, [{ publicKeyBase58: stranger.publicKeyBase58 }]),
       /not made of the first key/,
     ],
-    ['a key that is none', didDocument(did, [{ publicKeyBase58: '0OIl' }]), /not a DID document/],
+    ['a malformed key', didDocument(did, [{ publicKeyBase58: '0OIl' }]), /not a DID document/],
     ['a key of small order', didDocument(did, [{ publicKeyBase58: '1'.repeat(32) }]), /not a DID document/],
     [
       'another controller',
@@ -77,25 +77,25 @@ describe('a document that is not that of the DID is refused', () => {
       /not retired/,
     ],
     ['a second key without a history', changed(rotated, (it) => delete it.keyHistory), /not signed/],
-    ['a link by a stranger', didDocument(did, [...only, linked(stranger, two)]), /not signed/],
+    ['a link signed with a foreign key', didDocument(did, [...only, linked(stranger, two)]), /not signed/],
     [
       'a link without a signature',
       didDocument(did, [...only, { publicKeyBase58: two.publicKeyBase58 }]),
       /not signed/,
     ],
     [
-      'a link over another key',
+      'a link to another key',
       didDocument(did, [...only, { ...linked(one, two), publicKeyBase58: stranger.publicKeyBase58 }]),
       /not signed/,
     ],
-    ['a key left out', didDocument(did, [...only, linked(two, three)]), /not signed/],
+    ['a missing key in the history', didDocument(did, [...only, linked(two, three)]), /not signed/],
     [
       'a retired key that is listed',
       changed(retired, (it) => (it.authentication = didDocument(did, rotated).authentication)),
       /not retired/,
     ],
     [
-      'a key that is listed and not in the history',
+      'a listed key that is not in the history',
       changed(rotated, (it) =>
         it.authentication.push({
           ...(it.authentication[0] as DidDocument['authentication'][0]),

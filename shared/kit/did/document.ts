@@ -4,15 +4,15 @@ import { keyId } from './did.ts'
 import { isAcceptableKey } from './ed25519.ts'
 import { isLinked, type KeyHistory } from './key-link.ts'
 
-/** W3C DID Core, the part that we use. No `created` (spec/did.md#did-document). */
+/** A DID document (W3C DID Core), without `created` (spec/did.md#did-document). */
 export interface DidDocument {
   '@context': string[]
   id: string
-  /** The keys that count, oldest first: the last one signs. */
+  /** The valid keys, oldest first; the last one signs. */
   authentication: VerificationMethod[]
   /**
-   * Ours, and there once the first key was followed by another: every key that there ever was, oldest first. The DID is
-   * made of the first; each later one carries a signature by the one before it.
+   * Extension of Parley, present after the first rotation: all keys, oldest first. The DID is derived from the first key; each
+   * later key has a signature by its predecessor.
    */
   keyHistory?: { id: string; publicKeyBase58: string; signature?: string; retired?: true }[]
 }
@@ -80,18 +80,19 @@ const documentIn = z.object({
     .exactOptional(),
 })
 
-/** Why a document is not that of a DID; `message` is a sentence. */
+/** A document does not belong to the DID. The message is a sentence. */
 export class DocumentFault extends Error {
   override readonly name = 'DocumentFault'
 }
 
 /**
- * The keys that count for this DID (`did:parley`, of an agent or a gateway), base58, oldest first: the last one signs.
- * The binding is followed from the DID to its first key, and from each key to the next.
+ * Verifies that a document belongs to a DID (`did:parley` of an agent or a gateway): the DID is derived from the first key, and
+ * each key is signed by its predecessor.
+ * @returns the valid keys, base58, oldest first; the last one signs
  * @throws DocumentFault
  */
-export function verifyDocument(given: unknown, did: string): [string, ...string[]] {
-  const parsed = documentIn.safeParse(given)
+export function verifyDocument(document: unknown, did: string): [string, ...string[]] {
+  const parsed = documentIn.safeParse(document)
   if (!parsed.success) {
     const where = parsed.error.issues[0]?.path.join('.')
     throw new DocumentFault(`It is not a DID document of ours${where ? ` (${where})` : ''}.`)
@@ -106,10 +107,14 @@ export function verifyDocument(given: unknown, did: string): [string, ...string[
     throw new DocumentFault('The keys are not numbered in order.')
   if (keyHistory === undefined ? authentication.length > 1 : !isLinked(keyHistory))
     throw new DocumentFault('A later key is not signed by the one before it.')
-  const counts = didDocument(did, history.map(({ id: _id, ...one }) => one) as KeyHistory).authentication
+  const [firstKey, ...laterKeys] = history.map(({ id: _id, ...one }) => one)
+  if (firstKey === undefined) throw new DocumentFault('The document has no keys.')
+  const valid = didDocument(did, [firstKey, ...laterKeys]).authentication
   const same = (one: VerificationMethod, i: number) =>
-    one.id === counts[i]?.id && one.publicKeyBase58 === counts[i].publicKeyBase58 && one.controller === did
-  if (authentication.length !== counts.length || !authentication.every(same))
+    one.id === valid[i]?.id && one.publicKeyBase58 === valid[i].publicKeyBase58 && one.controller === did
+  if (authentication.length !== valid.length || !authentication.every(same))
     throw new DocumentFault('The keys listed are not those that are not retired.')
-  return authentication.map(({ publicKeyBase58 }) => publicKeyBase58) as [string, ...string[]]
+  const [oldest, ...others] = authentication.map(({ publicKeyBase58 }) => publicKeyBase58)
+  if (oldest === undefined) throw new DocumentFault('The document has no keys.')
+  return [oldest, ...others]
 }

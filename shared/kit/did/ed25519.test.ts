@@ -16,13 +16,13 @@ interface Wycheproof {
   }[]
 }
 
-describe('wycheproof: every case has the verdict it is marked with', () => {
+describe('wycheproof: every case has the expected result', () => {
   const { numberOfTests, testGroups } = vectors('wycheproof-ed25519.json') as Wycheproof
   const cases = testGroups.flatMap(({ publicKey, tests }) =>
     tests.map((one) => ({ ...one, pk: publicKey.pk })),
   )
 
-  test('all of them are here', () => {
+  test('all cases are present', () => {
     expect(cases).toHaveLength(numberOfTests)
     expect(numberOfTests).toBe(151)
   })
@@ -32,23 +32,23 @@ describe('wycheproof: every case has the verdict it is marked with', () => {
   })
 })
 
-/** What each case of the paper ("Taming the many EdDSAs", table 5) is about, and our verdict. */
+/** The cases of the paper "Taming the many EdDSAs", table 5, and the expected results. */
 const speccheck: [what: string, accepted: boolean][] = [
   ['S = 0, small-order A and R', false],
   ['small-order A, mixed-order R', false],
   ['mixed-order A, small-order R', false],
   ['mixed-order A and R', true],
-  ['cofactored verification alone holds', false],
-  ['cofactored verification alone holds, k reduced before', false],
+  ['only cofactored verification succeeds', false],
+  ['only cofactored verification succeeds, k reduced before', false],
   ['S > L', false],
   ['S ≫ L', false],
   ['non-canonical R, reduced in the hash', false],
-  ['non-canonical R, as it is in the hash', false],
+  ['non-canonical R, unreduced in the hash', false],
   ['non-canonical A, reduced in the hash', false],
-  ['non-canonical A, as it is in the hash', false],
+  ['non-canonical A, unreduced in the hash', false],
 ]
 
-describe('ed25519-speccheck: small order and what is not canonical are refused', () => {
+describe('ed25519-speccheck: small-order and non-canonical points are rejected', () => {
   const cases = vectors('ed25519-speccheck.json') as { message: string; pub_key: string; signature: string }[]
 
   test.each(speccheck.map(([what, accepted], i) => ({ i, what, accepted, ...cases[i] })))(
@@ -72,7 +72,7 @@ describe('keys', () => {
     ['y = 0', littleEndian(0n)],
     ['y = 0, the other sign', littleEndian(0n, 1)],
     ['y = 1', littleEndian(1n)],
-    ['y = 1 with a sign that x = 0 has not', littleEndian(1n, 1)],
+    ['y = 1 with the sign bit, although x = 0', littleEndian(1n, 1)],
     ['y = −1', littleEndian(p - 1n)],
     ['order 8', hex(ofOrder8)],
     ['order 8, the other sign', hex(ofOrder8.replace(/fa$/, '7a'))],
@@ -82,20 +82,20 @@ describe('keys', () => {
     ],
     ['y = p', littleEndian(p)],
     ['y = p + 1', littleEndian(p + 1n)],
-    ['y = p + 18, the last above p', littleEndian(p + 18n)],
+    ['y = p + 18, the largest encodable value', littleEndian(p + 18n)],
     ['31 bytes', Buffer.alloc(31, 9)],
     ['33 bytes', Buffer.alloc(33, 9)],
     ['no bytes', Buffer.alloc(0)],
-  ])('%s is not acceptable, and verifies nothing', (_what, key) => {
+  ])('the key %s is rejected and verifies nothing', (_what, key) => {
     expect(isAcceptableKey(key)).toBe(false)
     expect(verifyEd25519(key, Buffer.from('x'), Buffer.alloc(64))).toBe(false)
   })
 
-  test('y = p − 2, the last but one below p, is canonical', () => {
+  test('y = p − 2 is canonical', () => {
     expect(isAcceptableKey(littleEndian(p - 2n))).toBe(true)
   })
 
-  test('the base point’s y is fine, and a key that is no point verifies nothing', () => {
+  test('the y of the base point is accepted; a key that is not on the curve verifies nothing', () => {
     expect(isAcceptableKey(hex(`58${'66'.repeat(31)}`))).toBe(true)
     expect(verifyEd25519(littleEndian(2n), Buffer.from('x'), Buffer.alloc(64, 5))).toBe(false)
   })
@@ -117,7 +117,7 @@ describe('signing', () => {
   })
 })
 
-test('a recent map keeps what was asked for last', () => {
+test('a recent map keeps the entries that were read last', () => {
   const map = new RecentMap<string, number>(2)
   map.set('a', 1)
   map.set('b', 2)

@@ -5,32 +5,32 @@ import { type KeyRing, loadOrCreateKeys } from './key-file.ts'
 import type { KeyHistory } from './key-link.ts'
 import { type KeyPair, keyPairFromSeed } from './keys.ts'
 
-/** Who a server is: what it signs with and what it shows of itself. */
+/** The identity of a server: its DID, signing key and DID document. */
 export interface Identity {
   did: string
   key: KeyPair
   document: DidDocument
 }
 
-/** An agent's, from its key file, which is made where it is not there. */
+/** Returns the identity of an agent from its key file, which is created if missing. */
 export async function agentIdentity(author: string, keyFile: string): Promise<Identity> {
   return identityOf(author, 'agent', await loadOrCreateKeys(keyFile))
 }
 
-/** What the gateway's identity is made of: the SERVICE_GATEWAY_* settings. */
+/** The SERVICE_GATEWAY_* settings. */
 export interface GatewayIdentitySettings {
   /** 32 bytes. */
   seed: Uint8Array
   author: string
   name: string
-  /** Every key there was, once the first was followed by another. Absent: the seed's is the only one. */
+  /** All keys after a rotation, oldest first. Absent: the key of the seed is the only one. */
   history?: KeyHistory | undefined
 }
 
 /**
- * The gateway's: the same settings give the same DID on every replica. The seed's key signs; it need not be the newest,
- * so that every replica can list a new key before one signs with it.
- * @throws Error when the keys are not linked, or that of the seed is not among them or is retired
+ * Returns the identity of the gateway; every replica with the same settings has the same DID. The key of the seed signs. It need
+ * not be the newest, so that all replicas can publish a new key before one of them signs with it.
+ * @throws Error if the keys are not linked, or the key of the seed is missing or retired
  */
 export function gatewayIdentity({ seed, author, name, history }: GatewayIdentitySettings): Identity {
   const key = keyPairFromSeed(seed)
@@ -41,16 +41,16 @@ export function gatewayIdentity({ seed, author, name, history }: GatewayIdentity
   return identity
 }
 
-/** The name in its document of the key that signs: the DID and `#key-1`, `#key-2` … */
+/** The id of the signing key in the document: the DID and `#key-1`, `#key-2` … */
 export function signingKeyId({ document, key }: Identity): string {
   const method = document.authentication.find((one) => one.publicKeyBase58 === key.publicKeyBase58)
   if (method === undefined) throw new Error('The key that signs is not in the document.')
   return method.id
 }
 
-/** @throws Error when author or name cannot stand in a DID */
+/** @throws Error if the author or name is not valid in a DID */
 function identityOf(author: string, name: string, { key, history }: KeyRing): Identity {
-  // The first key makes the DID, also after it was retired.
+  // The DID is derived from the first key, even after it is retired.
   const first = readBase58(history[0].publicKeyBase58, 32)
   if (first === undefined) throw new Error('The first key of the key file is not a key.')
   const did = makeDid({ author, name, publicKey: first })

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-test('the key is made on the first start, mode 0600, and is the same ever after', async () => {
+test('the key is created on the first start with mode 0600 and reused afterwards', async () => {
   const file = path.join(folder, 'new', 'agent.key.json')
   const { key: first } = await loadOrCreateKeys(file)
   expect((await stat(file)).mode & 0o777).toBe(0o600)
@@ -20,7 +20,7 @@ test('the key is made on the first start, mode 0600, and is the same ever after'
   expect((await loadOrCreateKeys(file)).key.publicKeyBase58).toBe(first.publicKeyBase58)
 })
 
-test('a key file that others may read is refused with a sentence that names chmod, and stays as it is', async () => {
+test('a key file that others may read is rejected with the chmod command to run, and not changed', async () => {
   const file = path.join(folder, 'copied.key.json')
   await loadOrCreateKeys(file)
   await chmod(file, 0o644)
@@ -31,7 +31,7 @@ test('a key file that others may read is refused with a sentence that names chmo
   expect((await loadOrCreateKeys(file)).history).toHaveLength(1)
 })
 
-test('two that start at the same time have one key', async () => {
+test('two processes that start concurrently use the same key', async () => {
   const file = path.join(folder, 'race.key.json')
   const all = await Promise.all(Array.from({ length: 8 }, () => loadOrCreateKeys(file)))
   expect(new Set(all.map(({ key }) => key.publicKeyBase58)).size).toBe(1)
@@ -41,9 +41,9 @@ test('two that start at the same time have one key', async () => {
 test.each([
   ['empty', ''],
   ['not JSON', '{"keys":[{"type":"Ed25519","seed":"c2VjcmV0LXNlZWQ"'],
-  ['of no key', '{"keys":[]}'],
+  ['without keys', '{"keys":[]}'],
   ['of another type', '{"keys":[{"type":"RSA","seed":"c2VjcmV0LXNlZWQ"}]}'],
-])('a key file that is %s is refused, stays as it is, and none of it is in the error', async (name, text) => {
+])('a key file that is %s is rejected and not changed; the error contains none of it', async (name, text) => {
   const file = path.join(folder, `${name}.json`)
   await writeFile(file, text, { mode: 0o600 })
   const error = await loadOrCreateKeys(file).then(
@@ -55,7 +55,7 @@ test.each([
   expect(await readFile(file, 'utf8')).toBe(text)
 })
 
-test('a rotated key signs from now on; the old one is listed until it is retired; the DID stays', async () => {
+test('after a rotation the new key signs, the old one is listed until it is retired, and the DID does not change', async () => {
   const file = path.join(folder, 'rotating.key.json')
   const first = await agentIdentity('alice', file)
   const { key } = await rotateKeys(file)
@@ -78,9 +78,9 @@ test('a rotated key signs from now on; the old one is listed until it is retired
   expect((await readdir(folder)).filter((name) => name.startsWith('rotating'))).toEqual(['rotating.key.json'])
 })
 
-test('a key file whose last key is retired is refused', async () => {
+test('a key file whose last key is retired is rejected', async () => {
   const file = path.join(folder, 'none-left.json')
   const text = JSON.stringify({ keys: [{ type: 'Ed25519', retired: true, public_key: 'x' }] })
   await writeFile(file, text, { mode: 0o600 })
-  await expect(loadOrCreateKeys(file)).rejects.toThrow('holds no key that may sign')
+  await expect(loadOrCreateKeys(file)).rejects.toThrow('contains no signing key')
 })

@@ -3,34 +3,35 @@ import { link, mkdir, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { z } from 'zod'
+import { errorCode } from '../net/error-code.ts'
 import { readSecretFile } from '../process/secret-file.ts'
-import { type KeyHistory, type KnownKey, signNextKey } from './key-link.ts'
+import { type KeyEntry, type KeyHistory, signNextKey } from './key-link.ts'
 import { type KeyPair, keyPairFromSeed, seedBytes } from './keys.ts'
 
 /** The keys of an agent. */
 export interface KeyRing {
-  /** The newest; it signs. */
+  /** The newest key; it signs. */
   key: KeyPair
   history: KeyHistory
 }
 
 const linked = { type: z.literal('Ed25519'), signature: z.string().optional() }
-/** The seed of a retired key is forgotten. */
+/** The seed of a retired key is deleted. */
 const retiredKey = z.object({ ...linked, retired: z.literal(true), public_key: z.string() })
 const usedKey = z.object({ ...linked, seed: z.string() })
 const keyFile = z.object({ keys: z.array(z.union([retiredKey, usedKey])).min(1) })
 type StoredKeys = z.infer<typeof keyFile>['keys']
 
 /**
- * The keys of the file; made with one new key (mode 0600) when the file is not there yet.
- * @throws ExposedSecretFile when others may read it
+ * Reads the key file, or creates it with a new key (mode 0600).
+ * @throws ExposedSecretFile if other users may read the file
  */
 export async function loadOrCreateKeys(file: string): Promise<KeyRing> {
-  const text = (await readIfThere(file)) ?? (await createKeyFile(file))
+  const text = (await readIfExists(file)) ?? (await createKeyFile(file))
   return ringOf(file, storedKeys(file, text))
 }
 
-/** Adds a new key, signed by the present one, which stays listed until it is retired. */
+/** Adds a new key, signed by the current one, which remains listed until it is retired. */
 export async function rotateKeys(file: string): Promise<KeyRing> {
   const stored = storedKeys(file, await readSecretFile(file))
   const seed = randomBytes(seedBytes)
@@ -38,13 +39,14 @@ export async function rotateKeys(file: string): Promise<KeyRing> {
   return replaceKeyFile(file, [...stored, { type: 'Ed25519', seed: seed.toString('base64url'), signature }])
 }
 
-/** Retires every key but the newest and forgets their seeds. What was signed with them can no longer be verified. */
+/** Retires all keys except the newest and deletes their seeds. Their signatures can no longer be verified. */
 export async function retireOldKeys(file: string): Promise<KeyRing> {
   const stored = storedKeys(file, await readSecretFile(file))
   const { history } = ringOf(file, stored)
-  const retired = stored.map(({ type, signature }, i): StoredKeys[number] => {
+  const retired = stored.map((one, i): StoredKeys[number] => {
+    const { type, signature } = one
     const key = history[i]
-    if (key === undefined || i === stored.length - 1) return stored[i] as StoredKeys[number]
+    if (key === undefined || i === stored.length - 1) return one
     return {
       type,
       retired: true,
@@ -55,19 +57,22 @@ export async function retireOldKeys(file: string): Promise<KeyRing> {
   return replaceKeyFile(file, retired)
 }
 
-/** @throws Error without any of the file's text */
+/** @throws Error; its message contains no part of the file */
 function ringOf(file: string, stored: StoredKeys): KeyRing {
-  const pairs = stored.map((one) =>
-    'seed' in one ? keyPairFromSeed(Buffer.from(one.seed, 'base64url')) : undefined,
-  )
-  const key = pairs.at(-1)
-  if (key === undefined) throw new Error(`${file} holds no key that may sign.`)
-  const history = stored.map((one, i): KnownKey => {
+  const keys = stored.map((one) => {
     const signature = one.signature === undefined ? {} : { signature: one.signature }
-    if (!('seed' in one)) return { publicKeyBase58: one.public_key, ...signature, retired: true }
-    return { publicKeyBase58: (pairs[i] as KeyPair).publicKeyBase58, ...signature }
+    if (!('seed' in one)) {
+      const entry: KeyEntry = { publicKeyBase58: one.public_key, ...signature, retired: true }
+      return { entry, pair: undefined }
+    }
+    const pair = keyPairFromSeed(Buffer.from(one.seed, 'base64url'))
+    const entry: KeyEntry = { publicKeyBase58: pair.publicKeyBase58, ...signature }
+    return { entry, pair }
   })
-  return { key, history: history as KeyHistory }
+  const key = keys.at(-1)?.pair
+  const [first, ...later] = keys.map(({ entry }) => entry)
+  if (key === undefined || first === undefined) throw new Error(`${file} contains no signing key.`)
+  return { key, history: [first, ...later] }
 }
 
 function storedKeys(file: string, text: string): StoredKeys {
@@ -81,28 +86,32 @@ async function createKeyFile(file: string): Promise<string> {
   const seed = randomBytes(seedBytes).toString('base64url')
   const text = textOf([{ type: 'Ed25519', seed }])
   try {
-    // Never over another: two processes that start together must not each make a key.
-    await putWhole(text, file, link)
+    // `link` never overwrites: of two processes that start together, only one creates the key.
+    await writeAtomically(text, file, link)
     return text
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (errorCode(error) !== 'EEXIST') throw error
     return readSecretFile(file)
   }
 }
 
 async function replaceKeyFile(file: string, stored: StoredKeys): Promise<KeyRing> {
-  await putWhole(textOf(stored), file, rename)
+  await writeAtomically(textOf(stored), file, rename)
   return ringOf(file, stored)
 }
 
-/** Whole or not at all: a process may be killed here. */
-async function putWhole(text: string, file: string, put: (whole: string, file: string) => Promise<void>) {
-  const whole = `${file}.${randomUUID()}`
+/** Writes the file completely or not at all, even if the process is killed. */
+async function writeAtomically(
+  text: string,
+  file: string,
+  publish: (temporary: string, file: string) => Promise<void>,
+) {
+  const temporary = `${file}.${randomUUID()}`
   try {
-    await writeSecret(whole, text)
-    await put(whole, file)
+    await writeSecret(temporary, text)
+    await publish(temporary, file)
   } finally {
-    await rm(whole, { force: true })
+    await rm(temporary, { force: true })
   }
 }
 
@@ -114,11 +123,11 @@ async function writeSecret(file: string, text: string): Promise<void> {
 
 const textOf = (keys: StoredKeys) => `${JSON.stringify({ keys })}\n`
 
-async function readIfThere(file: string): Promise<string | undefined> {
+async function readIfExists(file: string): Promise<string | undefined> {
   try {
     return await readSecretFile(file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (errorCode(error) === 'ENOENT') return undefined
     throw error
   }
 }

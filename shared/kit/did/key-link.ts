@@ -4,34 +4,34 @@ import { verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
 import { readSignature } from './signature.ts'
 
-/** One of the keys that a DID ever had. */
-export interface KnownKey {
+/** A current or former key of a DID. */
+export interface KeyEntry {
   publicKeyBase58: string
-  /** Base58, by the key before it over this one; the first key has none: the DID is made of it. */
+  /** Signature of the previous key over this one, base58. Absent for the first key, from which the DID is derived. */
   signature?: string
-  /** No longer good for anything new. */
+  /** No longer valid for new signatures. */
   retired?: true
 }
 
-/** Every key that a DID ever had, oldest first; the last one signs. */
-export type KeyHistory = [KnownKey, ...KnownKey[]]
+/** All current and former keys of a DID, oldest first; the last one signs. */
+export type KeyHistory = [KeyEntry, ...KeyEntry[]]
 
-/** 0xFF stands in no UTF-8 text: nothing else that a key signs can be taken for this. */
+/** Domain separation: 0xFF never occurs in UTF-8, so no other signature of the key is valid here. */
 const domain = Buffer.from('\u00ffparley next key v1\n', 'latin1')
 
-/** The signature of a key over the one that comes after it. */
+/** Signs the successor of a key. */
 export function signNextKey(key: KeyPair, next: string): string {
   return bs58.encode(key.sign(linkBytes(key.publicKeyBase58, next)))
 }
 
-/** Whether each key but the first is signed by the one before it; never throws. */
-export function isLinked(history: readonly KnownKey[]): boolean {
+/** Whether each key except the first is signed by its predecessor; never throws. */
+export function isLinked(history: readonly KeyEntry[]): boolean {
   return history.every(({ publicKeyBase58, signature }, i) => {
-    const before = history[i - 1]
-    if (before === undefined) return true
-    const [key, signed] = [readBase58(before.publicKeyBase58, 32), readSignature(signature ?? '')]
+    const previous = history[i - 1]
+    if (previous === undefined) return true
+    const [key, signed] = [readBase58(previous.publicKeyBase58, 32), readSignature(signature ?? '')]
     if (key === undefined || signed === undefined) return false
-    return verifyEd25519(key, linkBytes(before.publicKeyBase58, publicKeyBase58), signed)
+    return verifyEd25519(key, linkBytes(previous.publicKeyBase58, publicKeyBase58), signed)
   })
 }
 

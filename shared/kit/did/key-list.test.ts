@@ -10,7 +10,7 @@ const second = { publicKeyBase58: two.publicKeyBase58, signature: signNextKey(on
 test.each<[string, KeyHistory]>([
   ['one key', [{ publicKeyBase58: first }]],
   ['two', [{ publicKeyBase58: first }, second]],
-  ['the first retired', [{ publicKeyBase58: first, retired: true }, second]],
+  ['a retired first key', [{ publicKeyBase58: first, retired: true }, second]],
   [
     'all retired',
     [
@@ -18,7 +18,7 @@ test.each<[string, KeyHistory]>([
       { ...second, retired: true },
     ],
   ],
-])('what is written is read: %s', (_what, history) => {
+])('a written list is read back: %s', (_what, history) => {
   expect(readKeyList(writeKeyList(history))).toEqual(history)
 })
 
@@ -31,6 +31,6 @@ test.each([
   ['forbidden letters', first.replace(/^./, '0')],
   ['a key that is too long', `${first}${first}`],
   ['101 keys', Array(101).fill(first).join(',')],
-])('%s is no list of keys', (_what, text) => {
+])('%s is not a list of keys', (_what, text) => {
   expect(readKeyList(text)).toBeUndefined()
 })

@@ -2,7 +2,7 @@ import { createPublicKey, verify } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { keyPairFromSeed } from './keys.ts'
 
-test('what it signs verifies as Ed25519', () => {
+test('signatures verify as Ed25519', () => {
   const pair = keyPairFromSeed(new Uint8Array(32).fill(1))
   const message = Buffer.from('a message')
   const key = createPublicKey({

@@ -2,7 +2,7 @@ import bs58 from 'bs58'
 import nacl from 'tweetnacl'
 import { signerOf } from './ed25519.ts'
 
-/** An Ed25519 key pair. The seed never leaves its file and this object. */
+/** An Ed25519 key pair. The seed exists only in its file and in this object. */
 export interface KeyPair {
   publicKey: Uint8Array
   publicKeyBase58: string
@@ -11,7 +11,7 @@ export interface KeyPair {
 
 export const seedBytes = 32
 
-/** @throws Error when the seed has not 32 bytes. */
+/** @throws Error unless the seed has 32 bytes */
 export function keyPairFromSeed(seed: Uint8Array): KeyPair {
   if (seed.byteLength !== seedBytes) throw new Error(`An Ed25519 seed has ${seedBytes} bytes.`)
   const { publicKey } = nacl.sign.keyPair.fromSeed(seed)

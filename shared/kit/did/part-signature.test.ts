@@ -32,14 +32,14 @@ const wire = (part: Part): SignedPart => {
 describe.each(Object.entries(parts))('%s', (_name, part) => {
   const signed = signPart(part, key)
 
-  test('carries our signature and key, and verifies inside and as it left', () => {
+  test('a signed part has the signature and key, and verifies in the model and on the wire', () => {
     expect(signed.metadata).toEqual({ [partSignature]: expect.any(String), [partKey]: key.publicKeyBase58 })
     expect(verifyPart(signed, keys)).toBe('verified')
     expect(verifyPart(JSON.parse(JSON.stringify(wire(signed))), keys)).toBe('verified')
     expect(verifyPart(signed, [other.publicKeyBase58, ...keys])).toBe('verified')
   })
 
-  test('by another key, with another signature, or with none', () => {
+  test('verdicts for another key, a wrong signature and no signature', () => {
     expect(verifyPart(signed, [other.publicKeyBase58])).toBe('another_key')
     expect(verifyPart(signPart(part, other), keys)).toBe('another_key')
     const lies = {
@@ -55,7 +55,7 @@ describe.each(Object.entries(parts))('%s', (_name, part) => {
     }
   })
 
-  test('what stood in the place of our signature is gone, the rest of the metadata stays', () => {
+  test('an existing signature is removed, the rest of the metadata is kept', () => {
     const before = { ...part, metadata: { [partSignature]: 'forged', [partKey]: 'forged', page: 1 } }
     expect(signPart(before, key).metadata).toEqual({ ...signed.metadata, page: 1 })
     expect(before.metadata[partKey]).toBe('forged')
@@ -72,19 +72,19 @@ test.each<[string, Part, Part]>([
     { kind: 'file', file: { name: 'b', bytes: '' } },
   ],
   ['a type', { kind: 'file', file: { mimeType: 'a/b', bytes: '' } }, { kind: 'file', file: { bytes: '' } }],
-])('%s that was changed: crypto_mismatch', (_what, part, changed) => {
+])('%s, changed after signing: crypto_mismatch', (_what, part, changed) => {
   const { metadata = {} } = signPart(part, key)
   expect(verifyPart({ ...changed, metadata }, keys)).toBe('crypto_mismatch')
 })
 
-test('the order of the keys of data does not count, nor their spelling on the wire', () => {
+test('neither the order of the fields of data nor their spelling on the wire matters', () => {
   const { metadata = {} } = signPart({ kind: 'data', data: { a: 1, b: 'é' } }, key)
   expect(verifyPart({ kind: 'data', data: JSON.parse('{"b":"\\u00e9","a":1.0}'), metadata }, keys)).toBe(
     'verified',
   )
 })
 
-test('data is signed in its RFC 8785 form, a text as it is', () => {
+test('data is signed in its RFC 8785 form, text as UTF-8', () => {
   const signature = (part: Part) => signPart(part, key).metadata?.[partSignature]
   const by = (text: string) => bs58.encode(key.sign(Buffer.from(text)))
   expect(signature({ kind: 'text', text: 'é' })).toBe(by('é'))
@@ -94,7 +94,7 @@ test('data is signed in its RFC 8785 form, a text as it is', () => {
   )
 })
 
-test('a file that a caller signed in camelCase verifies too', () => {
+test('a file signed in camelCase verifies too', () => {
   const bytes = Buffer.from('{"bytes":"aGk=","mimeType":"a/b"}')
   const metadata = { [partSignature]: bs58.encode(key.sign(bytes)) }
   expect(verifyPart({ kind: 'file', file: { mimeType: 'a/b', bytes: 'aGk=' }, metadata }, keys)).toBe(
@@ -102,20 +102,20 @@ test('a file that a caller signed in camelCase verifies too', () => {
   )
 })
 
-test('nobody brings us to sign a request: its text goes without a signature', () => {
+test('a text that is a request to be signed is not signed', () => {
   const text = signingText({ did: 'did:parley:a:agent:1', body: '{}', timestamp: 1 })
   expect(signPart({ kind: 'text', text, metadata: { [partSignature]: 'x' } }, key).metadata).toEqual({})
   expect(signPart({ kind: 'data', data: JSON.parse(text) }, key).metadata).toHaveProperty([partSignature])
 })
 
-test('data that has no RFC 8785 form goes without, and never verifies', () => {
+test('data without an RFC 8785 form is not signed and never verifies', () => {
   const data = { a: '\ud800' }
   expect(signPart({ kind: 'data', data }, key).metadata).toEqual({})
   const { metadata = {} } = signPart({ kind: 'data', data: {} }, key)
   expect(verifyPart({ kind: 'data', data, metadata }, keys)).toBe('crypto_mismatch')
 })
 
-test('the parts of a task, one by one', () => {
+test('verifies each part of a task', () => {
   const artifacts = [
     { name: 'result', parts: [signPart(parts['text'] as Part, key), parts['data'] as Part] },
     { name: 'file', parts: [signPart(parts['file'] as Part, other)] },

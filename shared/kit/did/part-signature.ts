@@ -8,7 +8,7 @@ import { verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
 import { readSignature } from './signature.ts'
 
-/** Where the signature of a part and its key stand in `metadata`, both base58. */
+/** Fields of `metadata` with the signature of a part and its key, both base58. */
 export const partSignature = 'did.message.signature'
 export const partKey = 'did.message.key'
 
@@ -16,27 +16,27 @@ export const partKey = 'did.message.key'
 export type SignedPart = WirePart
 
 /**
- * The part with our signature; what stood in its place, in the metadata of a part that came from elsewhere, is gone. Goes
- * without: data that has no RFC 8785 form (a lone surrogate), and a text that is a request to be signed (`signingText`), for
- * else a caller could bring an agent that repeats what it is told to sign requests in its own name.
+ * Signs a part; an existing signature in its metadata is removed. Not signed are data without an RFC 8785 form (with a lone
+ * surrogate), and texts in the form of `signingText`: otherwise a caller could make an agent that echoes its input sign requests
+ * in the agent's name.
  */
 export function signPart(part: Part, key: KeyPair): Part {
-  const { [partSignature]: _signature, [partKey]: _key, ...kept } = part.metadata ?? {}
+  const { [partSignature]: _signature, [partKey]: _key, ...metadata } = part.metadata ?? {}
   const isRequest = part.kind === 'text' && part.text.startsWith('{"body": ')
   const bytes = isRequest ? undefined : signedBytes(part)
-  if (bytes === undefined) return { ...part, metadata: kept }
+  if (bytes === undefined) return { ...part, metadata }
   const signature = bs58.encode(key.sign(bytes))
-  return { ...part, metadata: { ...kept, [partSignature]: signature, [partKey]: key.publicKeyBase58 } }
+  return { ...part, metadata: { ...metadata, [partSignature]: signature, [partKey]: key.publicKeyBase58 } }
 }
 
 export type PartVerdict = 'verified' | 'unsigned' | 'another_key' | 'malformed_input' | 'crypto_mismatch'
 
-/** What the signature of a part is worth, for one who holds these keys (base58); never throws. */
+/** Verifies the signature of a part with these keys (base58, oldest first); never throws. */
 export function verifyPart(part: SignedPart, keys: readonly string[]): PartVerdict {
-  const { [partSignature]: signature, [partKey]: named } = part.metadata ?? {}
+  const { [partSignature]: signature, [partKey]: keyInPart } = part.metadata ?? {}
   if (signature === undefined) return 'unsigned'
-  // Whoever names no key means the newest.
-  const key = named ?? keys.at(-1)
+  // Without a key in the metadata, the newest one is used.
+  const key = keyInPart ?? keys.at(-1)
   if (typeof key !== 'string' || !keys.includes(key)) return 'another_key'
   const [publicKey, signed] = [
     readBase58(key, 32),
@@ -49,7 +49,7 @@ export function verifyPart(part: SignedPart, keys: readonly string[]): PartVerdi
   return forms.some(verifies) ? 'verified' : 'crypto_mismatch'
 }
 
-/** Every part of a task's artifacts; all are `verified` in a task that these keys vouch for. */
+/** Verifies all parts of a task's artifacts with these keys. */
 export function verifyParts(
   task: { artifacts: { name: string; parts: SignedPart[] }[] },
   keys: readonly string[],
@@ -59,13 +59,13 @@ export function verifyParts(
   )
 }
 
-/** Of a text its UTF-8; of data its RFC 8785 form; of a file that of its object as our wire has it. */
+/** The bytes to sign: the UTF-8 of a text, the RFC 8785 form of data or of the file object on the wire. */
 function signedBytes(part: SignedPart): Uint8Array | undefined {
   if (part.kind === 'text') return Buffer.from(part.text)
   return jcs(part.kind === 'data' ? part.data : signedForms(part.file)[0])
 }
 
-/** Undefined when there is none. */
+/** The RFC 8785 form; undefined if there is none. */
 function jcs(value: object): Uint8Array | undefined {
   try {
     return Buffer.from(canonicalize(value) ?? '')

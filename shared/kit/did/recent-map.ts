@@ -1,4 +1,4 @@
-/** A map of at most so many entries; the one that was not asked for longest makes room. */
+/** A map with a maximum size that drops the least recently used entry. */
 export class RecentMap<Key, Value> {
   readonly #max: number
   readonly #entries = new Map<Key, Value>()
@@ -19,8 +19,8 @@ export class RecentMap<Key, Value> {
     this.#entries.delete(key)
     this.#entries.set(key, value)
     if (this.#entries.size <= this.#max) return
-    const [oldest] = this.#entries.keys()
-    this.#entries.delete(oldest as Key)
+    const oldest = this.#entries.keys().next()
+    if (oldest.done === false) this.#entries.delete(oldest.value)
   }
 
   delete(key: Key): void {

@@ -26,16 +26,16 @@ describe.each(cases)('the vector "$name"', (vector) => {
   const { did, body, timestamp } = vector
   const pair = keyPairFromSeed(Buffer.from(vector.seed_hex, 'hex'))
 
-  test('the key pair is the seed’s', () => {
+  test('the key pair is derived from the seed', () => {
     expect(pair.publicKeyBase58).toBe(vector.public_key_base58)
   })
 
-  test('both forms of the signed text are the vector’s', () => {
+  test('both forms of the signed text match the vector', () => {
     expect(signingText({ did, body, timestamp })).toBe(vector.signed_ascii)
     expect(rawSigningText({ did, body, timestamp })).toBe(vector.signed_utf8)
   })
 
-  test('we sign the escaped form', () => {
+  test('signs the escaped form', () => {
     expect(signRequest({ did, key: pair, body, timestamp })).toEqual({
       'x-did': did,
       'x-did-timestamp': String(timestamp),
@@ -44,7 +44,7 @@ describe.each(cases)('the vector "$name"', (vector) => {
     expect(bs58.encode(pair.sign(Buffer.from(vector.signed_utf8)))).toBe(vector.signature_utf8)
   })
 
-  test('we accept both forms, and neither for another body, DID, time or key', () => {
+  test('accepts both forms, but neither for another body, DID, time or key', () => {
     const signed = { did, body, timestamp }
     for (const signature of [vector.signature_ascii, vector.signature_utf8].map(bytesOf)) {
       expect(verifySigned(signed, signature, pair.publicKey)).toBe(true)
@@ -56,7 +56,7 @@ describe.each(cases)('the vector "$name"', (vector) => {
   })
 })
 
-test('a lone surrogate is signed as the bytes that are sent', () => {
+test('a lone surrogate is signed as the replacement character that is sent', () => {
   const { 'x-did-signature': signature } = signRequest({
     did: 'did:x:y',
     key,
@@ -71,21 +71,21 @@ test('a lone surrogate is signed as the bytes that are sent', () => {
 
 test.each([
   ['empty', ''],
-  ['a forbidden letter 0', `0${'1'.repeat(63)}`],
-  ['a forbidden letter O', `O${'2'.repeat(87)}`],
-  ['a forbidden letter I', `I${'2'.repeat(87)}`],
-  ['a forbidden letter l', `l${'2'.repeat(87)}`],
+  ['the invalid character 0', `0${'1'.repeat(63)}`],
+  ['the invalid character O', `O${'2'.repeat(87)}`],
+  ['the invalid character I', `I${'2'.repeat(87)}`],
+  ['the invalid character l', `l${'2'.repeat(87)}`],
   ['white space', ` ${'2'.repeat(87)}`],
   ['emoji', '😀'.repeat(44)],
   ['63 bytes', bs58.encode(Buffer.alloc(63, 7))],
   ['65 bytes', bs58.encode(Buffer.alloc(65, 7))],
   ['65 zero bytes', '1'.repeat(65)],
   ['10,000 letters', '2'.repeat(10_000)],
-])('no signature: %s', (_what, text) => {
+])('not a signature: %s', (_what, text) => {
   expect(readSignature(text)).toBeUndefined()
 })
 
-test('64 bytes of any value are read: the longest and the shortest', () => {
+test('the longest and the shortest encoding of 64 bytes are read', () => {
   expect(readSignature(bs58.encode(Buffer.alloc(64, 255)))).toHaveLength(64)
   expect(readSignature('1'.repeat(64))).toHaveLength(64)
 })

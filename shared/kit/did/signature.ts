@@ -3,25 +3,25 @@ import { readBase58 } from './base58.ts'
 import { signatureBytes, verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
 
-/** The names as Node writes them, in lower case (spec/authentication.md#did-signatures). */
+/** Header names in lower case, as in Node (spec/authentication.md#did-signatures). */
 export const signatureHeaders = ['x-did', 'x-did-timestamp', 'x-did-signature'] as const
 
-/** Optional, and signed too where it is sent: the address or DID of the one server that may accept the request. */
+/** Optional and covered by the signature: the address or DID of the only server that may accept the request. */
 export const audienceHeader = 'x-did-audience'
 
 export interface SignedText {
-  /** Absent: the reference form, which names no server. */
+  /** Absent: the reference form without an audience. */
   audience?: string
   did: string
-  /** The request's body as text, exactly as it is sent; empty for a GET. */
+  /** The body as text, exactly as it is sent; empty for a GET. */
   body: string
   /** Unix seconds. */
   timestamp: number
 }
 
 /**
- * What is signed: Python's `json.dumps({"body", "did", "timestamp"}, sort_keys=True)`, so with default separators and
- * everything outside ASCII (DEL too) as `\uXXXX`. With an audience, the key `audience` comes before them.
+ * The signed text: `json.dumps({"body", "did", "timestamp"}, sort_keys=True)` of Python, that is, with its default separators and
+ * with DEL and all non-ASCII characters as `\uXXXX`. An audience is the first field.
  */
 export function signingText(signed: SignedText): string {
   return rawSigningText(signed).replace(
@@ -30,7 +30,7 @@ export function signingText(signed: SignedText): string {
   )
 }
 
-/** The same with `ensure_ascii=False`; some clients sign so. */
+/** The same with `ensure_ascii=False`, which some clients sign. */
 export function rawSigningText({ audience, did, body, timestamp }: SignedText): string {
   const first = audience === undefined ? '' : `"audience": ${JSON.stringify(audience)}, `
   return `{${first}"body": ${JSON.stringify(body)}, "did": ${JSON.stringify(did)}, "timestamp": ${timestamp}}`
@@ -39,7 +39,7 @@ export function rawSigningText({ audience, did, body, timestamp }: SignedText): 
 export interface RequestToSign {
   did: string
   key: Pick<KeyPair, 'sign'>
-  /** Default: empty, as for a GET. A lone surrogate becomes U+FFFD, as on its way into bytes. */
+  /** Default: empty, as for a GET. A lone surrogate becomes U+FFFD, as in UTF-8 encoding. */
   body?: string
   /** Unix seconds; default: now. */
   timestamp?: number
@@ -50,7 +50,7 @@ export interface RequestToSign {
 export type SignatureHeaders = Record<(typeof signatureHeaders)[number], string> &
   Partial<Record<typeof audienceHeader, string>>
 
-/** The three headers for a request with this body, and a fourth where an audience is named. */
+/** Returns the signature headers of a request with this body, including the audience if there is one. */
 export function signRequest({
   did,
   key,
@@ -68,14 +68,14 @@ export function signRequest({
   }
 }
 
-/** Whether the key signed this request, in either form. */
+/** Whether the key has signed this request, in either form. */
 export function verifySigned(signed: SignedText, signature: Uint8Array, publicKey: Uint8Array): boolean {
   const verifies = (text: string) => verifyEd25519(publicKey, Buffer.from(text), signature)
   const [escaped, raw] = [signingText(signed), rawSigningText(signed)]
   return verifies(escaped) || (raw !== escaped && verifies(raw))
 }
 
-/** Undefined unless it is base58 of exactly 64 bytes. */
+/** Decodes a base58 signature; undefined unless it has exactly 64 bytes. */
 export function readSignature(base58: string): Uint8Array | undefined {
   return readBase58(base58, signatureBytes)
 }

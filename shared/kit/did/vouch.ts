@@ -7,17 +7,17 @@ import { z } from 'zod'
 import { readBase58 } from './base58.ts'
 import { type DidDocument, verifyDocument } from './document.ts'
 
-/** What a gateway says of an agent with its own key: the `proof` of a registry entry. */
+/** Claims of a gateway about an agent, signed in the `proof` of a registry entry. */
 export interface Vouched {
   /** DID of the gateway. */
   iss: string
-  /** DID of the agent; null where it has none. */
+  /** DID of the agent; null if there is none. */
   sub: string | null
   /** Keys of the agent, base58, oldest first. */
   keys: string[]
-  /** Where clients of the gateway reach the agent. */
+  /** Address of the agent for clients of the gateway. */
   url: string
-  /** `cardHash` of the card that the entry shows. */
+  /** `cardHash` of the card in the entry. */
   card_hash: string
   verified: boolean
   /** Unix seconds. */
@@ -36,8 +36,8 @@ const vouched = z.object({
 const type = 'parley-entry+jws'
 
 /**
- * SHA-256, base64url, of the card in the form of RFC 8785.
- * @throws Error for a card that has no such form: one with half a character in it
+ * SHA-256 of the RFC 8785 form of the card, base64url.
+ * @throws Error if the card has no such form because of a lone surrogate
  */
 export function cardHash(card: JsonObject): string {
   return createHash('sha256')
@@ -45,13 +45,13 @@ export function cardHash(card: JsonObject): string {
     .digest('base64url')
 }
 
-/** Signs with the gateway's key: JWS compact, EdDSA, `kid` = the name of the key in its document. */
+/** Signs claims with the gateway's key: compact JWS, EdDSA, `kid` = the id of the key in its document. */
 export class Voucher {
   readonly #did: string
   readonly #kid: string
   readonly #key: KeyObject
 
-  /** @param signer `kid`: default the DID + `#key-1` */
+  /** @param signer the default `kid` is the DID and `#key-1` */
   constructor({ did, seed, kid = `${did}#key-1` }: { did: string; seed: Uint8Array; kid?: string }) {
     this.#did = did
     this.#kid = kid
@@ -68,20 +68,20 @@ export class Voucher {
   }
 }
 
-/** Why a proof does not hold; `message` is a sentence. */
+/** A proof is invalid. The message is a sentence. */
 export class ProofFault extends Error {
   override readonly name = 'ProofFault'
 }
 
 /**
- * What the gateway of this document says. Whether it says so of the entry at hand is for the caller to compare.
+ * Verifies a proof with the document of the gateway. The caller has to compare the claims with the registry entry.
  * @throws ProofFault, DocumentFault
  */
 export async function verifyProof(proof: string, gateway: DidDocument): Promise<Vouched> {
   verifyDocument(gateway, gateway.id)
   if (proof.length > 100_000) throw new ProofFault('The proof is not one of ours.')
   const { kid, typ } = headerOf(proof)
-  // Any key that counts: while a new one is being brought to every replica, both sign.
+  // Any valid key: during a rotation, replicas sign with the old or the new key.
   const method = gateway.authentication.find(({ id }) => id === kid)
   const x = readBase58(method?.publicKeyBase58 ?? '', 32)
   if (x === undefined || typ !== type)
@@ -93,10 +93,10 @@ export async function verifyProof(proof: string, gateway: DidDocument): Promise<
   const { payload } = await compactVerify(proof, key, { algorithms: ['EdDSA'] }).catch(() => {
     throw new ProofFault('The proof is not signed by the gateway.')
   })
-  const said = vouched.safeParse(jsonOf(Buffer.from(payload).toString('utf8')))
-  if (!said.success || said.data.iss !== gateway.id)
+  const claims = vouched.safeParse(jsonOf(Buffer.from(payload).toString('utf8')))
+  if (!claims.success || claims.data.iss !== gateway.id)
     throw new ProofFault('The proof does not say what a proof says.')
-  return said.data
+  return claims.data
 }
 
 function headerOf(proof: string) {
