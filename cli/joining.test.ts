@@ -262,7 +262,7 @@ test('parley check suggests fixes', async () => {
   const away = await runCli(['check', odd.url])
   expect(away).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/^FIX {3}reachable .*nothing listens there/),
+    stdout: expect.stringMatching(/^FIX {3}reachable .*nothing is listening at this address/),
   })
 })
 

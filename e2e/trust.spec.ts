@@ -101,7 +101,7 @@ test('the gateway’s document matches its DID; with one changed byte in the key
   expect(did).toMatch(/^did:parley:ada_at_example_com:gateway:/)
   expect(verifyDocument(saved.gateway, did)).toHaveLength(1)
   expect(() => verifyDocument(withFlippedKey(saved.gateway), did)).toThrow(
-    /not made of the first key|publicKeyBase58/,
+    /not derived from the first key|publicKeyBase58/,
   )
 })
 
@@ -129,7 +129,7 @@ test('the DID resolves to the agent’s document with the keys of the proof; one
   const { keys } = await verifyProof(saved.entry['proof'] as string, saved.gateway as unknown as DidDocument)
   expect(verifyDocument(saved.agent, did)).toEqual(keys)
   expect(() => verifyDocument(withFlippedKey(saved.agent), did)).toThrow(
-    /not made of the first key|publicKeyBase58/,
+    /not derived from the first key|publicKeyBase58/,
   )
 })
 

@@ -95,5 +95,5 @@ test('an unreachable gateway or a TLS failure is reported in one sentence withou
   const away = await start(`http://127.0.0.1:${port}`)
   expect(tls.stderr).toMatch(/^parley: .*does not use TLS.*GATEWAY_URL.*\n$/)
   expect(strange.stderr).toMatch(/^parley: .*answered 404.*GATEWAY_URL.*\n$/)
-  expect(away.stderr).toMatch(/^parley: .*nothing listens there.*GATEWAY_URL.*\n$/)
+  expect(away.stderr).toMatch(/^parley: .*nothing is listening at this address.*GATEWAY_URL.*\n$/)
 })

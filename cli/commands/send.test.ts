@@ -349,7 +349,7 @@ test('an unreachable server: the error names the address and what to do', async 
   const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url])
   expect(said.code).toBe(1)
   expect(said.stderr).toBe(
-    `parley: Cannot reach ${server.url}/agents/greeter/: nothing listens there. Is the server running (npx parley up), and is --url right?\n`,
+    `parley: Cannot reach ${server.url}/agents/greeter/: nothing is listening at this address. Is the server running (npx parley up), and is --url right?\n`,
   )
 })
 

@@ -59,7 +59,7 @@ test('a refused connection is a ConnectionError that names the address and the r
   const failed = new AgentClient({ url: agent.url }).get(taskId)
   await expect(failed).rejects.toMatchObject({
     name: 'ConnectionError',
-    message: `${agent.url}/: nothing listens there`,
+    message: `${agent.url}/: nothing is listening at this address`,
   })
 })
 

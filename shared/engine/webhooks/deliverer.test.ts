@@ -100,9 +100,9 @@ test.each([
   [
     'a connection that is closed without a response',
     'cut',
-    'The connection was lost before the answer ended',
+    'The connection was lost before the end of the response',
   ],
-  ['an answer that does not come', 'hang', 'No whole answer within 150 ms'],
+  ['an answer that does not come', 'hang', 'No complete response within 150 ms'],
 ] as const)('%s: three attempts, then dropped', async (_title, answer, error) => {
   const result = await deliverTo({ answer }, { timeoutMs: 150 })
   expect(result).toEqual({ outcome: 'dropped', attempts: 3, lastError: error, reason: 'exhausted' })
@@ -122,7 +122,7 @@ test('a closed port and an unknown host name: three attempts', async () => {
   })
   const resolver = () => Promise.reject(new Error('ENOTFOUND'))
   const unknown = await deliverer({ resolver }).deliver({ url: 'http://hook.example/', body })
-  expect(unknown).toMatchObject({ attempts: 3, lastError: 'The name of the host was not found' })
+  expect(unknown).toMatchObject({ attempts: 3, lastError: 'The host name was not found' })
 })
 
 test('Retry-After is honoured up to 5 s', async () => {

@@ -110,7 +110,7 @@ function requireActive({ active, exp }: Introspection, token: string): void {
 
 function requireCaller({ client_id, sub, scope, aud }: Introspection): Caller {
   const id = client_id ?? sub
-  if (id === undefined) throw refused('InvalidToken', 'The token names no client')
+  if (id === undefined) throw refused('InvalidToken', 'The token has no client')
   const caller: Caller = { id, scopes: new Set(scope?.split(' ') ?? []) }
   if (id.startsWith('did:')) caller.did = id
   if (aud !== undefined) caller.audience = [aud].flat()

@@ -159,7 +159,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
 /** Without the provider no caller can be authenticated, so requests are rejected. */
 export function unavailable(cause: unknown): ParleyError {
   return new ParleyError('Unavailable', {
-    message: 'The OAuth server does not answer',
+    message: 'The OAuth server is unavailable',
     data: { reason: 'oauth' },
     headers: { 'retry-after': '2' },
     cause,

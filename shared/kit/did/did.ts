@@ -31,7 +31,7 @@ export function keyId(publicKey: Uint8Array): string {
 export function didPart(text: string, what: string): string {
   const part = text.toLowerCase().replaceAll(' ', '_').replaceAll('@', '_at_').replaceAll('.', '_')
   if (!/^[a-z0-9_-]{1,128}$/.test(part)) {
-    throw new Error(`The ${what} of a DID may hold letters, digits, _ and - only, 1 to 128 of them.`)
+    throw new Error(`The ${what} of a DID must be 1 to 128 letters, digits, _ or -.`)
   }
   return part
 }

@@ -67,7 +67,7 @@ describe('a document that does not belong to the DID is rejected', () => {
     [
       'another’s key',
       didDocument(did, [{ publicKeyBase58: stranger.publicKeyBase58 }]),
-      /not made of the first key/,
+      /not derived from the first key/,
     ],
     ['a malformed key', didDocument(did, [{ publicKeyBase58: '0OIl' }]), /not a DID document/],
     ['a key of small order', didDocument(did, [{ publicKeyBase58: '1'.repeat(32) }]), /not a DID document/],

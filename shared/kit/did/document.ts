@@ -95,14 +95,14 @@ export function verifyDocument(document: unknown, did: string): [string, ...stri
   const parsed = documentIn.safeParse(document)
   if (!parsed.success) {
     const where = parsed.error.issues[0]?.path.join('.')
-    throw new DocumentFault(`It is not a DID document of ours${where ? ` (${where})` : ''}.`)
+    throw new DocumentFault(`This is not a DID document${where ? ` (${where})` : ''}.`)
   }
   const { id, authentication, keyHistory } = parsed.data
-  if (id !== did) throw new DocumentFault('The document is that of another DID.')
+  if (id !== did) throw new DocumentFault('The document belongs to another DID.')
   const history = keyHistory ?? authentication
   const [first] = history
   if (keyId(readBase58(first?.publicKeyBase58 ?? '', 32) ?? new Uint8Array()) !== did.split(':').at(-1))
-    throw new DocumentFault('The DID is not made of the first key.')
+    throw new DocumentFault('The DID is not derived from the first key.')
   if (!history.every((one, i) => one.id === `${did}#key-${i + 1}`))
     throw new DocumentFault('The keys are not numbered in order.')
   if (keyHistory === undefined ? authentication.length > 1 : !isLinked(keyHistory))
@@ -113,7 +113,7 @@ export function verifyDocument(document: unknown, did: string): [string, ...stri
   const same = (one: VerificationMethod, i: number) =>
     one.id === valid[i]?.id && one.publicKeyBase58 === valid[i].publicKeyBase58 && one.controller === did
   if (authentication.length !== valid.length || !authentication.every(same))
-    throw new DocumentFault('The keys listed are not those that are not retired.')
+    throw new DocumentFault('The listed keys differ from the keys that are not retired.')
   const [oldest, ...others] = authentication.map(({ publicKeyBase58 }) => publicKeyBase58)
   if (oldest === undefined) throw new DocumentFault('The document has no keys.')
   return [oldest, ...others]

@@ -37,14 +37,14 @@ export function gatewayIdentity({ seed, author, name, history }: GatewayIdentity
   const ring: KeyRing = { key, history: history ?? [{ publicKeyBase58: key.publicKeyBase58 }] }
   const identity = identityOf(author, name, ring)
   if (!verifyDocument(identity.document, identity.did).includes(key.publicKeyBase58))
-    throw new Error('The key of the seed is not one of the keys that count.')
+    throw new Error('The key of the seed is not one of the valid keys.')
   return identity
 }
 
 /** The id of the signing key in the document: the DID and `#key-1`, `#key-2` … */
 export function signingKeyId({ document, key }: Identity): string {
   const method = document.authentication.find((one) => one.publicKeyBase58 === key.publicKeyBase58)
-  if (method === undefined) throw new Error('The key that signs is not in the document.')
+  if (method === undefined) throw new Error('The signing key is not in the document.')
   return method.id
 }
 
@@ -52,7 +52,7 @@ export function signingKeyId({ document, key }: Identity): string {
 function identityOf(author: string, name: string, { key, history }: KeyRing): Identity {
   // The DID is derived from the first key, even after it is retired.
   const first = readBase58(history[0].publicKeyBase58, 32)
-  if (first === undefined) throw new Error('The first key of the key file is not a key.')
+  if (first === undefined) throw new Error('The first key of the key file is malformed.')
   const did = makeDid({ author, name, publicKey: first })
   return { did, key, document: didDocument(did, history) }
 }

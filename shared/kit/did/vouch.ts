@@ -79,13 +79,13 @@ export class ProofFault extends Error {
  */
 export async function verifyProof(proof: string, gateway: DidDocument): Promise<Vouched> {
   verifyDocument(gateway, gateway.id)
-  if (proof.length > 100_000) throw new ProofFault('The proof is not one of ours.')
+  if (proof.length > 100_000) throw new ProofFault('The proof is malformed.')
   const { kid, typ } = headerOf(proof)
   // Any valid key: during a rotation, replicas sign with the old or the new key.
   const method = gateway.authentication.find(({ id }) => id === kid)
   const x = readBase58(method?.publicKeyBase58 ?? '', 32)
   if (x === undefined || typ !== type)
-    throw new ProofFault('The proof is not one of the gateway of this document.')
+    throw new ProofFault('The proof was not made with a key of this document.')
   const key = await importJWK(
     { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(x).toString('base64url') },
     'EdDSA',
@@ -94,8 +94,7 @@ export async function verifyProof(proof: string, gateway: DidDocument): Promise<
     throw new ProofFault('The proof is not signed by the gateway.')
   })
   const claims = vouched.safeParse(jsonOf(Buffer.from(payload).toString('utf8')))
-  if (!claims.success || claims.data.iss !== gateway.id)
-    throw new ProofFault('The proof does not say what a proof says.')
+  if (!claims.success || claims.data.iss !== gateway.id) throw new ProofFault('The proof has invalid claims.')
   return claims.data
 }
 
@@ -103,6 +102,6 @@ function headerOf(proof: string) {
   try {
     return decodeProtectedHeader(proof)
   } catch {
-    throw new ProofFault('The proof is not one of ours.')
+    throw new ProofFault('The proof is malformed.')
   }
 }

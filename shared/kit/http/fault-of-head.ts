@@ -10,7 +10,7 @@ import { ParleyError } from '@parley/wire/errors'
 export function faultOfHead(request: IncomingMessage): ParleyError | undefined {
   const { httpVersion, rawHeaders } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    return malformedHead('This version of HTTP is not supported: use HTTP/1.1', 'http_version')
+    return malformedHead('This HTTP version is not supported: use HTTP/1.1', 'http_version')
   }
   let [hosts, authorizations] = [0, 0]
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -18,8 +18,8 @@ export function faultOfHead(request: IncomingMessage): ParleyError | undefined {
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
     else if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations += 1
   }
-  if (hosts > 1) return malformedHead('The header Host came more than once', 'host')
-  if (hosts === 0 && httpVersion === '1.1') return malformedHead('The header Host is missing', 'host')
+  if (hosts > 1) return malformedHead('The request has more than one Host header', 'host')
+  if (hosts === 0 && httpVersion === '1.1') return malformedHead('The Host header is missing', 'host')
   return authorizations > 1 ? duplicateAuthorization() : undefined
 }
 
@@ -31,7 +31,7 @@ function malformedHead(message: string, reason: string): ParleyError {
 /** RFC 6750, section 3.1, `invalid_request`. */
 function duplicateAuthorization(): ParleyError {
   return new ParleyError('InvalidRequest', {
-    message: 'The header Authorization came more than once',
+    message: 'The request has more than one Authorization header',
     data: { reason: 'authorization' },
     headers: { 'www-authenticate': 'Bearer error="invalid_request"' },
   })

@@ -87,11 +87,11 @@ async function checkAll(pings: Record<string, Ping>): Promise<Record<string, str
 /** Returns `ok` or a fixed error text: messages of drivers are not public. */
 async function check(ping: Ping): Promise<string> {
   const { promise: late, resolve } = Promise.withResolvers<string>()
-  const timer = setTimeout(() => resolve(`error: no answer within ${pingTimeoutMs} ms`), pingTimeoutMs)
+  const timer = setTimeout(() => resolve(`error: no response within ${pingTimeoutMs} ms`), pingTimeoutMs)
   try {
     return await Promise.race([ping().then(() => 'ok'), late])
   } catch {
-    return 'error: does not answer'
+    return 'error: unavailable'
   } finally {
     clearTimeout(timer)
   }

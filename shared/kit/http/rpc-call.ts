@@ -41,7 +41,7 @@ export function readCall({ bytes, pathMethod }: CallBytes, progress: CallProgres
   progress.id = readId(body)
   const request = readRequest(body)
   if (pathMethod !== undefined && pathMethod !== request.method)
-    throw new ParleyError('InvalidRequest', { message: 'method differs from the path' })
+    throw new ParleyError('InvalidRequest', { message: 'The method differs from the path' })
   return request
 }
 

@@ -62,7 +62,9 @@ export class BoundedResponse implements Dispatcher.DispatchHandler {
     if (this.#discardBody) return
     const encoding = headers['content-encoding'] ?? 'identity'
     if (encoding.trim().toLowerCase() !== 'identity')
-      this.abort(new OutgoingFailed('encoding', 'The answer is compressed, which was not asked for'))
+      this.abort(
+        new OutgoingFailed('encoding', 'The response is compressed, although no compression was requested'),
+      )
     else if (Number(headers['content-length'] ?? 0) > this.#maxBytes) this.abort(this.#tooLarge())
   }
 
@@ -95,6 +97,6 @@ export class BoundedResponse implements Dispatcher.DispatchHandler {
   }
 
   #tooLarge(): OutgoingFailed {
-    return new OutgoingFailed('too_large', `The answer is larger than ${this.#maxBytes} bytes`)
+    return new OutgoingFailed('too_large', `The response is larger than ${this.#maxBytes} bytes`)
   }
 }

@@ -35,7 +35,7 @@ test('a closed port and a name that does not resolve', async () => {
   const url = `http://127.0.0.1:${portOf(server)}/`
   await new Promise((done) => server.close(done))
   const thrown = await fetch(url).catch((error: unknown) => error)
-  expect(connectionFault(thrown, url)).toBe('nothing listens there')
+  expect(connectionFault(thrown, url)).toBe('nothing is listening at this address')
   expect(connectionFault(Object.assign(new Error('x'), { code: 'ENOTFOUND' }), 'http://x/')).toBe(
     'the name does not resolve',
   )

@@ -3,7 +3,7 @@ import { errorCode } from './error-code.ts'
 /** Error codes of `node:tls` for certificates that cannot be verified, with a description. */
 const certificateFaults: [RegExp, string][] = [
   [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
-  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'its certificate is for another name than this address'],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'its certificate is not valid for this name'],
   [
     /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?))$/,
     'its certificate is not trusted: set NODE_EXTRA_CA_CERTS to a file with the certificate of its issuer',
@@ -16,10 +16,10 @@ export function connectionFault(thrown: unknown, url: string): string | undefine
   // The `code` of a DOMException is a number.
   if (typeof code !== 'string') return undefined
   const isHttps = url.startsWith('https:')
-  if (code === 'ECONNREFUSED') return 'nothing listens there'
+  if (code === 'ECONNREFUSED') return 'nothing is listening at this address'
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the name does not resolve'
   if (isHttps && /^(ERR_SSL_|EPROTO$)/.test(code))
-    return 'the server does not use TLS, or not in a version known here. Try http:// instead of https://'
+    return 'the server does not use TLS, or uses an unsupported version. Try http:// instead of https://'
   if (!isHttps && (code === 'UND_ERR_SOCKET' || code.startsWith('HPE_INVALID')))
     return 'the server closed the connection. If it uses TLS, its address begins with https://'
   return certificateFaults.find(([pattern]) => pattern.test(code))?.[1]

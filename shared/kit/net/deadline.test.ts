@@ -17,7 +17,7 @@ test('the caller’s signal ends it: the listener is called once, and the signal
   caller.abort()
   expect(reasons).toEqual(['aborted'])
   expect(signal.reason).toMatchObject({ reason: 'aborted' })
-  expect(() => deadline.throwIfEnded()).toThrow('The request was given up')
+  expect(() => deadline.throwIfEnded()).toThrow('The request was aborted')
 })
 
 test('a late listener is called immediately, and a late signal is already aborted', () => {

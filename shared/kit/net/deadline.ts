@@ -8,7 +8,7 @@ export class Deadline implements Disposable {
   readonly #callerSignal: AbortSignal | undefined
   readonly #timer: NodeJS.Timeout
   readonly #abortedByCaller = () =>
-    this.#end(new OutgoingFailed('aborted', 'The request was given up', this.#callerSignal?.reason))
+    this.#end(new OutgoingFailed('aborted', 'The request was aborted', this.#callerSignal?.reason))
   #reason: OutgoingFailed | undefined
   #abort: AbortController | undefined
   #listener: ((reason: OutgoingFailed) => void) | undefined
@@ -17,7 +17,7 @@ export class Deadline implements Disposable {
   constructor(ms: number, callerSignal: AbortSignal | undefined) {
     this.#callerSignal = callerSignal
     this.#timer = setTimeout(
-      () => this.#end(new OutgoingFailed('timeout', `No whole answer within ${ms} ms`)),
+      () => this.#end(new OutgoingFailed('timeout', `No complete response within ${ms} ms`)),
       ms,
     )
     if (callerSignal?.aborted === true) this.#abortedByCaller()

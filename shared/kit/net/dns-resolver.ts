@@ -38,7 +38,7 @@ export function dnsResolver(options: DnsResolverOptions = {}): Resolver {
     const shared = pending.get(host)
     if (shared !== undefined) return shared
     if (pending.size >= lookupsMax)
-      return Promise.reject(new OutgoingFailed('busy', 'Too many names are being looked up'))
+      return Promise.reject(new OutgoingFailed('busy', 'Too many name lookups are in progress'))
     const lookup = bothFamilies(current(), host).finally(() => pending.delete(host))
     pending.set(host, lookup)
     return lookup

@@ -29,7 +29,7 @@ export function outgoingUrl(text: string, allowed: AllowedHosts = noExceptions):
   const url = URL.parse(text)
   if (url === null) throw unreadable(authority)
   if (authority.includes('@') || url.username !== '' || url.password !== '')
-    throw new OutgoingRefused('credentials', 'The URL must not hold a user name or password')
+    throw new OutgoingRefused('credentials', 'The URL must not contain a user name or password')
   if (url.port === '0') throw badPort()
   const host = hostOf(url, allowed)
   url.hash = ''
@@ -41,13 +41,16 @@ function authorityOf(text: string): string {
   if (text.length > urlMaxLength)
     throw new OutgoingRefused('too_long', `The URL must not be longer than ${urlMaxLength} characters`)
   if (/[\p{Cc}\p{Zs}\p{Zl}\p{Zp}\\]/u.test(text))
-    throw new OutgoingRefused('malformed', 'The URL must not hold spaces, control characters or backslashes')
+    throw new OutgoingRefused(
+      'malformed',
+      'The URL must not contain spaces, control characters or backslashes',
+    )
   const scheme = /^([a-z][a-z\d+.-]*):/i.exec(text)?.[1]?.toLowerCase()
-  if (scheme === undefined) throw new OutgoingRefused('malformed', 'The URL must be an absolute one')
+  if (scheme === undefined) throw new OutgoingRefused('malformed', 'The URL must be absolute')
   if (scheme !== 'http' && scheme !== 'https')
     throw new OutgoingRefused('scheme', 'The URL must begin with http:// or https://')
   const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1]
-  if (authority === undefined) throw new OutgoingRefused('host', 'The URL must name a host')
+  if (authority === undefined) throw new OutgoingRefused('host', 'The URL must contain a host')
   return authority
 }
 
@@ -58,8 +61,8 @@ function badPort(): OutgoingRefused {
 function unreadable(authority: string): OutgoingRefused {
   if (/:\d+$/.test(authority) && URL.canParse(`http://${authority.replace(/:\d+$/, '')}`)) return badPort()
   if (authority.includes('%') && authority.includes('['))
-    return new OutgoingRefused('host', 'The URL must not hold an address with a zone')
-  return new OutgoingRefused('malformed', 'The URL cannot be read')
+    return new OutgoingRefused('host', 'The URL must not contain an address with a zone')
+  return new OutgoingRefused('malformed', 'The URL is malformed')
 }
 
 /** The URL parser has normalized all spellings of an IPv4 address (octal, short, full-width, encoded). */

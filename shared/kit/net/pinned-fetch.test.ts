@@ -161,7 +161,7 @@ describe('destination', () => {
     await serve((_request, response) => response.end())
     const failure = await fetchAt('/', { resolver }).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(OutgoingFailed)
-    expect(failure).toMatchObject({ reason: 'name_not_found', message: 'The name of the host was not found' })
+    expect(failure).toMatchObject({ reason: 'name_not_found', message: 'The host name was not found' })
   })
 })
 

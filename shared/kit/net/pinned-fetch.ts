@@ -143,7 +143,7 @@ function checkedHeaders(custom: Record<string, string>): Record<string, string> 
       validateHeaderName(name)
       validateHeaderValue(name, value)
     } catch {
-      throw new OutgoingRefused('request', 'A header of the request holds characters that are not allowed')
+      throw new OutgoingRefused('request', 'A request header contains characters that are not allowed')
     }
     if (connectionHeaders.has(key)) throw new OutgoingRefused('request', `The header ${key} cannot be set`)
     headers[key] = value
@@ -156,11 +156,11 @@ function failureOf(error: unknown): Error {
   if (error instanceof OutgoingFailed || error instanceof OutgoingRefused) return error
   const code = errorCode(error)
   if (code === 'UND_ERR_HEADERS_OVERFLOW')
-    return new OutgoingFailed('too_large', 'The headers of the answer are too large', error)
+    return new OutgoingFailed('too_large', 'The response headers are too large', error)
   if (
     (error instanceof Error && error.name === 'HTTPParserError') ||
     code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'
   )
-    return new OutgoingFailed('protocol', 'The answer is not HTTP', error)
-  return new OutgoingFailed('connection', 'The connection was lost before the answer ended', error)
+    return new OutgoingFailed('protocol', 'The response is not HTTP', error)
+  return new OutgoingFailed('connection', 'The connection was lost before the end of the response', error)
 }

@@ -17,7 +17,7 @@ export const systemResolver: Resolver = (host) => {
   const shared = pending.get(host)
   if (shared !== undefined) return shared
   if (pending.size >= lookupsMax)
-    return Promise.reject(new OutgoingFailed('busy', 'Too many names are being looked up'))
+    return Promise.reject(new OutgoingFailed('busy', 'Too many name lookups are in progress'))
   const lookup = dns
     .lookup(host, { all: true, order: 'verbatim' })
     .then((entries) => entries.map(({ address }) => address))
@@ -42,7 +42,7 @@ export async function resolvePublic(
   const addresses = await lookUp(target.host, options)
   if (!allowsName(options.allowed, target.host)) {
     if (addresses.length > addressesMax)
-      throw new OutgoingFailed('too_large', 'The name of the host has too many addresses')
+      throw new OutgoingFailed('too_large', 'The host name has too many addresses')
     for (const address of addresses) {
       const reach = verdict(address)
       if (!reach.public && !allowsAddress(options.allowed, address)) throw notPublic(reach.is)
@@ -68,7 +68,7 @@ async function lookUp(
     throw new Error('no addresses')
   } catch (error) {
     if (signal.aborted || error instanceof OutgoingFailed || error instanceof OutgoingRefused) throw error
-    throw new OutgoingFailed('name_not_found', 'The name of the host was not found', error)
+    throw new OutgoingFailed('name_not_found', 'The host name was not found', error)
   } finally {
     signal.removeEventListener('abort', stop)
   }

@@ -115,7 +115,7 @@ export function isBudgetRefusal(error: unknown): error is ParleyError {
 
 function callerLimitExceeded(): ParleyError {
   return new ParleyError('TooManyRequests', {
-    message: 'Too many bytes of your answers have not been read yet: read or close them, then try again',
+    message: 'Too many bytes of your responses are unread: read or close them, then try again',
     data: { reason },
     headers: { 'retry-after': '1' },
   })
@@ -123,7 +123,7 @@ function callerLimitExceeded(): ParleyError {
 
 function processLimitExceeded(): ParleyError {
   return new ParleyError('Unavailable', {
-    message: 'Too many bytes of answers are under way: try again later, or request a smaller answer',
+    message: 'Too many bytes of responses are in progress: try again later, or request a smaller response',
     data: { reason },
     headers: { 'retry-after': '2' },
   })

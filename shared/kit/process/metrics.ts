@@ -21,13 +21,13 @@ export function createMetrics(): Metrics {
     registry,
     httpRequests: new Counter({
       name: 'http_requests_total',
-      help: 'HTTP requests by status of the answer; 499: the client left before it began',
+      help: 'HTTP requests by status of the response; 499: the client disconnected before it',
       labelNames: ['method', 'endpoint', 'status', 'rpc_method'],
       registers,
     }),
     httpDuration: new Histogram({
       name: 'http_request_duration_seconds',
-      help: 'Time from request to answer',
+      help: 'Time from request to response',
       labelNames: ['method', 'endpoint'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
       registers,
@@ -44,7 +44,7 @@ export function createMetrics(): Metrics {
     }),
     httpInFlight: new Gauge({
       name: 'http_requests_in_flight',
-      help: 'Requests not yet answered',
+      help: 'Requests in progress',
       registers,
     }),
   }
@@ -64,21 +64,21 @@ export function createTaskMetrics(registry: Registry, refresh?: () => Promise<vo
   return {
     active: new Gauge({
       name: 'agent_tasks_active',
-      help: 'Tasks that have not ended, by state',
+      help: 'Tasks in progress, by state',
       labelNames: ['agent_id', 'state'],
       registers,
       ...collect,
     }),
     completed: new Counter({
       name: 'agent_tasks_completed_total',
-      help: 'Tasks that have ended, by terminal state',
+      help: 'Finished tasks, by terminal state',
       labelNames: ['agent_id', 'state'],
       registers,
       ...collect,
     }),
     llmTokens: new Counter({
       name: 'agent_llm_tokens_total',
-      help: 'Tokens of language models that handlers reported',
+      help: 'Language model tokens reported by handlers',
       labelNames: ['agent_id', 'direction', 'model'],
       registers,
     }),

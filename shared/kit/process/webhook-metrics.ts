@@ -16,7 +16,7 @@ export function createWebhookMetrics(registry: Registry, agentId: string): Webho
   const labels = { agent_id: agentId }
   const deliveries = new Counter({
     name: 'agent_webhook_deliveries_total',
-    help: 'Webhook events by what became of them',
+    help: 'Webhook events by outcome',
     labelNames: ['agent_id', 'outcome'],
     registers,
   })
@@ -29,7 +29,7 @@ export function createWebhookMetrics(registry: Registry, agentId: string): Webho
   })
   const gauge: Gauge<'agent_id'> = new Gauge({
     name: 'agent_webhook_events_queued',
-    help: 'Webhook events that wait or are under way',
+    help: 'Webhook events queued or being delivered',
     labelNames: ['agent_id'],
     registers,
     collect: () => gauge.set(labels, queued()),

@@ -25,7 +25,7 @@ test('/health answers 503 once the database file is damaged, even without other 
     async () =>
       expect(await health()).toMatchObject({
         status: 503,
-        json: { ready: false, checks: { storage: 'error: does not answer' } },
+        json: { ready: false, checks: { storage: 'error: unavailable' } },
       }),
     { timeout: 10_000, interval: 100 },
   )

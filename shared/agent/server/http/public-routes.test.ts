@@ -177,7 +177,7 @@ test('GET /health: a closed store is 503 with error: and no text of the driver',
     health: 'degraded',
     ready: false,
     runtime: { strict_ready: false },
-    checks: { storage: 'error: does not answer', bus: 'ok' },
+    checks: { storage: 'error: unavailable', bus: 'ok' },
   })
 })
 
