@@ -166,9 +166,9 @@ test('a payer without funds, and a changed signature: 402, and no balance change
 })
 
 test.each([
-  ['decimals', { decimals: 8 }, /says 8 decimals.*has 6/],
-  ['asset', { asset: '0x1111111111111111111111111111111111111111' }, /no token/],
-  ['network', { network: 'eip155:8453' }, /is the chain eip155:31337/],
+  ['decimals', { decimals: 8 }, /specifies 8 decimals.*has 6/],
+  ['asset', { asset: '0x1111111111111111111111111111111111111111' }, /not a token/],
+  ['network', { network: 'eip155:8453' }, /is a node of eip155:31337/],
 ])('a price whose %s the chain does not confirm prevents the start', async (_, wrong, said) => {
   await expect(agentOnChain({ ...chain.price('0.01', newAddress()), ...wrong })).rejects.toThrow(said)
 })
