@@ -1,7 +1,7 @@
 import type { Deprecation } from '@parley/wire/model/deprecation'
 import { executionCost, type Price } from '@parley/wire/model/price'
 import { z } from 'zod'
-import type { AgentDefinition, Handler, SkillDefinition } from './define-agent.ts'
+import type { AgentDefinition, Handler } from './define-agent.ts'
 import { withCurrentNames } from './manifest-names.ts'
 
 /** A skill, with defaults applied. */
@@ -104,7 +104,7 @@ const definition = z.object({
 })
 
 /** @throws Error with one sentence for each fault of the definition */
-export function resolveAgent(given: AgentDefinition, moreSkills: SkillDefinition[] = []): Agent {
+export function resolveAgent(given: AgentDefinition, moreSkills: readonly object[] = []): Agent {
   const { definition: named, deprecations } = withCurrentNames(given)
   const parsed = definition.safeParse({ ...named, skills: [...(given.skills ?? []), ...moreSkills] })
   if (parsed.success) return { ...parsed.data, deprecations }

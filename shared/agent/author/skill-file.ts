@@ -2,11 +2,13 @@ import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { parse } from 'yaml'
-import type { SkillDefinition } from './define-agent.ts'
+
+/** The fields of a skill. `resolveAgent` checks them. */
+export type SkillFields = Record<string, unknown>
 
 /** Skills in files `skills/<id>.md`: the front matter holds the fields (snake_case or camelCase), the text is the documentation. */
-export async function readSkillFiles(folder: string): Promise<SkillDefinition[]> {
-  const skills: SkillDefinition[] = []
+export async function readSkillFiles(folder: string): Promise<SkillFields[]> {
+  const skills: SkillFields[] = []
   for (const name of (await filesOf(folder)).filter((file) => file.endsWith('.md')).sort()) {
     const text = await readFile(path.join(folder, name), 'utf8')
     skills.push(readSkill(text, name.slice(0, -'.md'.length)))
@@ -15,22 +17,21 @@ export async function readSkillFiles(folder: string): Promise<SkillDefinition[]>
 }
 
 /** @throws Error when the text does not begin with front matter that is a YAML mapping */
-export function readSkill(text: string, id: string): SkillDefinition {
+export function readSkill(text: string, id: string): SkillFields {
   const match = /^---\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n([\s\S]*))?$/.exec(text)
   const fields: unknown = match?.[1] === undefined ? undefined : parse(match[1])
   if (!isObject(fields)) throw new Error(`skills/${id}.md must begin with front matter between lines of ---.`)
   const documentation = match?.[2]?.trim()
-  const skill = { id, ...(camelCased(fields) as object) } as SkillDefinition
+  const skill = { id, ...withCamelCase(fields) }
   return documentation === undefined || documentation === '' ? skill : { ...skill, documentation }
 }
 
 /** The names below `capabilities_detail` are the author's and stay unchanged. */
-function camelCased(value: unknown): unknown {
-  if (Array.isArray(value) || !isObject(value)) return value
+function withCamelCase(fields: SkillFields): SkillFields {
   return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => {
+    Object.entries(fields).map(([key, value]) => {
       const camel = key.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())
-      return [camel, camel === 'capabilitiesDetail' ? inner : camelCased(inner)]
+      return [camel, camel !== 'capabilitiesDetail' && isObject(value) ? withCamelCase(value) : value]
     }),
   )
 }
