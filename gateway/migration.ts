@@ -2,6 +2,7 @@ import { collectionKind, type Kind, type Plan } from '@parley/engine/migration/k
 import type { Part } from '@parley/engine/migration/migrate'
 import { hashOf, keyText } from '@parley/kit/database/keys'
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
+import { z } from 'zod'
 import { oauthCollection } from './oauth/oauth-store.ts'
 import type { AgentEntry } from './registry/entry.ts'
 import { registryDocument } from './registry/store/mongodb/registry.ts'
@@ -28,14 +29,17 @@ export function gatewayPart(file: string): Part {
   }
 }
 
+const registryRow = z.object({ entry: z.string() })
+
 const registry: Kind = {
   name: 'registered agents',
   table: 'registry_agents',
   select: 'SELECT id, entry FROM registry_agents',
   key: { id: 'id' },
-  documents: ({ entry }) => ({
-    registry_agents: [registryDocument(JSON.parse(entry as string) as AgentEntry)],
-  }),
+  documents: (row) => {
+    const entry: AgentEntry = JSON.parse(registryRow.parse(row).entry)
+    return { registry_agents: [registryDocument(entry)] }
+  },
 }
 
 const oauth = collectionKind(
@@ -51,45 +55,58 @@ const routes: Kind = {
   documents: (row) => ({ routes: [routeDocument(routeOf(row))] }),
 }
 
+const routeAgentRow = z.object({ owner: z.string(), agent: z.string(), at: z.number() })
+
 const routeAgents: Kind = {
   name: 'agents of callers',
   table: 'route_agents',
   select: 'SELECT owner, agent, at FROM route_agents',
   key: { owner: 'owner', agent: 'agent' },
   documents: (row) => {
-    const { owner = '', agent = '' } = row as Record<string, string>
+    const { owner, agent, at } = routeAgentRow.parse(row)
     const _id = `${gatewayScope}/${hashOf(owner, agent)}`
-    const at = row['at'] as number
     const document: RouteAgentDocument = { _id, ...scope, owner: keyText(owner), agent: keyText(agent), at }
     return { route_agents: [document] }
   },
 }
+
+const decisionRow = z.object({
+  id: z.string(),
+  owner: z.string().nullable(),
+  holder: z.string().default(''),
+  at: z.number(),
+  body: z.string(),
+})
 
 const decisions: Kind = {
   name: 'decisions',
   table: 'decisions',
   select: 'SELECT id, owner, holder, at, body FROM decisions',
   key: { id: 'id' },
-  documents: ({ id, owner, holder, at, body }) => {
+  documents: (row) => {
+    const { id, owner, holder, at, body } = decisionRow.parse(row)
     const ownership = owner !== null ? { owner } : holder !== '' && { holder }
-    const record = { id, at, body: JSON.parse(body as string) as unknown, ...ownership }
-    return { decisions: [decisionDocument(record as DecisionRecord)] }
+    const record: DecisionRecord = { id, at, body: JSON.parse(body), ...ownership }
+    return { decisions: [decisionDocument(record)] }
   },
 }
+
+const lessonRow = z.object({ context: z.string(), agent: z.string(), at: z.number(), body: z.string() })
 
 const lessons: Kind = {
   name: 'lessons',
   table: 'lessons',
   select: 'SELECT context, agent, at, body FROM lessons',
   key: { context: 'context', agent: 'agent' },
-  documents: ({ context, agent, at, body }) => {
-    const lesson = JSON.parse(body as string) as TrainingExample
-    const _id = `${gatewayScope}/${hashOf(context as string, agent as string)}`
+  documents: (row) => {
+    const { context, agent, at, body } = lessonRow.parse(row)
+    const lesson: TrainingExample = JSON.parse(body)
+    const _id = `${gatewayScope}/${hashOf(context, agent)}`
     const document: TrainingExampleDocument = {
       _id,
       ...scope,
-      context: keyText(context as string),
-      at: at as number,
+      context: keyText(context),
+      at,
       body: JSON.stringify(lesson),
       stamp: 'migrated',
       changed_at: new Date(0),
@@ -98,14 +115,17 @@ const lessons: Kind = {
   },
 }
 
+const cursorKeyRow = z.object({ key: z.instanceof(Uint8Array) })
+
 const cursorKey: Kind = {
   name: 'cursor key',
   table: 'routing_key',
   select: 'SELECT key, 1 AS only FROM routing_key',
   key: { only: '1' },
-  documents: ({ key }) => ({
-    gateway_settings: [{ _id: `${gatewayScope}/cursor_key`, ...scope, key: Buffer.from(key as Uint8Array) }],
-  }),
+  documents: (row) => {
+    const { key } = cursorKeyRow.parse(row)
+    return { gateway_settings: [{ _id: `${gatewayScope}/cursor_key`, ...scope, key: Buffer.from(key) }] }
+  },
 }
 
 const signatures = collectionKind(
