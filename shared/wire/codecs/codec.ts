@@ -7,16 +7,16 @@ import type { Calls, Operation } from '../model/operation.ts'
 import type { Part, Task, TaskEnd } from '../model/task.ts'
 
 /**
- * One dialect of the wire: translates between the bytes of clients and the model. Methods, the task engine and webhooks
- * know the model only. A dialect is a folder with the same file names as `parley/` and a line in `dialects.ts`.
+ * A dialect of the wire: translates between the JSON of clients and the model. Methods, the task engine and webhooks use the
+ * model only. To add a dialect, add a folder with the same file names as `parley/` and a line in `dialects.ts`.
  *
- * A writer returns a value for `JSON.stringify`, not text, so that the answer is serialized once and large parts
- * (`LazyPart`) stay in the store until their turn comes.
+ * Writers return values for `JSON.stringify` and not text, so that a response is serialized once and large parts
+ * (`LazyPart`) are loaded one at a time while it is sent.
  */
 export interface Codec {
   /** Identifies the dialect in stored records, for example of a webhook; never changes. */
   readonly name: string
-  /** Method names, aliases included, by operation. */
+  /** The operation of each method name, including aliases. */
   readonly methods: ReadonlyMap<string, MethodName>
   /** Paths that accept JSON-RPC requests of this dialect. */
   readonly rpcPaths: readonly RpcPath[]
@@ -30,19 +30,22 @@ export interface Codec {
 
   /** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; values of the caller are not repeated */
   readParams<O extends Operation>(operation: O, params: Record<string, unknown>): Calls[O]['params']
-  /** The task that a call is about, where the other params are not for the reader. @throws ParleyError InvalidParams */
+  /** Reads only the task id, for a gateway that forwards the other params unread. @throws ParleyError InvalidParams */
   readTaskId(params: Record<string, unknown>): string
-  /** The negotiation that a message asks of a gateway, unchecked; undefined when it asks none. */
+  /** The negotiation fields that a message may carry for a gateway, unvalidated; undefined when absent. */
   readQuery(params: Record<string, unknown>): unknown
   /** The rating of `giveFeedback`, 1 to 5. Any other value counts as absent. */
   readRating(params: Record<string, unknown>): number | undefined
-  /** Deprecated fields that the params of the method have. */
+  /** The deprecation marks of the method and of the params in use. */
   deprecations(method: string, params: Record<string, unknown>): DeprecationMark[]
 
-  /** May hold lazy parts, which `writePart` spells once they are loaded. */
+  /** The result may contain lazy parts; `writePart` writes each of them when it is loaded. */
   writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): WireResult
   readonly writePart: (part: Part) => unknown
-  /** The frames of one stream, in the order of the items. @param id of the request, for dialects whose frames are envelopes */
+  /**
+   * Creates the writer of one stream, which gets the items in order.
+   * @param id of the request, for dialects that send each frame as a JSON-RPC response
+   */
   openStream(id: RequestId): FrameWriter
   writeError(error: ParleyError): WireError
   writeCard(card: AgentCard): object
@@ -55,19 +58,19 @@ export interface Codec {
 
   methodOf(operation: Operation): string
   writeParams<O extends keyof ClientParams>(operation: O, params: ClientParams[O]): object
-  /** A task of another server within bounds, without its history. Undefined when the JSON is not a task. */
+  /** Reads a task of another server without its history, and checks its size. Undefined when the JSON is not a task. */
   readTaskOutput(json: unknown): Task | undefined
-  /** The task that an answer, or an event of a stream, is about. Undefined when it is not an object. */
+  /** The ids in a result or in a frame of a stream. Undefined when the JSON is not an object. */
   readTaskReference(json: unknown): TaskReference | undefined
-  /** How the task of a result ended; undefined while it runs, and for a canceled task. */
+  /** The end of the task in a result; undefined for a running or canceled task. */
   readEnd(result: unknown): TaskEnd | undefined
-  /** The same for the last frame of a stream; undefined also when the stream ended before its task. */
+  /** The end of the task in the last frame of a stream; undefined if the stream ended before the task. */
   readStreamEnd(frame: unknown): TaskEnd | undefined
   /** The ids of the message in the params of a call to another server. Ids of another type count as absent. */
   readMessageIds(params: unknown): MessageIds
-  /** Whether the result says that the call changed something. */
+  /** Whether a result without a task, such as that of `clearContext`, reports success. */
   isSuccess(result: unknown): boolean
-  /** Identity and position of an item in a list that is merged with others. */
+  /** The id and the sort key of an item, for merging the lists of several agents. */
   readListItem(list: 'listTasks' | 'listContexts', json: unknown): ListItem
 }
 
