@@ -219,7 +219,7 @@ test('64 concurrent calls share introspections; a later call starts a new one', 
 
 test.each<[string, RequestListener]>([
   ['redirects', (_request, response) => response.writeHead(302, { location: '/other' }).end()],
-  ['says 401', (_request, response) => response.writeHead(401).end('{"active":true,"client_id":"a"}')],
+  ['returns 401', (_request, response) => response.writeHead(401).end('{"active":true,"client_id":"a"}')],
   ['sends active as a string', (_request, response) => response.end('{"active":"true","client_id":"a"}')],
   ['omits active', (_request, response) => response.end('{"client_id":"a"}')],
   ['sends an array', (_request, response) => response.end('[{"active":true}]')],
@@ -320,8 +320,9 @@ test('concurrent introspections share one discovery', async () => {
     throw new Error('no metadata')
   }
   await using introspector = new HttpIntrospector({ url: lost, clientId: 'agent', clientSecret: 'secret' })
-  const ask = (token: string) => expect(introspector.introspect(token)).rejects.toMatchObject({ status: 503 })
-  await Promise.all(['one', 'two', 'three'].map(ask))
+  const introspect = (token: string) =>
+    expect(introspector.introspect(token)).rejects.toMatchObject({ status: 503 })
+  await Promise.all(['one', 'two', 'three'].map(introspect))
   expect(looked).toBe(1)
 })
 

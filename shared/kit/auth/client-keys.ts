@@ -39,7 +39,7 @@ const clientMetadata = keyHolder.extend({ client_id: z.string().optional(), meta
 
 const responseMaxBytes = 64 * 1024
 const cacheMax = 1000
-/** How long the result is cached that discovery returned no template. */
+/** How long the absence of a template is cached. */
 const noTemplateMs = 60_000
 
 interface Endpoint {

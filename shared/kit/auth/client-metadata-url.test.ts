@@ -97,9 +97,9 @@ test.each<[string, unknown]>([
 test('an issuer without metadata: 503; concurrent calls share one discovery', async () => {
   await using issuer = await issuerWith(() => undefined)
   await using keys = issuer.keys()
-  const ask = (id: string) =>
+  const lookUp = (id: string) =>
     expect(keys.publicKey(id)).rejects.toMatchObject({ error: 'Unavailable', status: 503 })
-  await Promise.all([did, `${did}1`, `${did}2`].map(ask))
+  await Promise.all([did, `${did}1`, `${did}2`].map(lookUp))
   expect(issuer.requests).toHaveLength(2)
 })
 

@@ -80,7 +80,7 @@ describe('a signed request', () => {
   })
 
   test.each(['x-did', 'x-did-timestamp', 'x-did-signature'] as const)(
-    '%s alone, or the others without it: missing_signature_headers',
+    'only %s, or only the other headers: missing_signature_headers',
     async (name) => {
       const { [name]: only, ...rest } = signed()
       expect(await call(list, rest)).toEqual(refusal('missing_signature_headers'))
@@ -265,29 +265,29 @@ describe('the order of the checks', () => {
 })
 
 describe('an agent that requires signatures', () => {
-  const ask = (body: string, headers: Record<string, string>, as = did) =>
+  const send = (body: string, headers: Record<string, string>, as = did) =>
     call(body, headers, { to: strict, as })
 
   test('rejects unsigned requests of clients that are DIDs; other clients need no signature', async () => {
-    expect(await ask(list, {})).toEqual(refusal('missing_signature_headers'))
-    expect(await ask(list, {}, 'alice')).toEqual(fine)
+    expect(await send(list, {})).toEqual(refusal('missing_signature_headers'))
+    expect(await send(list, {}, 'alice')).toEqual(fine)
   })
 
   test('accepts a signed write once, then reports replayed; a signed read may be repeated', async () => {
     const body = sendBody()
     const headers = signed(body)
-    expect(await ask(body, headers)).toEqual(fine)
-    expect(await ask(body, headers)).toEqual(refusal('replayed'))
-    expect(await ask(list, signed())).toEqual(fine)
-    expect(await ask(list, signed())).toEqual(fine)
+    expect(await send(body, headers)).toEqual(fine)
+    expect(await send(body, headers)).toEqual(refusal('replayed'))
+    expect(await send(list, signed())).toEqual(fine)
+    expect(await send(list, signed())).toEqual(fine)
     const again = sendBody()
-    expect(await ask(again, signed(again))).toEqual(fine)
+    expect(await send(again, signed(again))).toEqual(fine)
   })
 
   test('accepts one of 20 concurrent copies', async () => {
     const body = sendBody()
     const headers = signed(body)
-    const answers = await Promise.all(Array.from({ length: 20 }, () => ask(body, headers)))
+    const answers = await Promise.all(Array.from({ length: 20 }, () => send(body, headers)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers.filter(({ reason }) => reason === 'replayed')).toHaveLength(19)
   })

@@ -26,7 +26,7 @@ describe.skipIf(python === undefined)('a program in Python signs a request (need
   ])('with a non-ASCII body, %s: accepted as signed', async (_how, escaped) => {
     const handled = Promise.withResolvers<unknown>()
     await using agent = await testAgent({
-      handle: ({ text: said, caller }) => handled.resolve({ said, caller }),
+      handle: ({ text: received, caller }) => handled.resolve({ received, caller }),
       signatures: 'required',
     })
     agent.identityProvider.clients.set(did, { public_key: key.publicKeyBase58 })
@@ -40,6 +40,6 @@ describe.skipIf(python === undefined)('a program in Python signs a request (need
     }
     expect([status, body]).toMatchObject([200, { result: { kind: 'task' } }])
     const request = await handled.promise
-    expect(request).toEqual({ said: text, caller: { id: did, did, signed: true } })
+    expect(request).toEqual({ received: text, caller: { id: did, did, signed: true } })
   })
 })

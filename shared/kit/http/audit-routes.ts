@@ -10,7 +10,7 @@ const refusals = new Set<ErrorName>([
   'InsufficientPermissions',
 ])
 
-/** Reasons that an operator's decision, not a failure, keeps a request from an agent. */
+/** Reasons for rejecting a request that are decisions of an operator, not failures. */
 const decisions = new Set<unknown>(['not_admitted', 'quarantined'])
 
 /** Such an error goes to the audit log only: logging a stack for each would let any client fill the log. */

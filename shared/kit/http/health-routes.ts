@@ -26,7 +26,7 @@ const pingTimeoutMs = 1000
 export type FailingChecks = () => Promise<Record<string, string>>
 
 /**
- * `GET /health`: both bodies hold the union of the shapes of 200 and 503 (spec/operations.md#health).
+ * `GET /health`: responses with 200 and 503 have the same fields (spec/operations.md#health).
  * @returns a function that runs the mandatory checks
  */
 export function addHealthRoute(app: FastifyInstance, options: HealthOptions): FailingChecks {

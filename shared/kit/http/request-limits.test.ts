@@ -34,10 +34,10 @@ async function limitedServer(limits: RequestLimits | undefined, options: Partial
 const get = async (server: { url: string }, headers: Record<string, string> = {}) =>
   (await raw(server, { path: '/open', method: 'GET', headers })).status
 
-const statuses = async (count: number, ask: (number: number) => Promise<{ status: number } | number>) => {
+const statuses = async (count: number, send: (number: number) => Promise<{ status: number } | number>) => {
   const codes: number[] = []
   for (let number = 0; number < count; number += 1) {
-    const answer = await ask(number)
+    const answer = await send(number)
     codes.push(typeof answer === 'number' ? answer : answer.status)
   }
   return codes

@@ -85,7 +85,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   for (const { name, since, use } of deprecations) log.warn({ name, since, use }, 'deprecated name in use')
   const headers = { ...securityHeaders(options.publicUrl), ...deprecationHeader(deprecations) }
   // An error response overrides headers that the route has set.
-  const answerError = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+  const handleError = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
     sendError({ log, audit }, error, request, reply.headers(headers))
   const app = Fastify({
     logger: false,
@@ -96,7 +96,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     routerOptions: { maxParamLength: 256 },
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    frameworkErrors: answerError,
+    frameworkErrors: handleError,
     clientErrorHandler: (error, socket) => respondToMalformedRequest(error, socket, headers),
   })
   app.server.maxConnections = options.connectionsMax ?? 10_000
@@ -107,9 +107,9 @@ export function createServer(options: ServerOptions): FastifyInstance {
     done(faultOfHead(request.raw))
   })
   watchRequests(app, options.metrics)
-  app.setErrorHandler<FastifyError>(answerError)
+  app.setErrorHandler<FastifyError>(handleError)
   const refuse = watchRoutes(app)
-  app.setNotFoundHandler((request, reply) => answerError(refuse(request), request, reply))
+  app.setNotFoundHandler((request, reply) => handleError(refuse(request), request, reply))
   auditRoutes(app, audit)
   // Before the limits, so that a page can read a 429.
   allowOrigins(app, corsOrigins)

@@ -183,10 +183,10 @@ test.each([
 ] as const)('%s stored separately from its task is returned complete by every method', async (_, part) => {
   const sent = await read('carol', 'message/send', message([{ kind: 'text', text: 'small' }, part]))
   const { id } = sent.json.result as WireTask
-  const said = sent.json.result.history[0].parts
+  const parts = sent.json.result.history[0].parts
   await agent.caller('carol').wait(id)
   const got = await read('carol', 'tasks/get', { id })
-  expect(got.json.result.history[0].parts).toEqual(said)
+  expect(got.json.result.history[0].parts).toEqual(parts)
   const list = await read('carol', 'tasks/list', {})
   expect(list.json.result[0]).toMatchObject(got.json.result)
 })

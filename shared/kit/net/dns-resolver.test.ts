@@ -42,25 +42,25 @@ test('an unknown name is not found, even if it is in the hosts file', async () =
 test('many names with an unresponsive server do not delay other names', async () => {
   zone = { 'quick.example': { 4: ['192.0.2.1'] } }
   for (let n = 0; n < 100; n++) zone[`slow-${n}.example`] = { 4: 'silence', 6: 'silence' }
-  const ask = resolver({ timeoutMs: 300 })
+  const resolve = resolver({ timeoutMs: 300 })
   let ended = 0
   const slow = Array.from({ length: 100 }, (_, n) =>
-    ask(`slow-${n}.example`).finally(() => (ended += 1)),
+    resolve(`slow-${n}.example`).finally(() => (ended += 1)),
   ).map((one) => one.catch(() => 'none'))
-  expect(await ask('quick.example')).toEqual(['192.0.2.1'])
+  expect(await resolve('quick.example')).toEqual(['192.0.2.1'])
   expect(ended).toBe(0)
   expect(new Set(await Promise.all(slow))).toEqual(new Set(['none']))
 })
 
 test('concurrent lookups of a name share a query, later ones send a new one; the number of lookups is bounded', async () => {
   zone = { 'hook.example': { 4: ['192.0.2.1'] }, 'slow.example': { 4: 'silence', 6: 'silence' } }
-  const ask = resolver({ lookupsMax: 1, timeoutMs: 200 })
-  await Promise.all([ask('hook.example'), ask('hook.example')])
+  const resolve = resolver({ lookupsMax: 1, timeoutMs: 200 })
+  await Promise.all([resolve('hook.example'), resolve('hook.example')])
   expect(queries.filter((name) => name === 'hook.example').length).toBe(2)
-  await ask('hook.example')
+  await resolve('hook.example')
   expect(queries.filter((name) => name === 'hook.example').length).toBe(4)
-  const slow = ask('slow.example').catch(() => 'none')
-  await expect(ask('other.example')).rejects.toMatchObject({ reason: 'busy' })
+  const slow = resolve('slow.example').catch(() => 'none')
+  await expect(resolve('other.example')).rejects.toMatchObject({ reason: 'busy' })
   expect(await slow).toBe('none')
 })
 

@@ -35,62 +35,62 @@ const open = () => made.filter(({ socket }) => !socket.destroyed).length
 
 test('requests to a host whose address has not changed share a connection', async () => {
   await using connections = new PinnedConnections()
-  for (const path of ['/a', '/b', '/c']) expect((await ask(connections, path)).body.toString()).toBe(path)
+  for (const path of ['/a', '/b', '/c']) expect((await get(connections, path)).body.toString()).toBe(path)
   expect(made.length).toBe(1)
 })
 
 test('an idle connection is closed if the name now resolves to another address', async () => {
   await using connections = new PinnedConnections()
-  await ask(connections, '/', { resolver: async () => ['127.0.0.1'] })
-  const moved = await ask(connections, '/', { resolver: async () => ['127.0.0.2'] })
+  await get(connections, '/', { resolver: async () => ['127.0.0.1'] })
+  const moved = await get(connections, '/', { resolver: async () => ['127.0.0.2'] })
   expect([moved.address, made.map(({ to }) => to)]).toEqual(['127.0.0.2', ['127.0.0.1', '127.0.0.2']])
   await expect.poll(open).toBe(1)
 })
 
 test('an idle connection is not used if the name now resolves to a private address', async () => {
   await using connections = new PinnedConnections()
-  await ask(connections, '/')
-  const rebound = ask(connections, '/', { resolver: async () => ['127.0.0.1', '10.0.0.1'] })
+  await get(connections, '/')
+  const rebound = get(connections, '/', { resolver: async () => ['127.0.0.1', '10.0.0.1'] })
   await expect(rebound).rejects.toMatchObject({ name: 'OutgoingRefused', reason: 'not_public' })
   expect(made.length).toBe(1)
 })
 
 test('different names with the same address never share a connection', async () => {
   await using connections = new PinnedConnections()
-  await ask(connections, '/', {}, 'a.example')
-  await ask(connections, '/', {}, 'b.example')
+  await get(connections, '/', {}, 'a.example')
+  await get(connections, '/', {}, 'b.example')
   expect(made.length).toBe(2)
 })
 
 test('a truncated response, or one with "connection: close", leaves no connection open', async () => {
   await using connections = new PinnedConnections()
-  await expect(ask(connections, '/large', { maxBytes: 10 })).rejects.toMatchObject({ reason: 'too_large' })
-  await ask(connections, '/large', { maxBytes: 10, discardBody: true })
-  await ask(connections, '/close')
+  await expect(get(connections, '/large', { maxBytes: 10 })).rejects.toMatchObject({ reason: 'too_large' })
+  await get(connections, '/large', { maxBytes: 10, discardBody: true })
+  await get(connections, '/close')
   await expect.poll(open).toBe(0)
-  expect((await ask(connections, '/next')).status).toBe(200)
+  expect((await get(connections, '/next')).status).toBe(200)
   expect(made.length).toBe(4)
 })
 
 test('after the server has closed an idle connection, the next request opens another', async () => {
   await using connections = new PinnedConnections()
-  await ask(connections, '/')
+  await get(connections, '/')
   server.closeIdleConnections()
   await expect.poll(open).toBe(0)
   // The close has to arrive first.
-  await expect.poll(async () => (await ask(connections, '/').catch(() => undefined))?.status).toBe(200)
+  await expect.poll(async () => (await get(connections, '/').catch(() => undefined))?.status).toBe(200)
 })
 
 test('an idle connection is closed after idleMs', async () => {
   await using connections = new PinnedConnections({ idleMs: 50 })
-  await ask(connections, '/')
+  await get(connections, '/')
   await expect.poll(open).toBe(0)
 })
 
 test('a host never has more than perHostMax connections; further requests wait in order', async () => {
   await using connections = new PinnedConnections({ perHostMax: 2 })
   const ended: number[] = []
-  const requests = [0, 1, 2, 3, 4].map((index) => ask(connections, '/hold').then(() => ended.push(index)))
+  const requests = [0, 1, 2, 3, 4].map((index) => get(connections, '/hold').then(() => ended.push(index)))
   for (let completed = 0; completed < 5; completed++) {
     await expect.poll(() => held.length).toBeGreaterThan(0)
     expect(held.length).toBeLessThanOrEqual(2)
@@ -103,9 +103,9 @@ test('a host never has more than perHostMax connections; further requests wait i
 
 test('an unresponsive host does not delay other hosts', async () => {
   await using connections = new PinnedConnections({ perHostMax: 1 })
-  const slow = [ask(connections, '/hold', {}, 'slow.example'), ask(connections, '/hold', {}, 'slow.example')]
+  const slow = [get(connections, '/hold', {}, 'slow.example'), get(connections, '/hold', {}, 'slow.example')]
   await expect.poll(() => held.length).toBe(1)
-  expect((await ask(connections, '/', {}, 'quick.example')).status).toBe(200)
+  expect((await get(connections, '/', {}, 'quick.example')).status).toBe(200)
   held.shift()?.()
   await expect.poll(() => held.length).toBe(1)
   held.shift()?.()
@@ -114,9 +114,9 @@ test('an unresponsive host does not delay other hosts', async () => {
 
 test('there are never more than totalMax connections; at the limit the oldest idle one is closed', async () => {
   await using connections = new PinnedConnections({ totalMax: 2 })
-  for (const name of ['a', 'b', 'c', 'd']) await ask(connections, '/', {}, `${name}.example`)
+  for (const name of ['a', 'b', 'c', 'd']) await get(connections, '/', {}, `${name}.example`)
   await expect.poll(open).toBe(2)
-  const holding = ['e', 'f', 'g'].map((name) => ask(connections, '/hold', {}, `${name}.example`))
+  const holding = ['e', 'f', 'g'].map((name) => get(connections, '/hold', {}, `${name}.example`))
   await expect.poll(() => held.length).toBe(2)
   held.shift()?.()
   await expect.poll(() => held.length).toBe(2)
@@ -126,12 +126,12 @@ test('there are never more than totalMax connections; at the limit the oldest id
 
 test('waiting for a connection counts against the deadline, and an aborted request leaves the queue', async () => {
   await using connections = new PinnedConnections({ perHostMax: 1, waitingMax: 1 })
-  const first = ask(connections, '/hold')
+  const first = get(connections, '/hold')
   await expect.poll(() => held.length).toBe(1)
-  const late = ask(connections, '/late', { timeoutMs: 100 })
-  await expect(ask(connections, '/')).rejects.toMatchObject({ name: 'OutgoingFailed', reason: 'busy' })
+  const late = get(connections, '/late', { timeoutMs: 100 })
+  await expect(get(connections, '/')).rejects.toMatchObject({ name: 'OutgoingFailed', reason: 'busy' })
   await expect(late).rejects.toMatchObject({ reason: 'timeout' })
-  const next = ask(connections, '/next')
+  const next = get(connections, '/next')
   held.shift()?.()
   await first
   expect((await next).status).toBe(200)
@@ -160,24 +160,24 @@ test('a connection that cannot be opened frees its slot', async () => {
     resolver: async () => ['127.0.0.1'],
   })
   await expect(nobody).rejects.toMatchObject({ reason: 'connection' })
-  expect((await ask(connections, '/')).status).toBe(200)
+  expect((await get(connections, '/')).status).toBe(200)
 })
 
 test('disposal closes idle and used connections, and ends waiting requests', async () => {
   const connections = new PinnedConnections({ perHostMax: 1 })
   const ended = Promise.allSettled([
-    ask(connections, '/hold'),
-    ask(connections, '/waits'),
-    ask(connections, '/', {}, 'idle.example'),
+    get(connections, '/hold'),
+    get(connections, '/waits'),
+    get(connections, '/', {}, 'idle.example'),
   ])
   await expect.poll(() => [held.length, made.length]).toEqual([1, 2])
   await connections[Symbol.asyncDispose]()
   expect((await ended).map(({ status }) => status).slice(0, 2)).toEqual(['rejected', 'rejected'])
   await expect.poll(open).toBe(0)
-  await expect(ask(connections, '/')).rejects.toMatchObject({ name: 'OutgoingFailed', reason: 'aborted' })
+  await expect(get(connections, '/')).rejects.toMatchObject({ name: 'OutgoingFailed', reason: 'aborted' })
 })
 
-function ask(
+function get(
   connections: PinnedConnections,
   path: string,
   options: GuardedFetchOptions = {},

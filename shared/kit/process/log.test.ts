@@ -2,10 +2,10 @@ import { ParleyError } from '@parley/wire/errors'
 import { expect, test } from 'vitest'
 import { type Log, makeLog, markStopping } from './log.ts'
 
-function logged(tell: (log: Log) => void): Record<string, unknown>[] {
+function logged(write: (log: Log) => void): Record<string, unknown>[] {
   const lines: string[] = []
   const destination = { write: (line: string) => void lines.push(line) }
-  tell(makeLog({ level: 'info', name: 'test', destination }))
+  write(makeLog({ level: 'info', name: 'test', destination }))
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 

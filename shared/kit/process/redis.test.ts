@@ -61,7 +61,7 @@ describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
     await using wire = await wireTo(server.port)
     const url = `redis://127.0.0.1:${wire.port}`
     using publisher = await open(`redis://${address()}`)
-    using asking = await open(url)
+    using idle = await open(url)
     using waiting = await open(url, { enableOfflineQueue: true })
     const received = new Set<string>()
     waiting.redis.on('message', (_channel, message) => received.add(message))
@@ -70,7 +70,7 @@ describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
     let isAnswered = false
     while (!isAnswered || received.size === 0) {
       await publisher.redis.publish('news', 'x')
-      isAnswered = (await asking.redis.get('x').catch(() => undefined)) === null
+      isAnswered = (await idle.redis.get('x').catch(() => undefined)) === null
       await wait(100)
     }
     expect([...received]).toEqual(['x'])

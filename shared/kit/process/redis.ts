@@ -7,8 +7,8 @@ const [connectMs, commandMs] = [5000, 5000]
 /** Maximum delay between two attempts to reconnect. */
 const retryMaxMs = 1000
 /**
- * A connection may be half-open (a lost route, a machine without power). It is pinged at this interval, and replaced if
- * commands get no reply for the second time.
+ * A connection may be half-open (a lost route, a machine without power). It is pinged at the first interval, and replaced when
+ * commands get no reply for the second one.
  */
 const [pingIntervalMs, silenceMaxMs] = [3000, 6000]
 /** Replies of Redis to a wrong user or password. */
