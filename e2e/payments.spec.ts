@@ -57,7 +57,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
     await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
     const refusal = page.getByRole('alert')
-    await expect(refusal).toContainText('That is no x402 payment')
+    await expect(refusal).toContainText('This is not an x402 payment')
     await expect(refusal).toBeFocused()
     await tabThrough(page, 'Pay with the test wallet')
     await page.keyboard.press('Enter')
@@ -70,7 +70,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
       const page = await newPage(1280)
       await addWallet(page, kind)
       const session = await open(page, agent)
-      const name = kind === 'EIP-6963' ? 'Pay with <b>Wallet</b>' : 'Pay with the wallet of this browser'
+      const name = kind === 'EIP-6963' ? 'Pay with <b>Wallet</b>' : 'Pay with the browser wallet'
       await page.getByRole('button', { name, exact: true }).click()
       await expect(page.getByRole('heading', { level: 1 })).toHaveText('Paid')
       expect(await statusOf(agent, session)).toMatchObject({ status: 'completed', payer: payer.address })
@@ -81,9 +81,11 @@ test.describe('the page of a payment session (needs chromium)', () => {
     const page = await newPage(1280)
     await addWallet(page, 'EIP-1193', 1)
     const session = await open(page, agent)
-    const button = page.getByRole('button', { name: 'Pay with the wallet of this browser' })
+    const button = page.getByRole('button', { name: 'Pay with the browser wallet' })
     await button.click()
-    await expect(page.getByRole('status')).toHaveText('You declined in your wallet. Nothing was paid.')
+    await expect(page.getByRole('status')).toHaveText(
+      'The payment was declined in your wallet. No money was taken.',
+    )
     expect((await statusOf(agent, session)).status).toBe('pending')
     await button.click()
     await expect(page.getByRole('heading', { level: 1 })).toHaveText('Paid')

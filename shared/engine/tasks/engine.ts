@@ -60,7 +60,7 @@ export class TaskEngine {
       record = current
     }
     throw new ParleyError('Unavailable', {
-      message: 'Task is changed by too many at once',
+      message: 'Too many concurrent updates to this task',
       data: { taskId: from.id },
     })
   }

@@ -79,7 +79,7 @@ test.each([true, false])(
     await using fixture = await betweenAttempts(longRunning)
     const { there, task, goOn } = fixture
     const health = async () => (await there.find(task, 'c'))?.health
-    const failed = { lastStatus: 503, lastError: 'The receiver answered with 503' }
+    const failed = { lastStatus: 503, lastError: 'The receiver responded with 503' }
     await expect.poll(health).toMatchObject({ attempts: 1, delivered: 0, dropped: {}, ...failed })
     goOn()
     await expect.poll(health).toMatchObject({ attempts: 9, dropped: { exhausted: 3 }, ...failed })

@@ -28,7 +28,7 @@ test('a receiver that fails twice gets one event in three attempts with the same
   })
   expect(result).toEqual({ outcome: 'delivered', attempts: 3, lastStatus: 200 })
   expect(attempts).toMatchObject([
-    { number: 1, status: 503, error: 'The receiver answered with 503' },
+    { number: 1, status: 503, error: 'The receiver responded with 503' },
     { number: 2, status: 503 },
     { number: 3, status: 200 },
   ])
@@ -82,7 +82,7 @@ describe('response status', () => {
         outcome: 'dropped',
         attempts: 1,
         lastStatus: status,
-        lastError: `The receiver answered with ${status}`,
+        lastError: `The receiver responded with ${status}`,
         reason: 'rejected',
       })
     },

@@ -211,7 +211,7 @@ export class Deliverer implements AsyncDisposable {
 }
 
 function statusDetails(status: number): { status: number; error?: string } {
-  return status < 300 ? { status } : { status, error: `The receiver answered with ${status}` }
+  return status < 300 ? { status } : { status, error: `The receiver responded with ${status}` }
 }
 
 function resultOf(attempts: number, { status, error }: Outcome['attempt']) {

@@ -107,10 +107,10 @@ test.each(['JSON', 'base64'])('a pasted payment in %s pays', async (form) => {
 })
 
 test.each([
-  ['nothing', '', 'payment_required', 'no payment in the form'],
-  ['no JSON', '{nothing', 'invalid_payload', 'no x402 payment'],
-  ['no payment', '{}', 'invalid_x402_version', 'version that is not known'],
-  ['a list', encoded([1]), 'invalid_x402_version', 'version that is not known'],
+  ['nothing', '', 'payment_required', 'contains no payment'],
+  ['no JSON', '{nothing', 'invalid_payload', 'not an x402 payment'],
+  ['no payment', '{}', 'invalid_x402_version', 'version is not supported'],
+  ['a list', encoded([1]), 'invalid_x402_version', 'version is not supported'],
 ])(
   'a pasted text that is %s is refused on the page, and the session can still be paid',
   async (_, payment, code, said) => {

@@ -100,7 +100,8 @@ async function* lastFrames<Item>(
 function render<Item>(item: Item, { writer, claim }: EventStreamOptions<Item>): string | LazyJson {
   const { id, data } = writer.write(item)
   claim?.shrink(0)
-  if (claim?.tryReserve(roughBytesOf(data)) === false) throw new UnreadBudgetExceeded('the budget for unread bytes is exhausted')
+  if (claim?.tryReserve(roughBytesOf(data)) === false)
+    throw new UnreadBudgetExceeded('the budget for unread bytes is exhausted')
   const json = toLazyJson(
     data,
     writer.writePart,

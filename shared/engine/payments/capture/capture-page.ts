@@ -41,7 +41,7 @@ ${page.again !== undefined && html`<noscript><meta http-equiv="refresh" content=
 </head>
 <body>
 ${page.main}
-<footer><p>Payments here follow x402: your wallet signs one transfer of exactly this amount, and nothing else.</p></footer>
+<footer><p>Payments use x402: your wallet signs a single transfer of exactly this amount.</p></footer>
 <script>${new Markup(script)}</script>
 </body>
 </html>

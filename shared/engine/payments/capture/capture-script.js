@@ -1,44 +1,44 @@
-// Runs in the payer's browser, as it is; everything that it does has a way without it, but for wallets of the browser.
+// Runs in the payer's browser without a build step. Everything except browser wallets also works without it.
 const page = document.querySelector('main')
 const news = document.getElementById('news')
-const asked = page.dataset.payment === undefined ? undefined : JSON.parse(page.dataset.payment)
-/** The payer's clock may be wrong: times are the server's. */
-const ahead = asked === undefined ? 0 : asked.now - Date.now()
-const serverNow = () => Date.now() + ahead
+const request = page.dataset.payment === undefined ? undefined : JSON.parse(page.dataset.payment)
+/** The offset of the server's clock, because the payer's clock may be wrong. */
+const clockOffset = request === undefined ? 0 : request.now - Date.now()
+const serverNow = () => Date.now() + clockOffset
 let busy = false
 
-const show = () => location.replace(location.pathname)
+const reload = () => location.replace(location.pathname)
 
-/** Told to all, screen readers too. */
-function tell(text, bad = false) {
+/** Shows a status text, and announces it to screen readers. */
+function showStatus(text, bad = false) {
   news.toggleAttribute('data-bad', bad)
   news.textContent = text
 }
 
 function countDown() {
-  const left = Math.max(0, Math.floor((asked.expiresAt - serverNow()) / 1000))
+  const left = Math.max(0, Math.floor((request.expiresAt - serverNow()) / 1000))
   const seconds = String(left % 60).padStart(2, '0')
   document.getElementById('left').textContent = `${Math.floor(left / 60)}:${seconds} left`
-  if (left === 60) tell('One minute left to pay.')
-  if (left === 0 && !busy) show()
+  if (left === 60) showStatus('One minute left to pay.')
+  if (left === 0 && !busy) reload()
   else setTimeout(countDown, 1000)
 }
 
-/** Somebody may pay elsewhere, and what is on its way arrives. */
+/** Polls the session: it may be paid elsewhere, and a pending settlement completes. */
 async function follow(wait) {
   await new Promise((resolve) => setTimeout(resolve, wait))
   if (busy || document.hidden) return follow(wait)
   try {
     const answer = await fetch(`${location.pathname}/session`, { cache: 'no-store' })
-    if (answer.ok && (await answer.json()).session.status !== 'pending') return show()
+    if (answer.ok && (await answer.json()).session.status !== 'pending') return reload()
   } catch {
     return follow(Math.min(wait * 2, 30_000))
   }
   return follow(wait)
 }
 
-/** What keeps a person from pressing a button twice, without taking the focus away from it. */
-function occupy(on) {
+/** Prevents a second click while keeping the focus on the button. */
+function setBusy(on) {
   busy = on
   for (const button of document.querySelectorAll('button')) button.setAttribute('aria-disabled', String(on))
 }
@@ -55,33 +55,33 @@ function offer(name, provider) {
 }
 
 async function payBy(provider) {
-  occupy(true)
+  setBusy(true)
   try {
-    tell('Your wallet asks which account pays.')
+    showStatus('Select an account in your wallet.')
     const [from] = await provider.request({ method: 'eth_requestAccounts' })
     await toNetwork(provider)
-    tell('Your wallet asks for your signature. Nothing moves without it.')
+    showStatus('Sign the payment in your wallet. No money moves before that.')
     const authorization = authorizationOf(from)
     const signature = await provider.request({
       method: 'eth_signTypedData_v4',
       params: [from, JSON.stringify(typedData(authorization))],
     })
-    tell('Paying …')
-    const payment = { x402Version: 2, accepted: asked.accepted, payload: { signature, authorization } }
+    showStatus('Paying …')
+    const payment = { x402Version: 2, accepted: request.accepted, payload: { signature, authorization } }
     const form = document.getElementById('by-payload')
     form.elements.payment.value = JSON.stringify(payment)
     form.submit()
   } catch (error) {
-    occupy(false)
-    tell(refusalOf(error), true)
+    setBusy(false)
+    showStatus(refusalOf(error), true)
   }
 }
 
 async function toNetwork(provider) {
-  const chainId = `0x${asked.chainId.toString(16)}`
+  const chainId = `0x${request.chainId.toString(16)}`
   const present = await provider.request({ method: 'eth_chainId' })
   if (BigInt(present) === BigInt(chainId)) return
-  tell('Your wallet asks to change the network.')
+  showStatus('Confirm the change of network in your wallet.')
   await provider.request({ method: 'wallet_switchEthereumChain', params: [{ chainId }] })
 }
 
@@ -89,14 +89,14 @@ function authorizationOf(from) {
   const now = Math.floor(serverNow() / 1000)
   const random = crypto.getRandomValues(new Uint8Array(32))
   const nonce = `0x${[...random].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`
-  const { payTo: to, amount: value, maxTimeoutSeconds } = asked.accepted
+  const { payTo: to, amount: value, maxTimeoutSeconds } = request.accepted
   return { from, to, value, validAfter: '0', validBefore: String(now + maxTimeoutSeconds), nonce }
 }
 
-/** EIP-3009, as the token's contract will read it. */
+/** The typed data of EIP-3009 that the token's contract verifies. */
 function typedData(authorization) {
   const field = (name, type) => ({ name, type })
-  const { asset: verifyingContract, extra } = asked.accepted
+  const { asset: verifyingContract, extra } = request.accepted
   return {
     types: {
       EIP712Domain: [
@@ -114,26 +114,26 @@ function typedData(authorization) {
         field('nonce', 'bytes32'),
       ],
     },
-    domain: { name: extra.name, version: extra.version, chainId: asked.chainId, verifyingContract },
+    domain: { name: extra.name, version: extra.version, chainId: request.chainId, verifyingContract },
     primaryType: 'TransferWithAuthorization',
     message: authorization,
   }
 }
 
 function refusalOf(error) {
-  if (error?.code === 4001) return 'You declined in your wallet. Nothing was paid.'
+  if (error?.code === 4001) return 'The payment was declined in your wallet. No money was taken.'
   if (error?.code === 4902) return 'Your wallet does not know this network. Add it there, then try again.'
-  return 'Your wallet did not sign. Nothing was paid.'
+  return 'Your wallet did not sign the payment. No money was taken.'
 }
 
 function start() {
-  // A page that the browser kept while another was shown may be long out of date.
+  // A page from the back/forward cache may be outdated.
   addEventListener('pageshow', ({ persisted }) => {
-    if (persisted) show()
+    if (persisted) reload()
   })
-  if (asked === undefined) return
+  if (request === undefined) return
   void follow(3000)
-  if (!asked.open) return
+  if (!request.open) return
   countDown()
   const seen = new Set()
   const found = ({ detail }) => {
@@ -141,17 +141,17 @@ function start() {
     seen.add(detail.info.uuid)
     offer(String(detail.info.name), detail.provider)
   }
-  // Wallets tell their names (EIP-6963); older ones are only there (EIP-1193).
+  // Wallets announce themselves (EIP-6963); older ones only set `window.ethereum` (EIP-1193).
   addEventListener('eip6963:announceProvider', found)
   dispatchEvent(new Event('eip6963:requestProvider'))
   setTimeout(() => {
-    if (seen.size === 0 && window.ethereum !== undefined) offer('the wallet of this browser', window.ethereum)
+    if (seen.size === 0 && window.ethereum !== undefined) offer('the browser wallet', window.ethereum)
   }, 300)
   for (const form of document.querySelectorAll('form')) {
     form.addEventListener('submit', (event) => {
       if (busy) return event.preventDefault()
-      occupy(true)
-      tell('Paying …')
+      setBusy(true)
+      showStatus('Paying …')
     })
   }
 }

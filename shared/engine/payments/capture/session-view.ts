@@ -40,20 +40,20 @@ ${contents[stage](view)}
 export const unknownSession = {
   title: 'No such payment',
   main: html`<main><h1>No such payment</h1>
-<p>There is no payment at this address. It may have been cut off when it was copied, or the payment is long over.</p></main>`,
+<p>There is no payment at this address. The address may be incomplete, or the payment was removed.</p></main>`,
 }
 
 const headings: Record<Stage, string> = {
   open: 'Pay',
-  'on its way': 'Your payment is on its way',
+  'on its way': 'Your payment is being settled',
   completed: 'Paid',
   failed: 'The payment failed',
-  expired: 'The time to pay is over',
+  expired: 'The payment session has expired',
 }
 
 const states: Record<Stage, string> = {
   open: 'Waiting for payment',
-  'on its way': 'Being settled',
+  'on its way': 'Settling',
   completed: 'Completed',
   failed: 'Failed',
   expired: 'Expired',
@@ -68,22 +68,22 @@ ${byPayload(view)}
 ${facts(view)}`,
   'on its way': (
     view,
-  ) => html`<p>It was sent to the network, whose answer is not there yet. <strong>Do not pay again</strong>: this page
-changes by itself as soon as it is known.</p>
+  ) => html`<p>It was sent to the network and is not confirmed yet. <strong>Do not pay again</strong>: this page
+updates automatically.</p>
 <div id="news" role="status"></div>
 ${facts(view)}`,
   completed: (
     view,
-  ) => html`<p>Thank you. You can close this page: the program that asked for the payment can go on.</p>
+  ) => html`<p>Thank you. You can close this page and return to the program that requested the payment.</p>
 ${facts(view)}`,
   failed: (
     view,
-  ) => html`<p>${refusalText(view.session.reason ?? '')} Nothing was taken from your wallet. To try again, ask for a new
-payment where you found this one.</p>
+  ) => html`<p>${refusalText(view.session.reason ?? '')} No money was taken from your wallet. To try again, request a new
+payment in the program that requested this one.</p>
 ${facts(view)}`,
   expired: (
     view,
-  ) => html`<p>Nothing was paid, and this page takes no payment any more. Ask for a new payment where you found this
+  ) => html`<p>No money was taken. To pay, request a new payment in the program that requested this
 one.</p>
 ${facts(view)}`,
 }
@@ -93,7 +93,7 @@ function stageOf(session: PaymentRecord): Stage {
   return status !== 'pending' ? status : session.state === 'open' ? 'open' : 'on its way'
 }
 
-const testMoney = html`<p class="test-money"><strong>Test money.</strong> This is a sandbox: nothing that is paid here is worth anything.</p>`
+const testMoney = html`<p class="test-money"><strong>Test money.</strong> This is a sandbox: payments here have no value.</p>`
 
 function refusal(code: string): Html {
   return html`<div class="refused" role="alert" tabindex="-1" autofocus><p><strong>Not paid.</strong> ${refusalText(code)}</p></div>`
@@ -141,22 +141,22 @@ ${row('Session', code(session.id))}
 
 function testWallet({ token }: SessionView): Html {
   return html`<section aria-labelledby="test-wallet"><h2 id="test-wallet">Test wallet</h2>
-<p>A wallet made for this one payment, filled with test money. It signs a transfer as a real one would.</p>
+<p>A wallet with test money for this payment only. It signs a transfer like a real wallet.</p>
 <form method="post" action="${token}/form"><button name="with" value="test-wallet">Pay with the test wallet</button></form></section>`
 }
 
 function browserWallets({ session }: SessionView): Html {
-  return html`<section aria-labelledby="browser-wallet"><h2 id="browser-wallet">Wallet of this browser</h2>
-<noscript><p>A wallet of the browser needs script, which is off. The way below works without.</p></noscript>
+  return html`<section aria-labelledby="browser-wallet"><h2 id="browser-wallet">Browser wallet</h2>
+<noscript><p>Browser wallets require JavaScript, which is disabled. You can still pay with another program.</p></noscript>
 <p id="no-wallet">No wallet was found in this browser.</p>
 <div id="wallets"></div>
-${!session.sandbox && html`<p>Do not send money to the receiver in another way: only what is paid on this page is seen as this payment.</p>`}</section>`
+${!session.sandbox && html`<p>Do not send money to the receiver directly: only a payment on this page counts.</p>`}</section>`
 }
 
 function byPayload({ session, token }: SessionView): Html {
   const asked = JSON.stringify({ x402Version: 2, accepts: [requirementsOf(session.terms)] }, null, 2)
   return html`<details><summary>Pay with another program</summary>
-<p>Any x402 client can sign this payment. This is what it needs to know:</p>
+<p>Any x402 client can sign this payment. It needs this data:</p>
 <pre tabindex="0" aria-label="Payment requirements">${asked}</pre>
 <form method="post" action="${token}/form" id="by-payload"><label for="payment">Signed payment (JSON, or base64 of it)</label>
 <textarea id="payment" name="payment" rows="6" maxlength="24000" spellcheck="false" autocomplete="off" required></textarea>

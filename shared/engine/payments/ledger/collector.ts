@@ -97,7 +97,7 @@ export class Collector {
       log.warn({ err: error, payment_id: claimed.id }, 'could not verify payment')
       await ledger.release(claimed, 'not verified')
       throw new ParleyError('Unavailable', {
-        message: 'The payment cannot be verified now; nothing was taken',
+        message: 'The payment cannot be verified at the moment; no money was taken',
         data: { reason: 'facilitator' },
         headers: { 'retry-after': '5' },
         cause: error,

@@ -224,7 +224,7 @@ function covers(paid: PaymentTerms, price: PaymentTerms): boolean {
 
 function paymentInProgress(): ParleyError {
   return new ParleyError('Conflict', {
-    message: 'This is being paid for right now',
+    message: 'A payment for this is already in progress',
     data: { reason: 'payment_in_progress' },
     headers: { 'retry-after': '2' },
   })

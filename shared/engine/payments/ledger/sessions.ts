@@ -144,7 +144,7 @@ export function sessionOf(record: PaymentRecord, baseUrl: string): PaymentSessio
 
 function tooManySessions(error: 'TooManyRequests' | 'Unavailable', max: number): ParleyError {
   return new ParleyError(error, {
-    message: `${max} payment sessions wait for their payment already`,
+    message: `There are already ${max} unpaid payment sessions`,
     data: { reason: 'payment_sessions' },
     headers: { 'retry-after': '60' },
   })
