@@ -177,7 +177,7 @@ function sumOf(counts: Map<string, number>): number {
 }
 
 async function queued({ cluster: { url }, servers }: ChaosCluster): Promise<number> {
-  const answer = await fetch(`${url}${agentPath}/.well-expected/agent.json`)
+  const answer = await fetch(`${url}${agentPath}/.well-known/agent.json`)
   const { did } = (await answer.json()) as { did: string }
   const log = makeLog({ level: 'silent', name: 'chaos' })
   const at = { url: servers.redis.url, log, agentId: agentId(did), concurrency: 1 }
