@@ -57,7 +57,7 @@ async function endOf(socket: Socket): Promise<'cut off' | 'complete'> {
   let last = ''
   for await (const chunk of socket) {
     last = (last + (chunk as Buffer).toString('latin1')).slice(-200_000)
-    if (last.includes(': too many bytes')) return 'cut off'
+    if (last.includes(': too many unread bytes')) return 'cut off'
     if (last.includes('"final":true')) return 'complete'
   }
   throw new Error('connection closed before the response')
@@ -117,7 +117,7 @@ test('a stream without budget for its next event ends with a comment and resumes
   await statuses('alice', 'tasks/get', { id: large.id }, 2)
   gate.resolve()
   const { text } = await stream
-  expect(text).toContain(': too many bytes of answers are unread')
+  expect(text).toContain(': too many unread bytes')
   expect(text).not.toContain(blob)
   leave()
   await vi.waitFor(async () => {
