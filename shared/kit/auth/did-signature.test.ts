@@ -88,7 +88,7 @@ describe('a signed request', () => {
     },
   )
 
-  test('of a client that is not a DID: client_not_did, before any other fault', async () => {
+  test('from a client that is not a DID: client_not_did, before any other fault', async () => {
     expect(await call(list, signed(), { as: 'alice' })).toEqual(refusal('client_not_did'))
     const junk = { 'x-did': 'x', 'x-did-timestamp': 'x', 'x-did-signature': 'x' }
     expect(await call(list, junk, { as: 'alice' })).toEqual(refusal('client_not_did'))
@@ -108,7 +108,7 @@ describe('a signed request', () => {
     ).toEqual(refusal('did_mismatch'))
   })
 
-  test('of a client without an acceptable key: public_key_unavailable', async () => {
+  test('from a client without an acceptable key: public_key_unavailable', async () => {
     const { clients } = agent.identityProvider
     const theirs = signRequest({ did: otherDid, key: otherKey, body: list })
     const unusable = [
