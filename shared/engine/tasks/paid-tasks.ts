@@ -14,7 +14,7 @@ interface Parts {
   scheduler: Scheduler
   log: Log
   /** See `paymentPrompt`. */
-  prompt: (record: TaskRecord, asked: NonNullable<TaskRecord['asked']>) => Part
+  prompt: (record: TaskRecord, request: NonNullable<TaskRecord['asked']>) => Part
 }
 
 /** The tasks that payments pay for. */

@@ -45,7 +45,7 @@ export interface Attempt {
   /** A sentence for the owner, without addresses, URL or token. */
   error?: string
   /** The attempt failed and will be retried. */
-  again: boolean
+  willRetry: boolean
 }
 
 export interface DeliveryResult {
@@ -84,7 +84,7 @@ const cachedUrlsMax = 1000
 
 /** The outcome of an attempt. */
 interface Outcome {
-  attempt: Omit<Attempt, 'number' | 'again'>
+  attempt: Omit<Attempt, 'number' | 'willRetry'>
   verdict: Verdict
   retryAfterMs: number
 }
@@ -131,11 +131,11 @@ export class Deliverer implements AsyncDisposable {
       if (outcome === undefined) break
       const number = last.attempts + 1
       last = resultOf(number, outcome.attempt)
-      const again = outcome.verdict === 'retry' && number < attemptsMax
-      delivery.onAttempt?.({ number, again, ...outcome.attempt })
+      const willRetry = outcome.verdict === 'retry' && number < attemptsMax
+      delivery.onAttempt?.({ number, willRetry, ...outcome.attempt })
       if (outcome.verdict === 'delivered') return { outcome: 'delivered', ...last }
       if (outcome.verdict !== 'retry') return { outcome: 'dropped', ...last, reason: outcome.verdict }
-      if (!again) return { outcome: 'dropped', ...last, reason: 'exhausted' }
+      if (!willRetry) return { outcome: 'dropped', ...last, reason: 'exhausted' }
       const ms = backoffMs(number, this.#options.random(), outcome.retryAfterMs)
       // Rejects only when the signal aborts.
       await this.#options.wait(ms, signal).catch(() => {})
@@ -150,8 +150,8 @@ export class Deliverer implements AsyncDisposable {
 
   /** Caches the verdict on the URL's text. Its host name is resolved and checked for each request. */
   #parseUrl(url: string): OutgoingUrl {
-    const known = this.#urls.get(url)
-    if (known !== undefined) return known
+    const cached = this.#urls.get(url)
+    if (cached !== undefined) return cached
     const read = outgoingUrl(url, this.#options.allowed)
     if (this.#urls.size >= cachedUrlsMax) this.#urls.clear()
     this.#urls.set(url, read)
@@ -161,7 +161,7 @@ export class Deliverer implements AsyncDisposable {
   /** Undefined when the delivery was aborted. */
   async #attempt(delivery: Delivery, signal: AbortSignal): Promise<Outcome | undefined> {
     let startedAt = performance.now()
-    const timed = (result: Omit<Attempt, 'number' | 'again' | 'durationMs'>) => ({
+    const timed = (result: Omit<Attempt, 'number' | 'willRetry' | 'durationMs'>) => ({
       durationMs: performance.now() - startedAt,
       ...result,
     })

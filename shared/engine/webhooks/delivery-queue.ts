@@ -14,12 +14,12 @@ export interface DeliveryQueue {
   /** The receiver when the config was last read, and its host. */
   url: string
   host: string
-  /** Sequence numbers of the last settled event and of the newest known one. */
+  /** Sequence numbers of the last settled event and of the newest event. */
   settled: number
-  known: number
-  /** `running`: being loaded or delivered. `again`: there were changes in the meantime. */
+  newest: number
+  /** `running`: being loaded or delivered. `changed`: there were changes in the meantime. */
   running: boolean
-  again: boolean
+  changed: boolean
   /** The next event is large and waits for free bytes. */
   isLarge: boolean
   /** Belongs to a stored config, so that a restart can continue it. */
@@ -86,14 +86,14 @@ export class DeliveryQueues {
 
   add(queue: DeliveryQueue): void {
     this.#queues.set(queue.key, queue)
-    this.#queued += queue.known - queue.settled
+    this.#queued += queue.newest - queue.settled
     this.#count(queue, 1)
   }
 
   remove(queue: DeliveryQueue): void {
     if (this.#queues.get(queue.key) !== queue) return
     this.#queues.delete(queue.key)
-    this.#queued -= queue.known - queue.settled
+    this.#queued -= queue.newest - queue.settled
     this.#count(queue, -1)
   }
 
@@ -107,11 +107,11 @@ export class DeliveryQueues {
   }
 
   /** Advances the progress. `settled` may decrease when the config was replaced. */
-  advance(queue: DeliveryQueue, to: { settled?: number; known?: number }): void {
-    const before = queue.known - queue.settled
+  advance(queue: DeliveryQueue, to: { settled?: number; newest?: number }): void {
+    const before = queue.newest - queue.settled
     queue.settled = to.settled ?? queue.settled
-    queue.known = Math.max(queue.known, to.known ?? 0, queue.settled)
-    if (this.#queues.get(queue.key) === queue) this.#queued += queue.known - queue.settled - before
+    queue.newest = Math.max(queue.newest, to.newest ?? 0, queue.settled)
+    if (this.#queues.get(queue.key) === queue) this.#queued += queue.newest - queue.settled - before
   }
 
   #count({ stored, configId, host, task }: DeliveryQueue, by: 1 | -1): void {

@@ -160,29 +160,29 @@ export class WebhookDispatcher {
    */
   async #resolve(task: TaskKey, from: number, after: TaskRecord): Promise<void> {
     const { registrations } = this.#options
-    const known = after.events.length
+    const newest = after.events.length
     const mark = registrations.mark(task)
     const configs = await this.#persistently(() => registrations.list(task))
     for (const config of configs ?? [])
-      if (config.open) this.#wake(task, config, known, config.longRunning, after)
+      if (config.open) this.#wake(task, config, newest, config.longRunning, after)
     if (configs?.length !== 0) return
     registrations.forgetTask(task, mark)
     if (!registrations.hasSharedGlobal) return this.#wakeGlobal(task, from, after)
     const progress = await this.#persistently(() => registrations.globalProgress(task, from))
-    if (progress?.open === true) this.#wake(task, progress, known, false)
-    else if (progress === undefined) this.#dropOverflow(task, known - from)
+    if (progress?.open === true) this.#wake(task, progress, newest, false)
+    else if (progress === undefined) this.#dropOverflow(task, newest - from)
   }
 
   #wake(
     task: TaskKey,
     config: { id: string; url: string; settled: number },
-    known: number,
+    newest: number,
     stored: boolean,
     record?: TaskRecord,
   ) {
     const key = queueKey(task, config.id)
     const existing = this.#queues.get(key)
-    if (existing !== undefined) return this.#extend(existing, known)
+    if (existing !== undefined) return this.#extend(existing, newest)
     if (this.#draining && stored) return
     // Deferred configs are loaded later.
     const exceeded = stored ? this.#capacity.exceededLimit(hostOf(config.url), task.owner) : undefined
@@ -193,7 +193,7 @@ export class WebhookDispatcher {
       configId: config.id,
       url: config.url,
       settled: config.settled,
-      known,
+      newest,
       stored,
       record,
     })
@@ -201,14 +201,14 @@ export class WebhookDispatcher {
 
   #wakeGlobal(task: TaskKey, from: number, record: TaskRecord): void {
     const { globalWebhook } = this.#options
-    const known = record.events.length
+    const newest = record.events.length
     if (globalWebhook === undefined) return
     const key = queueKey(task, undefined)
     const existing = this.#queues.get(key)
-    if (existing !== undefined) return this.#extend(existing, known)
-    if (this.#queues.global >= this.#queuesMax) return this.#dropOverflow(task, known - from)
+    if (existing !== undefined) return this.#extend(existing, newest)
+    if (this.#queues.global >= this.#queuesMax) return this.#dropOverflow(task, newest - from)
     const { url } = globalWebhook
-    this.#add({ key, task, configId: undefined, url, settled: from, known, stored: false, record })
+    this.#add({ key, task, configId: undefined, url, settled: from, newest, stored: false, record })
   }
 
   #dropOverflow(task: TaskKey, events: number): void {
@@ -218,13 +218,13 @@ export class WebhookDispatcher {
   }
 
   #add(
-    of: Pick<DeliveryQueue, 'key' | 'task' | 'configId' | 'url' | 'settled' | 'known' | 'stored' | 'record'>,
+    of: Pick<DeliveryQueue, 'key' | 'task' | 'configId' | 'url' | 'settled' | 'newest' | 'stored' | 'record'>,
   ): void {
     const queue: DeliveryQueue = {
       ...of,
       host: hostOf(of.url),
       running: false,
-      again: false,
+      changed: false,
       isLarge: false,
       batch: [],
       revision: '',
@@ -237,14 +237,14 @@ export class WebhookDispatcher {
     if (!queue.running) queue.record = undefined
   }
 
-  #extend(queue: DeliveryQueue, known: number): void {
-    this.#queues.advance(queue, { known })
-    queue.again = true
+  #extend(queue: DeliveryQueue, newest: number): void {
+    this.#queues.advance(queue, { newest })
+    queue.changed = true
   }
 
   /** Aborts the current delivery and reloads the config. */
   #interrupt(queue: DeliveryQueue, isGone: boolean): void {
-    queue.again = true
+    queue.changed = true
     queue.abort.abort()
     queue.abort = new AbortController()
     this.#events.drop(queue)
@@ -280,7 +280,7 @@ export class WebhookDispatcher {
   async #deliverNext(queue: DeliveryQueue): Promise<void> {
     const { host, abort, task } = queue
     queue.running = true
-    queue.again = false
+    queue.changed = false
     const next = await this.#next(queue)
     if (next === undefined || abort.signal.aborted) {
       this.#fairQueue.done(host, task.owner, undefined)
@@ -291,7 +291,7 @@ export class WebhookDispatcher {
     const mayPost = async () => {
       const isCurrent = await this.#events.isCurrent(next, isFirst)
       isFirst = false
-      if (!isCurrent) queue.again = true
+      if (!isCurrent) queue.changed = true
       return isCurrent && this.#leases.confirm(queue)
     }
     const result = await this.#options.deliverer.deliver({
@@ -302,7 +302,7 @@ export class WebhookDispatcher {
       signal: abort.signal,
       mayPost,
       onAttempt: (attempt) => {
-        if (attempt.again) this.#inBackground(this.#recordAttempt(next, attempt))
+        if (attempt.willRetry) this.#inBackground(this.#recordAttempt(next, attempt))
       },
     })
     // Releases the host's slot before waiting for the store.
@@ -367,7 +367,7 @@ export class WebhookDispatcher {
     queue.running = false
     if (this.#stop.signal.aborted) return
     if (queue.isLarge) this.#waitingForBytes.add(queue)
-    else if (queue.again || (more && queue.known > queue.settled)) this.#fairQueue.add(queue)
+    else if (queue.changed || (more && queue.newest > queue.settled)) this.#fairQueue.add(queue)
     else if (this.#leases.isHeld(queue)) this.#inBackground(this.#release(queue))
     else this.#forget(queue)
   }
@@ -378,7 +378,7 @@ export class WebhookDispatcher {
     const released = await this.#leases.release(queue)
     queue.running = false
     if (this.#stop.signal.aborted) return
-    if (queue.again || !released) this.#fairQueue.add(queue)
+    if (queue.changed || !released) this.#fairQueue.add(queue)
     else this.#forget(queue)
   }
 

@@ -78,7 +78,7 @@ export class EventBuffer {
     const target = await this.#target(queue, draining)
     if (target === undefined) return undefined
     if (target.url !== queue.url && this.#changesHost(queue, target.url)) {
-      queue.again = true
+      queue.changed = true
       return undefined
     }
     // Another process may have delivered some of these events.
@@ -152,19 +152,19 @@ export class EventBuffer {
       return
     }
     // Events after a config of the task was set do not go to the global webhook.
-    const last = config === undefined ? queue.known : record.events.length
+    const last = config === undefined ? queue.newest : record.events.length
     const prepared = prepareEvents(record, settled).filter(({ sequence }) => sequence <= last)
     this.#store(queue, prepared)
-    queues.advance(queue, { settled, known: last })
+    queues.advance(queue, { settled, newest: last })
     if (prepared.length > 0 || config === undefined || !isTerminal(record.status.state)) return
     registrations.forgetTask(queue.task, registrations.mark(queue.task))
     await registrations.settle(config, { settled, open: false, health: config.health }, leases.sender)
   }
 
   /** The record of the commit is still current, unless other processes write to the store. */
-  async #recordOf({ task, record, known }: DeliveryQueue): Promise<TaskRecord | undefined> {
+  async #recordOf({ task, record, newest }: DeliveryQueue): Promise<TaskRecord | undefined> {
     const { registrations, loadTask } = this.#parts
-    const isNewest = record !== undefined && record.events.length >= known
+    const isNewest = record !== undefined && record.events.length >= newest
     return isNewest && !registrations.shared ? record : loadTask(task.id)
   }
 

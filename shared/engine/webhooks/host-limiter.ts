@@ -121,8 +121,8 @@ export class HostLimiter {
   }
 
   #hostOf(origin: string): Host {
-    const known = this.#hosts.get(origin)
-    if (known !== undefined) return known
+    const existing = this.#hosts.get(origin)
+    if (existing !== undefined) return existing
     const host = {
       inFlight: 0,
       limit:

@@ -177,8 +177,8 @@ export class Registrations {
 
   /** False when there may be new events to deliver. */
   async release(key: ConfigKey, sender: string): Promise<boolean> {
-    const over = this.#storesOf(key).map((store) => store.releasePushConfig(key, sender))
-    return (await Promise.all(over)).every((done) => done)
+    const released = this.#storesOf(key).map((store) => store.releasePushConfig(key, sender))
+    return (await Promise.all(released)).every((done) => done)
   }
 
   /** Newest first. */

@@ -27,8 +27,12 @@ export const capturePageHeaders = {
   'x-robots-tag': 'noindex',
 }
 
-/** Renders the page. @param again seconds after which a browser without scripts reloads */
-export function capturePage(page: { title: string; main: Html; again?: number | undefined }): string {
+/** Renders the page. @param page.refreshSeconds seconds after which a browser without scripts reloads */
+export function capturePage(page: {
+  title: string
+  main: Html
+  refreshSeconds?: number | undefined
+}): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -36,7 +40,7 @@ export function capturePage(page: { title: string; main: Html; again?: number | 
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${page.title}</title>
 <link rel="icon" href="data:,">
-${page.again !== undefined && html`<noscript><meta http-equiv="refresh" content="${page.again}"></noscript>`}
+${page.refreshSeconds !== undefined && html`<noscript><meta http-equiv="refresh" content="${page.refreshSeconds}"></noscript>`}
 <style>${new Markup(style)}</style>
 </head>
 <body>

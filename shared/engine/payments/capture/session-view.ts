@@ -19,7 +19,7 @@ export interface SessionView {
 type Stage = 'open' | 'on its way' | 'completed' | 'failed' | 'expired'
 
 /** Renders the title and content of the page for a session. */
-export function sessionView(view: SessionView): { title: string; main: Html; again?: number } {
+export function sessionView(view: SessionView): { title: string; main: Html; refreshSeconds?: number } {
   const stage = stageOf(view.session)
   const { terms } = view.session
   const heading = headings[stage]
@@ -33,7 +33,7 @@ ${view.session.sandbox && testMoney}
 <p class="amount">${terms.amount} <span><bdi>${terms.extra.name}</bdi>${view.session.sandbox && ' (test money)'}</span></p>
 ${contents[stage](view)}
 </main>`
-  return { title, main, ...(stage === 'on its way' && { again: 5 }) }
+  return { title, main, ...(stage === 'on its way' && { refreshSeconds: 5 }) }
 }
 
 /** The page for an unknown session. */
@@ -154,10 +154,10 @@ ${!session.sandbox && html`<p>Do not send money to the receiver directly: only a
 }
 
 function byPayload({ session, token }: SessionView): Html {
-  const asked = JSON.stringify({ x402Version: 2, accepts: [requirementsOf(session.terms)] }, null, 2)
+  const requirements = JSON.stringify({ x402Version: 2, accepts: [requirementsOf(session.terms)] }, null, 2)
   return html`<details><summary>Pay with another program</summary>
 <p>Any x402 client can sign this payment. It needs this data:</p>
-<pre tabindex="0" aria-label="Payment requirements">${asked}</pre>
+<pre tabindex="0" aria-label="Payment requirements">${requirements}</pre>
 <form method="post" action="${token}/form" id="by-payload"><label for="payment">Signed payment (JSON, or base64 of it)</label>
 <textarea id="payment" name="payment" rows="6" maxlength="24000" spellcheck="false" autocomplete="off" required></textarea>
 <button class="second" name="with" value="payload">Pay with this payment</button></form></details>`
