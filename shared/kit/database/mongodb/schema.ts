@@ -1,6 +1,7 @@
 import type { CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
 import { DatabaseRefused } from '../errors.ts'
-import { insertUnlessThere } from './database.ts'
+import { untilDone } from '../retry.ts'
+import { insertUnlessThere, isConflict } from './database.ts'
 
 /** Named after the query that uses it. */
 export interface Index {
@@ -118,7 +119,13 @@ async function makeIndexes(db: Db, name: string, wanted: Index[]): Promise<void>
     const options: CreateIndexesOptions = { name: index }
     if (unique === true) options.unique = true
     if (having !== undefined) options.partialFilterExpression = { [having]: { $exists: true } }
-    await collection.createIndex(key as IndexSpecification, options)
+    // Two processes that create the same index on a new database may prevent each other.
+    await untilDone(() =>
+      collection.createIndex(key as IndexSpecification, options).catch((error: unknown) => {
+        if (!isConflict(error)) throw error
+        return undefined
+      }),
+    )
   }
 }
 
