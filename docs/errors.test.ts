@@ -10,11 +10,11 @@ const permanentFile = path.join(import.meta.dirname, 'permanent-errors.json')
 const permanent = JSON.parse(readFileSync(permanentFile, 'utf8')) as Record<string, Row>
 const table = Object.entries(errorTable) as [string, Row][]
 
-test('docs/errors.md says what the error table says', () => {
+test('docs/errors.md equals the error table', () => {
   expect(documented()).toEqual(Object.fromEntries(table))
 })
 
-test('error codes are permanent: every code that was ever given out has its name, number and HTTP status', () => {
+test('error codes are permanent: every released code keeps its name, number and HTTP status', () => {
   const now = Object.fromEntries(table.map(([name, { code, status }]) => [name, { code, status }]))
   expect(now).toEqual(permanent)
 })
@@ -24,11 +24,11 @@ test('no two errors share a code', () => {
   expect(new Set(codes).size).toBe(codes.length)
 })
 
-test('the list of permanent errors only grows: nothing of any earlier commit is missing or different', () => {
+test('the list of permanent errors only grows: entries of earlier commits are neither missing nor changed', () => {
   for (const earlier of earlierLists()) expect(permanent).toMatchObject(earlier)
 })
 
-/** The lists of earlier commits, as far as the clone reaches; none outside of a clone. */
+/** The lists of earlier commits, as far as the clone contains them; none outside a clone. */
 function earlierLists(): Record<string, Row>[] {
   const git = (...args: string[]) =>
     execFileSync('git', args, {
