@@ -215,7 +215,9 @@ describe('an agent in another folder', () => {
 
   test('is quarantined, released and removed by the operator', async () => {
     expect((await cli('quarantine', 'hello', '--reason', 'lies')).stdout).toMatch(/^quarantine +lies$/m)
-    expect((await cli('send', 'hello', 'Ada', '--token', token)).stderr).toContain('quarantined by an operator')
+    expect((await cli('send', 'hello', 'Ada', '--token', token)).stderr).toContain(
+      'quarantined by an operator',
+    )
     expect((await cli('release', 'hello')).stdout).not.toContain('quarantine')
     expect((await cli('remove', 'hello')).stdout).toBe('hello is no longer registered.\n')
     expect(await cli('admit', 'hello')).toMatchObject({ code: 1, stdout: '' })

@@ -1,6 +1,5 @@
 import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
-import type { JsonObject } from '@parley/wire/model/task'
 import {
   type DecisionBounds,
   decisionBounds,
