@@ -26,7 +26,7 @@ test.each([
   ['example.com%3A8443', 'https://example.com:8443/.well-known/did.json'],
   ['example.com:user:alice', 'https://example.com/user/alice/did.json'],
   ['example.com%3a8443:a.b', 'https://example.com:8443/a.b/did.json'],
-  // Refused later by the guard.
+  // The guard refuses this address later.
   ['127.0.0.1', 'https://127.0.0.1/.well-known/did.json'],
   ['example.com%2Fetc', undefined],
   ['example.com%40evil.example', undefined],
@@ -39,17 +39,17 @@ test.each([
   ['example.com%3A80%3A80', undefined],
   ['-example.com', undefined],
   ['[::1]', undefined],
-])('did:web:%s is at %s', (id, url) => {
+])('the document of did:web:%s is located at %s', (id, url) => {
   expect(didWebUrl(id)).toBe(url)
 })
 
-test('own documents are not looked up externally', async () => {
+test('the resolver answers for its own documents without an external look-up', async () => {
   const { resolve, requested } = documents()
   expect(await resolve(own)).toEqual({ id: own })
   expect(requested).toEqual([])
 })
 
-test('did:key is derived from the DID', async () => {
+test('the document of a did:key is derived from the DID', async () => {
   const did = 'did:key:z6MktvqCyLxTsXUH1tUZncNdVeEZ7hNh7npPRbUU27GTrYb8'
   expect(await documents().resolve(did)).toMatchObject({
     id: did,
@@ -59,7 +59,7 @@ test('did:key is derived from the DID', async () => {
   })
 })
 
-test('did:web is read from its URL, once for concurrent requests, and cached', async () => {
+test('concurrent requests for a did:web read its URL once and the document is cached', async () => {
   const document = { id: 'did:web:example.com' }
   const { resolve, requested } = documents({ 'https://example.com/.well-known/did.json': document })
   const all = await Promise.all([1, 2, 3].map(() => resolve('did:web:example.com')))
@@ -114,16 +114,16 @@ test.each([
   'did:web:example.com\n',
   `did:web:${'a'.repeat(10_000)}`,
   `did:web:${':'.repeat(500)}`,
-])('%j is malformed', async (did) => {
+])('%j is rejected as malformed', async (did) => {
   await expect(documents().resolve(did)).rejects.toMatchObject({ code: -32602, status: 400 })
 })
 
-test('concurrent external look-ups are limited', async () => {
+test('the number of concurrent external look-ups is limited', async () => {
   const external = { 'https://a.example/.well-known/did.json': 'silence' as const }
   const { resolve } = documents(external, { concurrentMax: 1 })
   const first = resolve('did:web:a.example')
   await expect(resolve('did:web:b.example')).rejects.toMatchObject({ code: -32042 })
-  // Other DIDs are still resolved.
+  // DIDs that need no external look-up are still resolved.
   const did = 'did:key:z6MkpTHR8VNsBxYAAWHut2Geadd9jSwuBV8xRoAnwWsdvktH'
   expect(await resolve(did)).toMatchObject({ id: did })
   await first

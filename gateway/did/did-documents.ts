@@ -9,19 +9,19 @@ export interface DidDocumentsOptions {
   /** Returns the documents of the gateway and of registered agents. */
   own: (did: string) => JsonObject | undefined
   readExternal: ReadExternal
-  /** How long an external document is cached. Default 60 s. */
+  /** How long an external document is cached. Defaults to 60 s. */
   keptMs?: number
-  /** How long a missing document is cached. Default 10 s. */
+  /** How long the absence of a document is cached. Defaults to 10 s. */
   missingKeptMs?: number
-  /** Cached documents. Default 200. */
+  /** Maximum number of cached documents. Defaults to 200. */
   keptMax?: number
-  /** Concurrent external look-ups. Default 64. */
+  /** Maximum number of concurrent external look-ups. Defaults to 64. */
   concurrentMax?: number
 }
 
 const didMaxChars = 512
 
-/** Resolves DIDs: own documents, did:key and did:web. External ones are cached, and concurrent look-ups are shared. */
+/** Resolves the gateway's own DIDs, did:key and did:web. Caches external documents and shares concurrent look-ups. */
 export class DidDocuments {
   readonly #options: DidDocumentsOptions
   readonly #cache: RecentMap<string, { document: JsonObject | undefined; until: number }>
@@ -34,7 +34,7 @@ export class DidDocuments {
 
   /**
    * Returns undefined for an unknown DID or an unsupported method.
-   * @throws ParleyError InvalidParams for a malformed DID, Unavailable when too many look-ups are in progress
+   * @throws ParleyError InvalidParams if the DID is malformed, Unavailable if too many look-ups are in progress
    */
   async resolve(did: string): Promise<JsonObject | undefined> {
     if (did.length > didMaxChars) throw malformedError(`must have at most ${didMaxChars} characters`)
@@ -50,7 +50,7 @@ export class DidDocuments {
   #lookUpOnce(did: string): Promise<JsonObject | undefined> {
     const shared = this.#inProgress.get(did)
     if (shared !== undefined) return shared
-    // A did:key contains its document, so slow servers do not affect it.
+    // The document of a did:key derives from the DID itself, so slow servers do not affect it.
     if (did.startsWith('did:web:') && this.#inProgress.size >= (this.#options.concurrentMax ?? 64))
       throw busyError()
     const lookUp = this.#lookUp(did).finally(() => this.#inProgress.delete(did))

@@ -1,12 +1,12 @@
 import type { JsonObject } from '@parley/wire/model/task'
 
-/** Documents are cached in memory; a longer one counts as not found. */
+/** Documents are cached in memory, so a longer one is treated as not found. */
 const documentMaxChars = 64 * 1024
 
-/** Reads a JSON object from a URL through the private-address guard. Rejects if there is none. */
+/** Reads a JSON object from a URL through the private-address guard. Rejects if the URL does not serve one. */
 export type ReadExternal = (url: string) => Promise<JsonObject>
 
-/** Reads the document of a did:web. Published resolvers for this method make requests that bypass the guard. */
+/** Reads the document of a did:web. The published resolvers for this method would bypass the guard. */
 export async function readDidWeb(
   did: string,
   url: string,
@@ -18,8 +18,8 @@ export async function readDidWeb(
 }
 
 /**
- * The URL of a did:web's document: a host with `%3A` before a port, then path segments. Undefined if a part decodes to
- * characters that would change the target.
+ * Returns the URL of a did:web's document. The id is a host, with `%3A` before an optional port, followed by path
+ * segments. Returns undefined if a part decodes to characters that would change the target.
  */
 export function didWebUrl(id: string): string | undefined {
   const [host = '', ...segments] = id.split(':')

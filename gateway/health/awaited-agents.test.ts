@@ -19,7 +19,7 @@ test('a supervised agent is awaited for as long as it is down', () => {
   expect(awaited.isAwaited(old)).toBe(true)
 })
 
-test('an agent without a folder, or that the supervisor does not start, is not awaited', () => {
+test('an agent that has no folder or is not started by the supervisor is not awaited', () => {
   const awaited = new AwaitedAgents({ host: 'here', runs: new Set(['sky']) })
   expect(awaited.isAwaited({ ...sky, slug: 'board' })).toBe(false)
   expect(awaited.isAwaited({ ...sky, slug: 'board', status: 'ready' })).toBe(true)

@@ -2,9 +2,9 @@ import { millisOf } from '@parley/wire/model/timestamp'
 import type { AgentEntry } from '../registry/entry.ts'
 
 export interface AwaitedAgentsOptions {
-  /** Host name of this machine, as in `AgentEntry.host`. */
+  /** Host name of this machine, in the same form as `AgentEntry.host`. */
   host: string
-  /** Slugs of the agents that this gateway supervises; undefined if it supervises none. */
+  /** Slugs of the agents that this gateway supervises, or undefined if it supervises none. */
   runs: ReadonlySet<string> | undefined
 }
 
@@ -12,8 +12,8 @@ export interface AwaitedAgentsOptions {
 const awayMaxMs = 15 * 60_000
 
 /**
- * Decides which unavailable agents are expected to return. While one is awaited, look-ups that it could answer fail
- * instead of reporting "not found".
+ * Decides which unavailable agents are expected to return. While an agent is awaited, look-ups that it could answer
+ * fail instead of reporting "not found".
  */
 export class AwaitedAgents {
   readonly #options: AwaitedAgentsOptions
@@ -23,7 +23,7 @@ export class AwaitedAgents {
     this.#options = options
   }
 
-  /** Marks an agent that is not started because its settings are missing or invalid. */
+  /** Marks an agent that the supervisor does not start because its settings are missing or invalid. */
   leaveOut(slug: string): void {
     this.#leftOut.add(slug)
   }

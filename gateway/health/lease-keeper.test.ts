@@ -42,7 +42,7 @@ function dispatcher(): Agent {
   return stack.adopt(new Agent(), (agent) => agent.destroy())
 }
 
-/** A registry with one agent at `url`, its lease keeper, and their clock. */
+/** Returns a registry with one agent at `url`, its lease keeper, and the clock that both use. */
 async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'registered', admitted = true) {
   let clock = 1_000_000
   const now = () => clock
@@ -88,7 +88,7 @@ test('an agent that never sent a heartbeat is probed once per lease and stays re
   expect(registry.find(id)).toMatchObject({ status: 'ready', sendsHeartbeats: false })
 })
 
-test('an agent that stops responding is unreachable after three leases, and ready again when it responds', async () => {
+test('an agent that stops responding becomes unreachable after three leases and ready again when it responds', async () => {
   let up = true
   const url = await serve((_request, response) => {
     response.statusCode = up ? 200 : 503
@@ -124,7 +124,7 @@ test('rounds do not wait for slow agents', async () => {
   for (const answer of answers) answer.end('{}')
 })
 
-test('an agent that has been unreachable for long is probed rarely', async () => {
+test('an agent that has been unreachable for a long time is probed rarely', async () => {
   let probed = 0
   const url = await serve((_request, response) => {
     probed++
@@ -172,7 +172,7 @@ test('a supervised agent without a process is not confused with another server a
   expect(registry.find(id)?.status).toBe('unreachable')
 })
 
-/** Many responding agents, and a lease so long that the timer starts no round. */
+/** Returns a keeper of many responding agents, with a lease so long that the timer starts no rounds. */
 async function keeperOfMany(agents: number, options: { everyMs?: number } = {}) {
   const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations))
   const registry = await Registry.open(new SqliteRegistryStore(database), { leaseMs: 1_000_000_000 })
@@ -192,7 +192,7 @@ async function keeperOfMany(agents: number, options: { everyMs?: number } = {}) 
   return { keeper: stack.use(new LeaseKeeper({ registry, log, probe, ...options })), probed, names }
 }
 
-test('with many agents each round probes a share, and every agent is probed within a lease', async () => {
+test('with many agents, each round probes a fraction of them and every agent is probed within one lease', async () => {
   const { keeper, probed, names } = await keeperOfMany(100)
   const counts: number[] = []
   for (let round = 0; round < 3; round++) {
@@ -212,7 +212,7 @@ test('pending probes do not delay disposal', async () => {
   expect(probed).toHaveLength(16)
 })
 
-test('the keeper is not alive when its rounds stop', async () => {
+test('the keeper is no longer alive when its rounds stop', async () => {
   const { keeper, registry, passLease } = await keeperOf('http://127.0.0.1:1')
   await passLease()
   expect(keeper.alive).toBe(true)
@@ -248,7 +248,7 @@ test.each<[string, http.RequestListener, boolean]>([
     false,
   ],
   ['no response', () => undefined, false],
-])('a probe that gets %s', async (_what, listener, there) => {
+])('a probe that receives %s reports whether the agent is reachable', async (_what, listener, there) => {
   const url = await serve(listener)
   const timeoutMs = there ? 40_000 : 500
   const options = { dispatcher: dispatcher(), timeoutMs, answerMaxBytes: 100_000 }
@@ -259,7 +259,7 @@ test.each<[string, string]>([
   ['no JSON', 'hello'],
   ['no object', '[1]'],
   ['an oversized body', `{"a":"${'x'.repeat(1000)}"}`],
-])('reading JSON from an agent fails with %s', async (_what, body) => {
+])('reading JSON from an agent that sends %s is rejected', async (_what, body) => {
   const url = await serve((_request, response) => response.end(body))
   await expect(readJson(url, never, { dispatcher: dispatcher(), answerMaxBytes: 500 })).rejects.toThrow(url)
 })
@@ -267,7 +267,7 @@ test.each<[string, string]>([
 test.each<[string, () => Promise<void>]>([
   ['refuses', () => Promise.reject(new ParleyError('Unavailable'))],
   ['does not respond', () => new Promise(() => {})],
-])('disposal is not delayed and does not fail when the storage %s: one log line', async (_how, saveSigns) => {
+])('disposal finishes on time with one log line when the storage %s', async (_how, saveSigns) => {
   const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations))
   const store = new SqliteRegistryStore(database)
   const registry = await Registry.open(store)

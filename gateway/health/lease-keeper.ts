@@ -7,53 +7,53 @@ import type { Registry } from '../registry/registry.ts'
 export interface LeaseKeeperOptions {
   registry: Registry
   log: Log
-  /** Checks whether an agent without heartbeats is reachable. Never rejects; bounded in time and size. */
+  /** Checks whether an agent is reachable. Limits the time and size of the response and never rejects. */
   probe: (entry: AgentEntry, signal: AbortSignal) => Promise<boolean>
   /** Called with the result of probing an ejected agent. */
   probed?: (id: string, answers: boolean) => Promise<void>
-  /** Whether this gateway is the leader that watches the leases. Default: always. */
+  /** Whether this gateway is the leader that watches the leases. By default it always is. */
   leads?: () => Promise<boolean>
-  /** Interval of the rounds. Default: a sixth of a lease. */
+  /** Interval between rounds. Defaults to a sixth of a lease. */
   everyMs?: number
-  /** Concurrent probes. Default 16. */
+  /** Maximum number of concurrent probes. Defaults to 16. */
   probesAtOnce?: number
   now?: () => number
 }
 
-/** Up to this number, the probes of a round start immediately; more are spread over the interval. */
+/** If a round has at most this many probes, they start immediately. Otherwise they are spread over the interval. */
 const immediateProbesMax = 64
-/** Factor above the even share per round, so that agents that become due late are included. */
+/** A round probes this many times its even share of agents, which leaves room for agents that become due late. */
 const shareFactor = 1.25
-/** Fraction of the interval over which probes are spread. */
+/** Fraction of the interval over which a round's probes are spread. */
 const spreadFraction = 0.8
 
-/** An agent that has missed this many leases is probed only once in as many leases. */
+/** Once an agent has missed this many leases, it is probed only once per this many leases. */
 const longSilentLeases = 10
-/** Time limit for the last round and write on disposal. Lease data may be lost; shutdown must not hang. */
+/** Time limit for the final write on disposal. Losing lease data is acceptable, but a hanging shutdown is not. */
 const finalWriteMs = 2000
 
 const finalWriteFailed = 'the final lease data of agents could not be written'
 
 /**
- * Watches the leases: marks unresponsive agents as unreachable, probes agents without heartbeats once per lease and ejected
- * agents when their ejection expires, and writes unsaved lease data. Probes run independently of the rounds, so slow
- * agents delay no others.
+ * Watches the leases. It marks unresponsive agents as unreachable, probes agents without heartbeats once per lease,
+ * probes ejected agents when their ejection expires, and writes unsaved lease data. Probes run independently of the
+ * rounds, so a slow agent does not delay the others.
  */
 export class LeaseKeeper implements AsyncDisposable {
   readonly #options: LeaseKeeperOptions
   readonly #now: () => number
   readonly #probedAt = new Map<string, number>()
-  /** Ids of agents waiting for their probe, in order. */
+  /** Ids of the agents waiting to be probed, in order. */
   readonly #waiting = new Set<string>()
   readonly #probes = new Set<Promise<void>>()
   readonly #stopped = new AbortController()
   readonly #timer: NodeJS.Timeout
   readonly #everyMs: number
-  /** Minimum time between two probes of one worker. */
+  /** Minimum time between two probes by the same worker. */
   #paceMs = 0
   #round: Promise<void> = Promise.resolve()
   #busy = false
-  /** Limits logging to one line per storage outage. */
+  /** Whether the last write failed. Limits logging to one line per storage outage. */
   #failing = false
   #leading = false
   #graceUntil = 0
@@ -68,7 +68,7 @@ export class LeaseKeeper implements AsyncDisposable {
     this.#timer.unref()
   }
 
-  /** False after three leases without a completed round. */
+  /** Becomes false after three leases without a completed round. */
   get alive(): boolean {
     return this.#now() - this.#lastRound < 3 * this.#options.registry.leaseMs
   }
@@ -90,7 +90,7 @@ export class LeaseKeeper implements AsyncDisposable {
     this.#lastRound = this.#now()
   }
 
-  /** A new leader does not know whether agents could send heartbeats before, so it grants them one lease. */
+  /** A new leader cannot tell whether heartbeats were lost during the change, so it grants every agent one lease. */
   async #leads(): Promise<boolean> {
     const { leads, registry } = this.#options
     if (leads === undefined) return true
@@ -114,7 +114,7 @@ export class LeaseKeeper implements AsyncDisposable {
       await this.probed()
       await registry.flush()
     }
-    // If the storage is unavailable, only the last lease data is lost.
+    // If the storage is unavailable, only the most recent lease data is lost.
     const result = await waitAtMost(finalWriteMs, finalWrite()).catch((error: unknown) => error)
     if (result === false) log.warn({ reason: 'the storage does not respond' }, finalWriteFailed)
     else if (result !== true) log.error({ err: result }, finalWriteFailed)
@@ -187,7 +187,7 @@ export class LeaseKeeper implements AsyncDisposable {
   #isDue(entry: AgentEntry): boolean {
     if (this.#ejectionExpired(entry)) return !this.#waiting.has(entry.id)
     if (entry.sendsHeartbeats || !entry.admitted || this.#waiting.has(entry.id)) return false
-    // The port of a stopped process may be reused. Only the supervisor marks its agents as ready.
+    // Another server may reuse the port of a stopped process, so only the supervisor marks its agents as ready.
     if (entry.origin === 'supervised' && entry.status !== 'ready') return false
     const { leaseMs } = this.#options.registry
     const isLongSilent = entry.leaseUntil + longSilentLeases * leaseMs <= this.#now()
@@ -195,7 +195,7 @@ export class LeaseKeeper implements AsyncDisposable {
     return (this.#probedAt.get(entry.id) ?? 0) + every <= this.#now()
   }
 
-  /** The ejection has expired; the agent must answer a probe before it gets work again. */
+  /** Whether the ejection has expired. The agent must then answer a probe before it receives work again. */
   #ejectionExpired({ quarantine, admitted, status }: AgentEntry): boolean {
     const until = quarantine?.by === undefined ? quarantine?.until : undefined
     return until !== undefined && admitted && status === 'ready' && until <= this.#now()
@@ -209,7 +209,7 @@ export class LeaseKeeper implements AsyncDisposable {
     const answers = await probe(entry, this.#stopped.signal)
     if (this.#stopped.signal.aborted) return
     if (wasEjected) await this.#options.probed?.(id, answers)
-    // The agent may have moved during the probe.
+    // The agent's address may have changed during the probe.
     if (answers && registry.find(id)?.url === entry.url) registry.probeSucceeded(id)
   }
 }

@@ -50,7 +50,7 @@ const seen = () => {
 
 const eject = () => expect.poll(() => registry.find(id)?.quarantine?.until)
 
-test('measurements are stored in the entry and decay over time', () => {
+test('measurements are stored in the agent’s entry and decay over time', () => {
   for (let time = 0; time < 8; time += 1) stats.taskEnded(id, 'completed', 100 * (time + 1))
   stats.taskEnded(id, 'failed')
   stats.taskEnded(id, 'failed')
@@ -66,7 +66,7 @@ test('measurements are stored in the entry and decay over time', () => {
   expect(seen()).toMatchObject({ samples: 10, successShare: 0.4 })
 })
 
-test('heartbeats count by the growth of their counters; a lower counter has been reset; growth is capped', () => {
+test('each heartbeat adds the capped growth of its counters, and a lower counter is treated as reset', () => {
   stats.heartbeat(id, {}, { completed: 3, failed: 1 })
   stats.heartbeat(id, { completed: 3, failed: 1 }, { completed: 1, failed: 0 })
   expect(seen()).toMatchObject({ samples: 5, successShare: 0.8 })
@@ -74,7 +74,7 @@ test('heartbeats count by the growth of their counters; a lower counter has been
   expect(seen()?.samples).toBe(100)
 })
 
-test('many heartbeats add no more than one in the same time', () => {
+test('many heartbeats add no more tasks than a single heartbeat in the same time', () => {
   for (let time = 1; time <= 50; time += 1)
     stats.heartbeat(id, { completed: (time - 1) * 100 }, { completed: time * 100 })
   expect(seen()?.samples).toBe(100)
@@ -89,13 +89,13 @@ test('self-reported counters do not hide failed requests', () => {
   expect(seen()?.successShare).toBe(0.5)
 })
 
-test('with few own latency samples the reported latency is used', () => {
+test('the self-reported latency is used while the gateway has few latency samples', () => {
   registry.heartbeat(id, { latencyP50Ms: 7, latencyP95Ms: 9 })
   stats.taskEnded(id, 'completed', 5000)
   expect(seen()).toMatchObject({ latencyP50Ms: 7, latencyP95Ms: 9 })
 })
 
-test('five consecutive failures eject an agent; an answered request resets the count', async () => {
+test('an agent is ejected after five consecutive failures, and an answered request resets the count', async () => {
   for (let time = 0; time < 4; time += 1) stats.requestFailed(id)
   stats.requestAnswered(id)
   for (let time = 0; time < 4; time += 1) stats.requestFailed(id)
@@ -108,12 +108,12 @@ test('failures during an ejection do not extend it', async () => {
   for (let time = 0; time < 50; time += 1) stats.requestFailed(id)
   await eject().toBe(now + 1000)
   for (let time = 0; time < 50; time += 1) stats.requestFailed(id)
-  // A later write of the registry, so that all earlier ones are done.
+  // The registry serializes writes, so all earlier ones have finished when this one resolves.
   await registry.admit(id, 'operator')
   expect(registry.find(id)?.quarantine?.until).toBe(now + 1000)
 })
 
-test('an ejected agent may still introspect tokens; an agent quarantined by an operator may not', async () => {
+test('an ejected agent may still introspect tokens, but an agent quarantined by an operator may not', async () => {
   const about = { name: 'own', description: '', url: 'http://y', card: {}, skills: [], owner: 'did:x:own' }
   const proven = { ...about, did: 'did:x:own', verified: true, admitted: true }
   const entry = await registry.register({ ...proven, origin: 'registered' })
@@ -124,7 +124,7 @@ test('an ejected agent may still introspect tokens; an agent quarantined by an o
   expect(registry.isTrusted('did:x:own')).toBe(false)
 })
 
-test('half-open: after a successful probe the first failure ejects for twice as long', async () => {
+test('the first failure after a successful probe ejects the agent for twice as long', async () => {
   let responses = false
   const options = { registry, log, everyMs: 3_600_000, now: () => now, probe: async () => responses }
   await using keeper = new LeaseKeeper({ ...options, probed: stats.probed.bind(stats) })
@@ -148,7 +148,7 @@ test('half-open: after a successful probe the first failure ejects for twice as 
   await eject().toBe(now + 4000)
 })
 
-test('only the operator ends an operator’s quarantine', async () => {
+test('only an operator can end a quarantine imposed by an operator', async () => {
   await registry.quarantine(id, 'operator', 'lies')
   for (let time = 0; time < 5; time += 1) stats.requestFailed(id)
   await stats.probed(id, true)
@@ -178,7 +178,7 @@ test('failures of a supervised process that has ended do not count against its s
   expect(figures()?.successShare).toBeCloseTo(0.6667, 3)
 })
 
-test('a supervised process that is restarting is not ejected, and the new process starts without the old ejection', async () => {
+test('a restarting supervised process is not ejected, and the new process starts without the old ejection', async () => {
   const about = { name: 'own', description: '', card: {}, skills: [], owner: 'own', verified: true }
   const own = { ...about, origin: 'supervised', admitted: true } as const
   const entry = await registry.register({ ...own, url: 'http://y' })
@@ -189,7 +189,7 @@ test('a supervised process that is restarting is not ejected, and the new proces
   expect([again.status, again.quarantine]).toEqual(['ready', undefined])
   registry.setStatus(entry.id, 'starting')
   for (let time = 0; time < 5; time += 1) stats.requestFailed(entry.id)
-  // A later write of the registry, so that all earlier ones are done.
+  // The registry serializes writes, so all earlier ones have finished when this one resolves.
   await registry.admit(entry.id, 'operator')
   expect(registry.find('own')?.quarantine).toBeUndefined()
   await registry.quarantine(entry.id, 'operator', 'lies')

@@ -5,15 +5,15 @@ import type { Registry } from '../registry/registry.ts'
 export interface OutlierDetectorOptions {
   registry: Registry
   log: Log
-  /** Half-life of samples. Default 30 minutes. */
+  /** Half-life of a sample. Defaults to 30 minutes. */
   halfLifeMs?: number
-  /** Consecutive failed requests after which an agent is ejected. Default 5. */
+  /** Number of consecutive failed requests after which an agent is ejected. Defaults to 5. */
   consecutiveFailuresMax?: number
-  /** Duration of the first ejection; each further one lasts twice as long. Default 15 s. */
+  /** Duration of the first ejection. Each subsequent ejection lasts twice as long. Defaults to 15 s. */
   ejectionMs?: number
-  /** Default 10 minutes. */
+  /** Maximum duration of an ejection. Defaults to 10 minutes. */
   ejectionMaxMs?: number
-  /** Interval at which measurements are written to the registry. Default 1 s. */
+  /** Interval at which measurements are written to the registry. Defaults to 1 s. */
   everyMs?: number
   now?: () => number
 }
@@ -22,49 +22,49 @@ export interface OutlierDetectorOptions {
 interface AgentStats {
   successes: number
   failures: number
-  /** See `Measurements`. */
+  /** Not decayed. See `Measurements`. */
   completedTasks: number
-  /** Requests through the gateway. */
+  /** Requests sent through the gateway that the agent answered. */
   requestsAnswered: number
   requestsFailed: number
-  /** Time of the last decay of the four counters. */
+  /** Time at which the four counters were last decayed. */
   at: number
-  /** Tasks that heartbeats may still add, as of `budgetAt`. */
+  /** Number of tasks that heartbeats may still add, as of `budgetAt`. */
   heartbeatBudget: number
   budgetAt: number
-  /** Newest last, at most `latencySamplesMax`. */
+  /** Latency samples, newest last. Holds at most `latencySamplesMax`. */
   latencies: { ms: number; at: number }[]
   consecutiveFailures: number
   /** True while the ejection is being written to the registry. */
   ejecting: boolean
   ejections: number
-  /** Answered requests since the last failure. */
+  /** Number of answered requests since the last failure. */
   responses: number
-  /** Failures since the last answered request, and `since` of the entry at the first of them. */
+  /** Number of failures since the last answered request, and the entry's `since` at the first of those failures. */
   failingRequests: number
   failingSince: string
 }
 
-/** Consecutive answered requests that reset the number of ejections. */
+/** Number of consecutive answered requests after which the ejection count is reset. */
 const responsesToReset = 20
 const latencySamplesMax = 128
 const completedTasksMax = 1_000_000
 const noMeasurements: Measurements = { samples: 0, successShare: 1 }
-/** From this number of samples, measured latencies replace self-reported ones. */
+/** Once an agent has this many samples, measured latencies replace self-reported ones. */
 const latencySamplesMin = 5
-/** Maximum number of tasks that heartbeats add within `heartbeatWindowMs`. */
+/** Maximum number of tasks that heartbeats can add within `heartbeatWindowMs`. */
 const heartbeatMax = 100
 const heartbeatWindowMs = 10_000
 /**
- * From this number of requests, the fraction of answered requests is an upper bound of the success share, so that an
- * agent cannot report a better one.
+ * Once an agent has received this many requests, the fraction that it answered is an upper bound for its success rate,
+ * so the agent cannot report a better one.
  */
 const requestsMin = 5
 
 /**
- * Measures how agents' tasks end and how long they take (spec/negotiation.md#measured-facts), from proxied requests and
- * heartbeats, with exponential decay. An agent with repeated failures is ejected for a time and reinstated by a probe;
- * the first failure after that ejects it for longer.
+ * Measures how agents' tasks end and how long they take (spec/negotiation.md#measured-facts). Samples come from proxied
+ * requests and heartbeats and decay exponentially. An agent that fails repeatedly is ejected temporarily and reinstated
+ * after a successful probe. The first failure after that ejects it for twice as long.
  */
 export class OutlierDetector implements Disposable {
   readonly #options: Required<Omit<OutlierDetectorOptions, 'registry' | 'log'>>
@@ -72,7 +72,7 @@ export class OutlierDetector implements Disposable {
   readonly #log: Log
   readonly #stats = new Map<string, AgentStats>()
   readonly #changed = new Set<string>()
-  /** Agents whose last request failed. */
+  /** Ids of agents that failed their last request. */
   readonly #failing = new Set<string>()
   readonly #timer: NodeJS.Timeout
 
@@ -97,7 +97,7 @@ export class OutlierDetector implements Disposable {
     this.publish()
   }
 
-  /** The agent answered a request, with any status. */
+  /** Records that the agent answered a request, whatever the status. */
   requestAnswered(id: string): void {
     const stats = this.#stats.get(id)
     if (stats === undefined) return
@@ -113,10 +113,10 @@ export class OutlierDetector implements Disposable {
     if (stats.responses >= responsesToReset) stats.ejections = 0
   }
 
-  /** The agent was unreachable, broke the connection, timed out, or failed with an internal error. */
+  /** Records that the agent was unreachable, broke the connection, timed out or failed with an internal error. */
   requestFailed(id: string): void {
     const stats = this.#statsOf(id)
-    // A restarting supervised process is excluded from routing already.
+    // A supervised process that is restarting is already excluded from routing.
     const entry = this.#registry.find(id)
     if (stats === undefined || entry === undefined || entry.status === 'starting') return
     this.#discardOutage(id, stats)
@@ -128,13 +128,13 @@ export class OutlierDetector implements Disposable {
     stats.consecutiveFailures += 1
     stats.responses = 0
     if (stats.consecutiveFailures < this.#options.consecutiveFailuresMax || stats.ejecting) return
-    // An ejected agent still gets requests for existing tasks; only the probe decides whether it is reinstated.
+    // An ejected agent still receives requests for existing tasks. Only a probe decides whether to reinstate it.
     if (entry.quarantine === undefined) this.#eject(id, stats)
   }
 
   /**
-   * A task of the agent ended. Agents that send heartbeats count their tasks themselves.
-   * @param caller owner of the task; completed tasks of the agent's own client are not counted
+   * Records that one of the agent's tasks ended. Agents that send heartbeats count their tasks themselves.
+   * @param caller owner of the task; tasks completed for the agent's own client are not counted
    */
   taskEnded(id: string, outcome: 'completed' | 'failed', latencyMs?: number, caller?: string): void {
     const stats = this.#statsOf(id)
@@ -153,7 +153,7 @@ export class OutlierDetector implements Disposable {
     else this.#count(id, stats, 0, 1)
   }
 
-  /** Counts the difference between two heartbeats. */
+  /** Adds the difference between two heartbeats. */
   heartbeat(id: string, before: Load, now: Load): void {
     const stats = this.#statsOf(id)
     if (stats === undefined) return
@@ -170,7 +170,7 @@ export class OutlierDetector implements Disposable {
     this.#count(id, stats, successes * share, failures * share)
   }
 
-  /** Handles the result of probing an ejected agent. */
+  /** Handles the result of a probe of an ejected agent. */
   async probed(id: string, responses: boolean): Promise<void> {
     const stats = this.#statsOf(id)
     if (stats === undefined) return
@@ -198,8 +198,8 @@ export class OutlierDetector implements Disposable {
   }
 
   /**
-   * Discards the last failures of a supervised process that has ended since, as they say nothing about its successor.
-   * Does not apply to external agents, which could restart to improve their measurements.
+   * Discards the failures of a supervised process that has ended, because they say nothing about its successor. The
+   * failures of external agents are kept, because such an agent could restart to improve its measurements.
    */
   #discardOutage(id: string, stats: AgentStats): void {
     const entry = this.#registry.find(id)
@@ -306,7 +306,7 @@ function answeredFraction({ requestsAnswered, requestsFailed }: AgentStats): num
   return requests < requestsMin ? 1 : requestsAnswered / requests
 }
 
-/** A lower counter has been reset. */
+/** Returns the growth of a counter. A counter that is lower than before has been reset. */
 function growth(before = 0, now = 0): number {
   return now >= before ? now - before : now
 }

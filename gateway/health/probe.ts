@@ -6,15 +6,15 @@ import type { AgentEntry } from '../registry/entry.ts'
 
 export interface ProbeOptions {
   dispatcher: Dispatcher
-  /** For the whole response. Default 5 s. */
+  /** Time limit for the whole response. Defaults to 5 s. */
   timeoutMs?: number
-  /** Default 1 MiB. */
+  /** Maximum size of the response body. Defaults to 1 MiB. */
   answerMaxBytes?: number
 }
 
 /**
- * Whether the agent is reachable: `/health` responds with 200, or an agent without `/health` serves its card. Never
- * rejects.
+ * Returns whether the agent is reachable. It is if `/health` responds with 200 or, for an agent without `/health`, if it
+ * serves its card. Never rejects.
  */
 export async function probeAgent(
   entry: Pick<AgentEntry, 'url'>,
@@ -33,8 +33,8 @@ export async function probeAgent(
 }
 
 /**
- * Reads a JSON object from an agent, bounded in time and size. Redirects are not followed.
- * @throws Error without a 200 response that contains an object
+ * Reads a JSON object from an agent within limits on time and size. Redirects are not followed.
+ * @throws Error if the response is not a 200 that contains an object
  */
 export async function readJson(url: string, signal: AbortSignal, options: ProbeOptions): Promise<JsonObject> {
   const { status, text } = await get(url, signal, options).catch((cause: unknown) => {

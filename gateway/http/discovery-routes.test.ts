@@ -8,7 +8,7 @@ async function get(route: string) {
   return { status: response.status, json: (await response.json()) as Record<string, unknown> }
 }
 
-test('the card of a gateway with an identity has its DID, and the last part of the DID as id', async () => {
+test('the card of a gateway with an identity contains its DID and uses the last part of the DID as its id', async () => {
   await restart({
     SERVICE_GATEWAY_DID_SEED: Buffer.alloc(32, 9).toString('base64'),
     SERVICE_GATEWAY_AUTHOR: 'ops@example.com',
@@ -20,7 +20,7 @@ test('the card of a gateway with an identity has its DID, and the last part of t
   expect(json).toMatchObject({ id: did.split(':').at(-1), did, name: 'parley' })
 })
 
-test('the card of a gateway without an identity has a UUID as id, stable across restarts at the same address', async () => {
+test('a gateway without an identity has a UUID in its card that stays the same after a restart at the same address', async () => {
   const first = (await get('/.well-known/agent.json')).json
   expect(first['id']).toMatch(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/)
   expect(first).not.toHaveProperty('did')
@@ -29,7 +29,7 @@ test('the card of a gateway without an identity has a UUID as id, stable across 
   expect((await get('/.well-known/agent.json')).json['id']).toBe(first['id'])
 })
 
-test('GET /agent/skills/{id} of the gateway finds every listed id and name', async () => {
+test('GET /agent/skills/{id} at the gateway finds a skill by every listed id and name', async () => {
   await agent('poet', 'Writes poems')
   await agent('painter', 'Paints pictures', {
     skills: [
@@ -61,7 +61,7 @@ test('GET /agent/skills/{id} of the gateway finds every listed id and name', asy
   })
 })
 
-test('if several agents list a skill id, ?agent= selects one', async () => {
+test('?agent= selects one of several agents that list the same skill id', async () => {
   await agent('poet', 'Writes poems', { slug: 'poet' })
   const skill = {
     id: 'poet',
@@ -82,7 +82,7 @@ test('if several agents list a skill id, ?agent= selects one', async () => {
   expect(missing).toMatchObject({ status: 404, json: { error: { code: -32030 } } })
 })
 
-test('a skill that no admitted agent lists is -32030', async () => {
+test('a request for a skill that no admitted agent lists returns -32030', async () => {
   await agent('external', 'Does things', { admitted: false })
   for (const id of ['nothing', 'external', '__proto__', '%20']) {
     const { status, json } = await get(`/agent/skills/${id}`)

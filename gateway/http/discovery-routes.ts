@@ -11,11 +11,11 @@ import { cardOut, skillOut } from './entry-out.ts'
 export interface GatewayIdentity {
   version: string
   gatewayUrl: string
-  /** Undefined: the gateway has no identity (SERVICE_GATEWAY_*). */
+  /** Undefined if the gateway has no identity (SERVICE_GATEWAY_*). */
   did: string | undefined
 }
 
-/** Public routes: card and skills of the gateway, and the cards of its agents with their gateway URL. */
+/** Adds the public routes: the gateway's card and skills, and the agents' cards with their gateway URLs. */
 export function addDiscoveryRoutes(app: FastifyInstance, registry: Registry, gateway: GatewayIdentity): void {
   const { gatewayUrl } = gateway
   for (const path of cardPaths())
@@ -38,7 +38,7 @@ export function addDiscoveryRoutes(app: FastifyInstance, registry: Registry, gat
   })
 }
 
-/** The skills of all admitted agents, each with the slug of its agent. */
+/** Returns the skills of all admitted agents, each with its agent's slug. */
 function allSkills(registry: Registry) {
   return registry
     .admitted()
@@ -46,8 +46,8 @@ function allSkills(registry: Registry) {
 }
 
 /**
- * Finds a skill by id, otherwise by name. Several agents may list the same id: `agent` (a slug) selects one, otherwise
- * the first is returned.
+ * Finds a skill by id or, if no skill has this id, by name. If several agents list it, `agent` (a slug) selects one of
+ * them. Without `agent`, the first is returned.
  */
 function skillDetail(registry: Registry, idOrName: string, agent: string | undefined) {
   const skills = allSkills(registry).filter((skill) => agent === undefined || skill.agent === agent)
@@ -56,10 +56,10 @@ function skillDetail(registry: Registry, idOrName: string, agent: string | undef
   return listedSkillDetail(skill)
 }
 
-/** Describes the gateway as one agent with the skills of all. Artifacts are signed by the agents. */
+/** Describes the gateway as a single agent with the skills of all agents. The agents sign the artifacts. */
 function gatewayCard(registry: Registry, { version, gatewayUrl, did }: GatewayIdentity): AgentCard {
   return {
-    // Clients of the reference implementation require an id. Without an identity it derives from the address.
+    // Clients of the reference implementation require an id. Without an identity, it is derived from the address.
     id: did === undefined ? keyId(Buffer.from(gatewayUrl)) : agentId(did),
     did,
     name: 'parley',

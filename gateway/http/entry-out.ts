@@ -7,7 +7,7 @@ import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { resourceOf } from '../routing/forwarding/token-forwarding.ts'
 
-/** An entry in a list (spec/gateway-registry.md#list). */
+/** Returns an entry as it appears in a list (spec/gateway-registry.md#list). */
 export function entrySummary(entry: AgentEntry, gatewayUrl: string) {
   return entrySummaryOut(summaryOf(entry, gatewayUrl))
 }
@@ -25,8 +25,8 @@ export function summaryOf(entry: AgentEntry, gatewayUrl: string): EntrySummary {
 }
 
 /**
- * A hash of the identity and published data of an agent, and of its address if unverified. An operator passes it to
- * admit exactly the reviewed revision.
+ * Hashes the identity and published data of an agent, and the address of an unverified agent. An operator passes the
+ * hash to admit exactly the revision that was reviewed.
  */
 export function revisionOf({ id, slug, did, keys, verified, url, card, skills }: AgentEntry): string {
   const where = verified ? null : url
@@ -37,7 +37,7 @@ export function revisionOf({ id, slug, did, keys, verified, url, card, skills }:
   )
 }
 
-/** One entry in full (`GET /registry/agents/{id}`). */
+/** Returns one entry in full (`GET /registry/agents/{id}`). */
 export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
   return entryDetailOut({
     summary: summaryOf(entry, gatewayUrl),
@@ -59,7 +59,7 @@ export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
   })
 }
 
-/** Changes of the card since it was admitted. */
+/** Returns the changes to the card since the agent was admitted. */
 function changesOf(entry: AgentEntry) {
   return (entry.cardChanges ?? []).map(({ at, field, before, after }) => ({
     at,
@@ -80,12 +80,12 @@ function quarantineOf({ quarantine }: AgentEntry) {
   }
 }
 
-/** A skill with its documentation path at the gateway. */
+/** Returns a skill with its documentation path at the gateway. */
 export function skillOut(entry: AgentEntry, skill: AgentEntry['skills'][number]) {
   return withDocumentationBelow(skill, `/agents/${entry.slug}`)
 }
 
-/** The agent's card with its gateway URL. */
+/** Returns the agent's card with its gateway URL. */
 export function cardOut(entry: AgentEntry, gatewayUrl: string) {
   return { ...entry.card, url: agentUrl(entry.slug, gatewayUrl) }
 }

@@ -19,7 +19,7 @@ const entry = {
   card: { name: 'x' },
 } as unknown as AgentEntry
 
-test('a proof is signed once, also for concurrent requests and after heartbeats', async () => {
+test('a proof is signed only once, even for concurrent requests and after heartbeats', async () => {
   const voucher = new CountingVoucher({ did: 'did:parley:a:b:c', seed: Buffer.alloc(32, 1) })
   const proofOf = entryProofs(voucher, 'http://gateway')
   const proofs = await Promise.all([
@@ -37,7 +37,7 @@ test.each<[string, Partial<AgentEntry>]>([
   ['address', { url: 'http://y' }],
   ['DID', { did: 'did:parley:x:agent:y' }],
   ['“verified”', { verified: false }],
-])('a changed %s is signed again', async (_what, changes) => {
+])('an entry with a changed %s gets a new proof', async (_what, changes) => {
   const voucher = new CountingVoucher({ did: 'did:parley:a:b:c', seed: Buffer.alloc(32, 1) })
   const proofOf = entryProofs(voucher, 'http://gateway')
   await proofOf(entry)

@@ -2,7 +2,7 @@ import { cardHash, type Voucher } from '@parley/kit/did/vouch'
 import type { AgentEntry } from '../registry/entry.ts'
 import { agentUrl, cardOut } from './entry-out.ts'
 
-/** Returns the `proof` of an entry; null without a gateway identity, or for a card that cannot be hashed. */
+/** Returns the `proof` of an entry, or null if the gateway has no identity or the card cannot be hashed. */
 export type ProofOf = (entry: AgentEntry) => Promise<string | null>
 
 interface CachedProof {
@@ -14,8 +14,8 @@ interface CachedProof {
 }
 
 /**
- * Caches proofs per card object: a registration creates a new card object, a heartbeat does not. Other signed fields
- * are compared.
+ * Caches one proof per card object, because a registration creates a new card object and a heartbeat does not. The
+ * other signed fields are compared.
  */
 export function entryProofs(voucher: Voucher | undefined, gatewayUrl: string): ProofOf {
   const cache = new WeakMap<object, CachedProof>()

@@ -3,9 +3,9 @@ import type { Identity } from '@parley/kit/did/identity'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 
-/** `GET /.well-known/did.json`: the identity of the gateway, or 404 (spec/did.md#gateway-identity). */
+/** Adds `GET /.well-known/did.json`, which returns the gateway's identity or 404 (spec/did.md#gateway-identity). */
 export function addIdentityRoute(app: FastifyInstance, identity: Identity | undefined): void {
-  // Sent as bytes, because Fastify adds a charset to strings.
+  // Sent as bytes because Fastify adds a charset to strings.
   const document = identity && Buffer.from(JSON.stringify(identity.document))
   app.get('/.well-known/did.json', (_request, reply) => {
     if (document === undefined) throw new ParleyError('NotFound', { data: { reason: 'did' } })

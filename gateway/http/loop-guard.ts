@@ -2,13 +2,14 @@ import { hash } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 
-/** A path may name one agent per pass through the gateway. This limit bounds such chains. */
+/** A request may name another agent on each pass through the gateway. This limits the length of such chains. */
 const namedMax = 8
 
 /**
  * Records the gateway in `Via` (RFC 9110, section 7.6.3). An agent may lead back to this gateway under another host
- * name or through another gateway, which must not multiply requests: a request routed by the gateway is not routed
- * again, and one that names agents may pass only a few times. Gateways with the same PUBLIC_URL count as one.
+ * name or through another gateway, and such a loop must not multiply requests. A request that the gateway has routed is
+ * not routed again, and a request that names agents may pass only a few times. Gateways with the same PUBLIC_URL count
+ * as one.
  */
 export function addLoopGuard(app: FastifyInstance, publicUrl: string): void {
   const mark = `parley-${hash('sha256', publicUrl, 'hex').slice(0, 16)}`

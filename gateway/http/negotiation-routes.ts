@@ -19,7 +19,7 @@ export interface NegotiationRoutes {
 
 const more = z.object({ limit: z.int().min(1).max(100).optional() })
 
-/** `POST /agent/negotiation` over all agents, and its stored decisions (spec/negotiation.md#gateway). */
+/** Adds `POST /agent/negotiation` over all agents and the routes of its decisions (spec/negotiation.md#gateway). */
 export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRoutes): void {
   const { negotiator } = routes
   app.post('/agent/negotiation', async (request, reply) => {
@@ -53,7 +53,7 @@ export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRo
   })
 }
 
-/** Authentication is optional; a token, if sent, must be valid. */
+/** Returns the caller. Authentication is optional, but a token that is sent must be valid. */
 async function callerOf(
   { authenticator }: NegotiationRoutes,
   request: FastifyRequest,

@@ -9,7 +9,7 @@ beforeEach(async () => {
 
 afterEach(() => deployment[Symbol.asyncDispose]())
 
-test('DELETE is for the owner and the operator; another sees no such agent', async () => {
+test('DELETE is allowed for the owner and the operator, and other callers receive 404', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice })
   const bearer = await deployment.registered(alice)
@@ -24,7 +24,7 @@ test('DELETE is for the owner and the operator; another sees no such agent', asy
   expect((await remove(await deployment.operator())).status).toBe(404)
 })
 
-test('the operator removes agents that the gateway no longer runs, but not running ones', async () => {
+test('the operator can remove agents that the gateway no longer runs, but not running agents', async () => {
   await deployment.start()
   const { registry } = deployment.gateway
   const { id } = await registry.register({
@@ -60,7 +60,7 @@ test.each<[string, string, string | undefined, number, number]>([
   ['with a write token', 'POST /registry/agents/x/admit', 'agent:write', 403, -32013],
   ['with a write token', 'POST /registry/agents/x/quarantine', 'agent:write', 403, -32013],
   ['with a write token', 'POST /registry/agents/x/release', 'agent:write', 403, -32013],
-])('%s %s is refused', async (_what, route, scope, status, code) => {
+])('%s, %s is rejected', async (_what, route, scope, status, code) => {
   await deployment.start()
   const [method = '', where = ''] = route.split(' ')
   const bearer = scope === '' ? '' : await deployment.clientToken('dev-client.json', scope)
@@ -73,7 +73,7 @@ test.each<[string, string, string | undefined, number, number]>([
   expect([answer.status, answer.error.code]).toEqual([status, code])
 })
 
-test('unknown agents: 404 for the operator', async () => {
+test('the operator receives 404 for an unknown agent', async () => {
   await deployment.start()
   for (const route of ['admit', 'quarantine', 'release']) {
     expect(
@@ -82,7 +82,7 @@ test('unknown agents: 404 for the operator', async () => {
   }
 })
 
-test('the operator sees unregistered agents and removes them; other callers do not see them', async () => {
+test('the operator can list and remove unregistered agents, which other callers cannot see', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice })
   const bearer = await deployment.registered(alice)

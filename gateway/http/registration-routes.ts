@@ -20,8 +20,8 @@ const admission = z.object({ revision: z.string().max(64).optional(), own: z.boo
 const quarantine = z.object({ reason: z.string().max(500).default('quarantined by the operator') })
 
 /**
- * `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine`, `/release`.
- * Changes and refusals are written to the audit log.
+ * Adds `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine` and
+ * `/release`. Changes and refusals are written to the audit log.
  */
 export function addRegistrationRoutes(
   app: FastifyInstance,
@@ -58,9 +58,9 @@ export function addRegistrationRoutes(
         ? registry.findIncludingLeft(request.params.id)
         : registry.find(request.params.id)
       if (entry === undefined || !(operator || entry.owner === caller.id)) throw agentNotFoundError()
-      // Operators may remove supervised agents whose folder or machine no longer exists.
+      // Operators may remove supervised agents that have lost their folder or machine.
       if (entry.origin === 'supervised' && !(operator && entry.status === 'unreachable')) throw isSupervised()
-      // Removal by an operator deletes the entry; when the agent unregisters, decisions of operators are kept.
+      // Removal by an operator deletes the entry. If the agent itself unregisters, operators' decisions are kept.
       const { replicaId } = parseParams(leavingIn, request.query)
       if (replicaId !== undefined) await registry.leaveReplica(entry.id, replicaId)
       else await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
@@ -112,7 +112,7 @@ async function authenticate(
   return caller
 }
 
-/** The optional JSON body. */
+/** Returns the JSON body, which is optional. */
 function optionalBody(request: FastifyRequest): unknown {
   const body = bodyOf(request)
   return body.byteLength === 0 ? {} : parseJson(body)

@@ -34,8 +34,8 @@ const listQuery = z.object({
 })
 
 /**
- * `GET /registry/agents` (`status=left` for operators), `GET /registry/agents/{id}`, `PUT
- * /registry/agents/{id}/heartbeat`.
+ * Adds `GET /registry/agents` (operators may pass `status=left`), `GET /registry/agents/{id}` and
+ * `PUT /registry/agents/{id}/heartbeat`.
  */
 export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
   const { registry, gatewayUrl, proofOf } = routes
@@ -62,7 +62,7 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     const caller = await authenticateOwner(routes, request)
     const { outcomes = [], replicaId, ...load } = parseParams(heartbeatIn, parseJson(bodyOf(request)))
     const entry = await registry.findOrSync(request.params.id, replicaId)
-    // Entries of other owners are reported as not found.
+    // Entries that belong to other owners are reported as not found.
     if (entry === undefined || entry.owner !== caller) throw agentNotFoundError()
     const renewed = registry.heartbeat(entry.id, withoutUndefined(load), replicaId)
     routes.onHeartbeat?.(
@@ -75,12 +75,12 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   })
 }
 
-/** Unvetted agents could rate themselves; only ratings that pass through the gateway count for them. */
+/** Removes the ratings that an unvetted agent reports, because it could rate itself. */
 function unrated(outcomes: readonly TaskOutcome[]): TaskOutcome[] {
   return outcomes.map(({ taskId, state }) => ({ taskId, state }))
 }
 
-/** Unregistered agents are listed for operators only. */
+/** Only operators can list unregistered agents. */
 async function searchFor(
   { registry, authenticator }: RegistryRoutes,
   request: FastifyRequest,
@@ -94,7 +94,7 @@ async function searchFor(
   return searchAgents(registry.left(), words)
 }
 
-/** One entry in full, with the gateway's proof. */
+/** Returns one entry in full, with the gateway's proof. */
 export async function entryDetailWithProof({ gatewayUrl, proofOf }: RegistryRoutes, entry: AgentEntry) {
   return { ...entryDetail(entry, gatewayUrl), proof: await proofOf(entry) }
 }

@@ -12,7 +12,7 @@ import { errorEnvelope } from '@parley/wire/jsonrpc/envelope'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { RpcRouter } from '../routing/rpc/rpc-router.ts'
 
-/** `POST /` and a route for every method name (spec/gateway-routing.md#json-rpc-without-an-agent). */
+/** Adds `POST /` and a route for every method name (spec/gateway-routing.md#json-rpc-without-an-agent). */
 export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: RpcRouter; log: Log }): void {
   const audit = new Audit(log)
   const answer = async (request: FastifyRequest, reply: FastifyReply, at: RpcPath) => {

@@ -11,23 +11,23 @@ export interface SignatureRoutes {
   registry: Registry
   authenticator: Authenticator
   signatures: Claims
-  /** Reports a token of an agent of this deployment, to exempt its introspection from the rate limit. */
+  /** Called with the credentials of an agent of this deployment, to exempt its introspection from the rate limit. */
   checks: (credentials: string) => void
-  /** Claims per agent in `windowMs`, counted in this process. Default 60,000. */
+  /** Maximum number of claims per agent in `windowMs`, counted in this process. Defaults to 60,000. */
   claimsMax?: number
 }
 
-/** Longer than twice the timestamp tolerance; later requests are refused because of their timestamp. */
+/** Longer than twice the timestamp tolerance. A request replayed later is refused because of its timestamp. */
 const windowMs = 601_000
 const agentsMax = 10_000
-/** SHA-256 in base64url. */
+/** A SHA-256 hash in base64url. */
 const hashForm = /^[\w-]{42}[AEIMQUYcgkosw048]$/
 
 type Params = { id: string; hash: string }
 
 /**
- * `PUT /registry/agents/{id}/signatures/{hash}`: claims a signed request for one agent of the deployment; 409 if
- * another agent has claimed it. Claiming again succeeds, because agents detect their own replays.
+ * Adds `PUT /registry/agents/{id}/signatures/{hash}`, which claims a signed request for one agent of the deployment or
+ * returns 409 if another agent has claimed it. The same agent may claim it again, because it detects its own replays.
  */
 export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes): void {
   const { registry, authenticator, signatures, checks, claimsMax = 60_000 } = routes
