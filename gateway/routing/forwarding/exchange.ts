@@ -119,8 +119,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
       },
       end: () => {
         // The observer first: its records should exist when the client sends the next request.
-        watch?.end()
-        raw.end()
+        try {
+          watch?.end()
+        } finally {
+          raw.end()
+        }
       },
       failed: () => void raw.destroy(),
     })
