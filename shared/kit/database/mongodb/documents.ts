@@ -150,7 +150,8 @@ class DocumentCollection implements AnyDocuments {
     if (this.#layout.rowOf(following).sequence === next) {
       // Two processes may insert in the same microsecond: the cursor cannot point between their documents.
       const listed = page.filter((one) => this.#layout.rowOf(one).sequence === next).map(({ _id }) => _id)
-      const { filter, order = '' } = this.#layout.queryOf(index, equals, {})
+      const { where = {} } = query
+      const { filter, order = '' } = this.#layout.queryOf(index, equals, { where })
       const tied = await this.#all.find({ ...filter, [order]: next, _id: { $nin: listed } }).toArray()
       items.push(...tied.map((document) => this.#layout.rowOf(document)))
     }
