@@ -3,7 +3,7 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import { expect, test } from 'vitest'
 import type { BusMessage, EventBus } from './event-bus.ts'
 
-/** Two ends of one bus: for an adapter that connects processes, each end is in another process. */
+/** Two ends of one bus. For an adapter that connects processes, each end belongs to a different process. */
 export interface OpenBuses extends AsyncDisposable {
   here: EventBus
   there: EventBus
@@ -23,9 +23,9 @@ export function statusUpdate(taskId: string, sequence: number): StatusUpdate {
   }
 }
 
-/** The conformance cases of the port, run against each adapter. */
+/** The conformance test cases of the port. Each adapter runs them. */
 export function eventBusCases(name: string, open: () => Promise<OpenBuses>): void {
-  test(`${name}: a subscriber receives the messages of its task in order, from any process, and none of other tasks`, async () => {
+  test(`${name}: a subscriber receives its task's messages in order from every process, and none from other tasks`, async () => {
     await using buses = await open()
     const heard = { here: [] as number[], there: [] as number[] }
     using here = buses.here.subscribe('a', (item) => heard.here.push(sequenceOf(item)))
@@ -58,7 +58,7 @@ export function eventBusCases(name: string, open: () => Promise<OpenBuses>): voi
     expect(heard).toEqual([event])
   })
 
-  test(`${name}: a disposed subscription receives nothing, and the others continue`, async () => {
+  test(`${name}: a disposed subscription receives nothing, while the others continue to receive messages`, async () => {
     await using buses = await open()
     const heard = { left: 0, stays: 0 }
     const left = buses.there.subscribe('a', () => (heard.left += 1))

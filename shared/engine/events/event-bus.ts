@@ -1,6 +1,6 @@
 import type { ArtifactDelta, TaskEvent } from '@parley/wire/model/event'
 
-/** The task changed, but the bus has no details because the message was too large or lost: read the store. */
+/** Reports that the task changed without details, because the message was too large or lost. Read the store. */
 export interface ChangeNotice {
   kind: 'changed'
 }
@@ -9,13 +9,13 @@ export type LiveItem = TaskEvent | ArtifactDelta
 export type BusMessage = LiveItem | ChangeNotice
 
 export interface Subscription extends Disposable {
-  /** Resolves when all messages that are published from now on will be received. Never rejects. */
+  /** Resolves once every message published from then on will be received. Never rejects. */
   readonly ready: Promise<void>
 }
 
 /**
- * Notifies subscribers of a task of committed events and of output in progress. Notifications are hints: what
- * is lost can be read from the store. Within one process, the events of a task arrive in order.
+ * Notifies a task's subscribers of committed events and of output in progress. Notifications are hints: a
+ * subscriber can read a lost event from the store. Within one process, a task's events arrive in order.
  */
 export interface EventBus extends AsyncDisposable {
   ping(): Promise<void>

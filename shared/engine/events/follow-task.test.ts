@@ -59,14 +59,14 @@ function scene(
 const numbers = async (follower: AsyncIterable<unknown>) =>
   (await Array.fromAsync(follower as AsyncIterable<StatusUpdate>)).map(({ sequence }) => sequence)
 
-test('events committed while the store is read are returned once', async () => {
+test('returns events committed during the store read exactly once', async () => {
   const { follower, commit, whileReading } = scene()
   commit(event(1), event(2))
   whileReading(() => commit(event(3), event(4, 'completed')))
   expect(await numbers(follower)).toEqual([1, 2, 3, 4])
 })
 
-test('deltas of a task that ends while the store is read come before their event', async () => {
+test('returns the deltas of a task that ends during the store read before its final event', async () => {
   const { follower, commit, bus, whileReading } = scene()
   const delta = (text: string) => ({ kind: 'artifact-delta', taskId: 't', text }) as unknown as ArtifactDelta
   whileReading(() => bus.publish('t', [delta('of nothing any more')]))
@@ -78,7 +78,7 @@ test('deltas of a task that ends while the store is read come before their event
   expect(told).toMatchObject([{ sequence: 1 }, { text: 'one' }, { text: 'two' }, { sequence: 2 }])
 })
 
-test('an event that is both read and received is returned once', async () => {
+test('returns an event that is both read and received only once', async () => {
   const { follower, stored, bus } = scene()
   const reading = follower.next()
   stored.push(event(1))
@@ -91,7 +91,7 @@ test('an event that is both read and received is returned once', async () => {
   ])
 })
 
-test('an event whose notification was lost is read from the store', async () => {
+test('reads an event from the store if its notification was lost', async () => {
   const { follower, stored } = scene()
   const all = numbers(follower)
   await new Promise((resolve) => setImmediate(resolve))
@@ -99,7 +99,7 @@ test('an event whose notification was lost is read from the store', async () => 
   expect(await all).toEqual([1, 2])
 })
 
-test('a gap in received events is filled from the store', async () => {
+test('fills a gap in the received events from the store', async () => {
   const { follower, stored, bus } = scene(0, { recheckMs: 60_000 })
   const all = numbers(follower)
   await new Promise((resolve) => setImmediate(resolve))
@@ -108,7 +108,7 @@ test('a gap in received events is filled from the store', async () => {
   expect(await all).toEqual([1, 2, 3])
 })
 
-test('a pause that has been answered does not end the stream', async () => {
+test('a pause that has already been answered does not end the stream', async () => {
   const { follower, commit } = scene()
   commit(event(1), event(2, 'input-required'), event(3))
   const all = numbers(follower)
@@ -117,7 +117,7 @@ test('a pause that has been answered does not end the stream', async () => {
   expect(await all).toEqual([1, 2, 3, 4])
 })
 
-test('a sequence number that the task never reaches: no events, and the stream ends with the task', async () => {
+test('a stream that starts after an unreachable sequence number returns no events and ends with the task', async () => {
   const { follower, commit } = scene(99, { recheckMs: 60_000 })
   const all = numbers(follower)
   await new Promise((resolve) => setImmediate(resolve))
@@ -125,7 +125,7 @@ test('a sequence number that the task never reaches: no events, and the stream e
   expect(await all).toEqual([])
 })
 
-test('a reader slower than the buffer is cut off', async () => {
+test('cuts off a reader that is slower than the buffer allows', async () => {
   const { follower, bus, commit } = scene(0, { bufferMax: 5 })
   commit(event(1))
   await follower.next()
@@ -151,14 +151,14 @@ const delta = (text: string): ArtifactDelta => ({
   artifact: { artifactId: 'a', name: 'n', parts: [{ kind: 'text', text }] },
 })
 
-/** The caller has 200,000 unread bytes in another response, and 300,000 are left. */
+/** The caller has 200,000 unread bytes in another response, which leaves 300,000. */
 function budget() {
   const answers = new AnswerBudget({ callerMaxBytes: 500_000, processMaxBytes: 500_000 })
   answers.open('alice').reserve(200_000)
   return { claim: answers.open('alice'), bytes: () => answers.bytes - 200_000 }
 }
 
-test('a reader is cut off and its memory released when its unread items exceed the budget', async () => {
+test('cuts off a reader and releases its memory when its unread items exceed the budget', async () => {
   const { claim, bytes } = budget()
   const { follower, bus, commit } = scene(0, { claim })
   commit(event(1))
@@ -173,7 +173,7 @@ test('a reader is cut off and its memory released when its unread items exceed t
   expect(bus.topics).toBe(0)
 })
 
-test('an event that exceeds the budget is read from the store later', async () => {
+test('reads an event that exceeds the budget from the store later', async () => {
   const { claim, bytes } = budget()
   const { follower, bus, commit } = scene(0, { claim })
   commit(event(1))
@@ -189,7 +189,7 @@ test('an event that exceeds the budget is read from the store later', async () =
   expect(bytes()).toBe(0)
 })
 
-test('a reader that stops, even before its first read, releases everything', async () => {
+test('a reader that stops releases everything, even if it stops before its first read', async () => {
   const { follower, abort, bus } = scene(0, { recheckMs: 60_000 })
   const next = follower.next()
   expect(bus.topics).toBe(1)

@@ -7,41 +7,41 @@ import type { BusMessage, EventBus, LiveItem } from './event-bus.ts'
 export interface FollowOptions {
   bus: EventBus
   taskId: string
-  /** Events after this sequence number are returned. */
+  /** Only events after this sequence number are returned. */
   afterSequence: number
-  /** Reads the stored events after a sequence number; undefined when the task was removed. */
+  /** Reads the stored events after a sequence number. Returns undefined if the task was removed. */
   backfill: (afterSequence: number) => Promise<Backfill | undefined>
   signal: AbortSignal
   /** Maximum number of buffered items before a slow reader is cut off. Default 1,000. */
   bufferMax?: number
-  /** Reserves the bytes of buffered items; disposed at the end. Without it, they are not limited. */
+  /** Reserves memory for the buffered items and is disposed at the end. If absent, their bytes are not limited. */
   claim?: AnswerClaim
   /**
-   * How often the store is read without events from the bus, which bounds the delay of a lost notification.
-   * Default 2 s.
+   * How often the store is read when the bus delivers no events. This bounds the delay caused by a lost
+   * notification. Default 2 s.
    */
   recheckMs?: number
 }
 
 export interface Backfill {
   events: TaskEvent[]
-  /** Whether the task has ended or is paused, so that there are no further events until a caller acts. */
+  /** Whether the task has ended or is paused, in which case no events follow until a caller acts. */
   resting: boolean
 }
 
-/** The reader is slower than the events. It is cut off, and can reconnect with the last sequence number. */
+/** The reader is slower than the events and is cut off. It can reconnect with its last sequence number. */
 export class SlowReaderError extends Error {
   override readonly name = 'SlowReaderError'
 }
 
-/** The unread bytes of this caller, or of all callers, exceed the limit. The reader can reconnect, too. */
+/** The unread bytes of this caller or of all callers exceed the limit. The reader can reconnect. */
 export class UnreadBudgetExceeded extends Error {
   override readonly name = 'UnreadBudgetExceeded'
 }
 
 /**
- * Backfill → cut over → live: subscribes, reads the store, then continues with live events. Every numbered
- * event is returned exactly once. Ends after a terminal status, or a pause that is the task's last event.
+ * Subscribes, reads the stored events, then continues with live events. Returns every numbered event exactly
+ * once. Ends after a terminal status, or after a pause that is the task's last event.
  * @throws SlowReaderError, UnreadBudgetExceeded
  */
 export async function* followTask(options: FollowOptions): AsyncGenerator<LiveItem, void, void> {
@@ -78,7 +78,7 @@ async function* readEvents(options: FollowOptions, inbox: Inbox): AsyncGenerator
       continue
     }
     if (item.sequence <= last) {
-      // A reader may ask for events after a number that the task will never reach.
+      // A reader may request events after a number that the task will never reach.
       catchUp = item.kind === 'status-update' && isResting(item.status.state)
       continue
     }
@@ -93,8 +93,8 @@ async function* readEvents(options: FollowOptions, inbox: Inbox): AsyncGenerator
 }
 
 /**
- * Yields the stored events, and before each event the deltas that arrived during the read, because a short
- * task may already have ended.
+ * Yields the stored events. Deltas that arrived during the read come before each event, because a short task
+ * may already have ended.
  * @returns whether a change notice arrived that is newer than the stored events
  */
 function* mergeStored(stored: readonly TaskEvent[], inbox: Inbox): Generator<LiveItem, boolean> {
@@ -116,7 +116,7 @@ function* mergeStored(stored: readonly TaskEvent[], inbox: Inbox): Generator<Liv
   return changed
 }
 
-/** Received items that were not read yet, limited in number and, by the claim, in bytes. */
+/** Received items that have not been read yet. Their number is limited, and the claim limits their bytes. */
 class Inbox {
   readonly #items: { item: BusMessage; bytes: number }[] = []
   readonly #max: number
@@ -167,7 +167,7 @@ class Inbox {
     this.#wake()
   }
 
-  /** Takes items while they match; `next` throws the error of an overflow. */
+  /** Takes items as long as they match. After an overflow, `next` throws the error. */
   *takeWhile(matches: (item: BusMessage) => boolean): Generator<BusMessage> {
     for (let first = this.#items[0]; first !== undefined && matches(first.item); first = this.#items[0]) {
       this.#take()
@@ -175,7 +175,7 @@ class Inbox {
     }
   }
 
-  /** The next item, or undefined after `waitMs` or a wake-up. */
+  /** Returns the next item, or undefined after `waitMs` or a wake-up. */
   async next(waitMs: number): Promise<BusMessage | undefined> {
     if (this.#overflow !== undefined) throw this.#overflow
     if (this.#items.length === 0) await this.#waitForItem(waitMs)

@@ -7,7 +7,7 @@ eventBusCases('in-process', async () => {
   return { here: bus, there: bus, [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose]() }
 })
 
-test('a topic without subscribers is removed', () => {
+test('removes a topic that has no subscribers', () => {
   const bus = new InProcessEventBus()
   bus.subscribe('a', () => {})[Symbol.dispose]()
   expect(bus.topics).toBe(0)

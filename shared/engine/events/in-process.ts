@@ -4,7 +4,7 @@ type Listener = (item: BusMessage) => void
 
 const ready = Promise.resolve()
 
-/** The event bus of an agent with a single process. */
+/** The event bus of an agent that runs as a single process. */
 export class InProcessEventBus implements EventBus {
   readonly #listeners = new Map<string, Set<Listener>>()
 

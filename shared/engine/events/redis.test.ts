@@ -27,7 +27,7 @@ describe.skipIf(!hasRedis)('the bus on Redis (needs redis-server)', () => {
 
   eventBusCases('redis', openBuses)
 
-  test('agents do not receive events of each other', async () => {
+  test("agents do not receive each other's events", async () => {
     await using first = await openBuses()
     await using second = await openBuses()
     const heard: BusMessage[] = []
@@ -41,7 +41,7 @@ describe.skipIf(!hasRedis)('the bus on Redis (needs redis-server)', () => {
     expect(new Set(sequences)).toEqual(new Set([1, 2]))
   })
 
-  test('an event that is too large for a message becomes a change notice and is read from the store', async () => {
+  test('replaces an event that is too large for a message with a change notice, so that it is read from the store', async () => {
     await using buses = await openBuses({ messageMaxChars: 10 })
     const heard: BusMessage[] = []
     using subscription = buses.there.subscribe('a', (item) => heard.push(item))
@@ -51,7 +51,7 @@ describe.skipIf(!hasRedis)('the bus on Redis (needs redis-server)', () => {
     expect(heard).toEqual([{ kind: 'changed' }])
   })
 
-  test('during a restart of Redis ping fails; then subscribers get a change notice and receive events again', async () => {
+  test('ping fails while Redis restarts; afterwards, subscribers receive a change notice and further events', async () => {
     await using buses = await openBuses()
     const heard: BusMessage[] = []
     using subscription = buses.there.subscribe('a', (item) => heard.push(item))
@@ -62,7 +62,7 @@ describe.skipIf(!hasRedis)('the bus on Redis (needs redis-server)', () => {
     await redis.restart()
     await until(() => heard.length === 1)
     expect(heard).toEqual([{ kind: 'changed' }])
-    // The publisher reconnects, too; what it publishes before is lost.
+    // The publisher reconnects as well. Anything that it publishes before then is lost.
     while (heard.length === 1) {
       buses.here.publish('a', [statusUpdate('a', 2)])
       await new Promise((resolve) => setTimeout(resolve, 20))
@@ -70,7 +70,7 @@ describe.skipIf(!hasRedis)('the bus on Redis (needs redis-server)', () => {
     expect(heard[1]).toMatchObject({ kind: 'status-update', sequence: 2 })
   })
 
-  test('no Redis at the address: an error with the address, without its password', async () => {
+  test('reports the address without its password if no Redis server responds there', async () => {
     const opened = openRedisEventBus({ url: 'redis://user:secret@127.0.0.1:1', log, agentId: 'a' })
     await expect(opened).rejects.toThrow('REDIS_URL: no reply from Redis at redis://127.0.0.1:1.')
   })

@@ -12,14 +12,14 @@ export interface RedisEventBusOptions extends RedisConnection {
   messageMaxChars?: number
 }
 
-/** Timeout of a subscription, after which the subscriber relies on reading the store. */
+/** Timeout for a subscription. After it, the subscriber relies on reading the store. */
 const subscribeTimeoutMs = 1000
 const pingMs = 1000
 
 /**
- * Notifies subscribers in all processes of an agent over one channel per subscribed task. Subscribers of this
- * process are notified directly, independently of Redis. After an outage of Redis, subscribers are notified
- * to read the store.
+ * Notifies subscribers in all processes of an agent, using one channel per subscribed task. Subscribers in
+ * this process are notified directly, without Redis. After a Redis outage, subscribers are notified to read
+ * the store.
  * @throws Error when Redis is unreachable
  */
 export async function openRedisEventBus(options: RedisEventBusOptions): Promise<EventBus> {
@@ -39,7 +39,7 @@ class RedisEventBus implements EventBus {
   readonly #subscriber: Redis
   readonly #prefix: string
   readonly #maxChars: number
-  /** Identifies this process, whose own messages are ignored when they come back. */
+  /** Identifies this process, which ignores its own messages when Redis sends them back. */
   readonly #self = randomUUID()
   readonly #listeners = new Map<string, Set<Listener>>()
 
@@ -65,7 +65,7 @@ class RedisEventBus implements EventBus {
       whole.length <= this.#maxChars
         ? whole
         : JSON.stringify({ from: this.#self, items: [{ kind: 'changed' }] })
-    // A lost message only causes a delay: subscribers read the store every two seconds.
+    // A lost message only causes a delay, because subscribers read the store every two seconds.
     this.#publisher.publish(this.#prefix + taskId, message).catch(() => {})
   }
 
@@ -73,7 +73,7 @@ class RedisEventBus implements EventBus {
     const listeners = this.#listeners.get(taskId) ?? new Set()
     this.#listeners.set(taskId, listeners)
     listeners.add(listener)
-    // Also for further listeners, because the first subscription may still be pending.
+    // Further listeners also wait, because the first subscription may still be pending.
     const ready = this.#subscribed(taskId)
     return { ready, [Symbol.dispose]: () => this.#unsubscribe(taskId, listener) }
   }
@@ -82,7 +82,7 @@ class RedisEventBus implements EventBus {
     try {
       await within(subscribeTimeoutMs, this.#subscriber.subscribe(this.#prefix + taskId))
     } catch {
-      // Subscribed after a reconnect; until then the store is read.
+      // The client subscribes after it reconnects. Until then, subscribers read the store.
     }
   }
 

@@ -33,7 +33,7 @@ const kept = [
 ]
 const keptOfPayments = ['payments', 'payment_claims', 'test_purses', 'test_transfers']
 
-/** The collections of an agent: tasks with their parts, the ledger, and records about callers. */
+/** An agent's collections: tasks with their parts, the ledger, and records about callers. */
 export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
   const scope = store.agentId
   return {
@@ -45,7 +45,7 @@ export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
         idempotencyKeyRow(idempotencyRecordOf(row)),
       ),
       feedback(store),
-      // The number of a row stands for the time of its registration: it keeps the order, and cursors stay valid.
+      // The row number represents the registration time, so the order is kept and cursors remain valid.
       collectionKind({ title: 'push configs', scope, declaration: pushConfigCollection }, (row) =>
         pushConfigRow(pushConfigOf(row), true),
       ),
@@ -61,7 +61,7 @@ export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
   }
 }
 
-/** Leases expire, because their holders have stopped. The holder is kept: the task may have run. */
+/** Leases expire, because their holders have stopped. The holder is kept, because the task may have run. */
 function tasks(store: MongoContext, { database }: SqliteSource): Kind {
   const largeParts = new LargeParts(256 * 1024)
   const at = { database, largeParts, now: Date.now } as Parameters<typeof decodeTask>[0]
@@ -109,7 +109,7 @@ function contexts(store: MongoContext): Kind {
   }
 }
 
-/** MongoDB counts the removed tasks, SQLite every task that ever ended. */
+/** MongoDB counts only the removed tasks, whereas SQLite counts every task that has ever ended. */
 function endedCounts({ agentId }: MongoContext): Kind {
   const here = 'SELECT count(*) FROM tasks WHERE ended_state = ended.state'
   return {

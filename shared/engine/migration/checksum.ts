@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 const modulus = 1n << 256n
 
-/** A checksum of documents that does not depend on their order: the sum of their SHA-256. */
+/** A checksum of documents that does not depend on their order: the sum of their SHA-256 hashes. */
 export class Checksum {
   #sum = 0n
   count = 0
@@ -15,13 +15,13 @@ export class Checksum {
     this.count += 1
   }
 
-  /** 64 hexadecimal digits. */
+  /** The checksum as 64 hexadecimal digits. */
   get text(): string {
     return this.#sum.toString(16).padStart(64, '0')
   }
 }
 
-/** The same for a document that is sent and one that the driver returns: fields in order, bytes as a hash. */
+/** Normalizes sent and returned documents to the same form: fields in order, bytes as a hash. */
 function plain(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (value instanceof Date) return value.toISOString()
@@ -36,7 +36,7 @@ function plain(value: unknown): unknown {
   )
 }
 
-/** The bytes of a `Binary` of the driver. */
+/** Returns the bytes of a driver `Binary`. */
 function bytesIn(value: object): Uint8Array | undefined {
   const { buffer } = value as { buffer?: unknown }
   return buffer instanceof Uint8Array ? buffer : undefined

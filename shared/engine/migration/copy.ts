@@ -15,7 +15,7 @@ export interface CopyOptions {
   source: SqliteSource
   target: ImportTarget
   plan: Plan
-  /** Checked between two batches. The next run continues after the last batch. */
+  /** Checked between batches. After an abort, the next run continues after the last batch. */
   signal?: AbortSignal
   onProgress?: (progress: Progress) => void
 }
@@ -25,10 +25,10 @@ export class MigrationFailed extends Error {
   override readonly name = 'MigrationFailed'
 }
 
-/** Limits of one batch. */
+/** Limits for one batch. */
 const [batchDocuments, batchBytes] = [500, 8 * 1024 * 1024]
 
-/** The number of rows of each kind. */
+/** Counts the rows of each kind. */
 export function countRows({ source, plan }: Pick<CopyOptions, 'source' | 'plan'>): Record<string, number> {
   const counts = plan.kinds.map((kind) => [kind.name, countOf(source, kind)] as const)
   return Object.fromEntries(counts)
@@ -40,8 +40,8 @@ function countOf(source: SqliteSource, { table, select }: Kind): number {
 }
 
 /**
- * Copies the missing documents, kind by kind.
- * @throws the reason of the signal
+ * Copies the missing documents, one kind after the other.
+ * @throws the signal's reason
  */
 export async function copy(options: CopyOptions): Promise<void> {
   for (const kind of options.plan.kinds) {
@@ -68,7 +68,7 @@ async function copyKind(options: CopyOptions, kind: Kind, from: Place | undefine
       batch.add(kind.documents(row), placeOf(kind, row))
       done += 1
       if (!batch.isFull) continue
-      // The next batch is built while this one is sent.
+      // The next batch is built while this one is being sent.
       await sent
       signal?.throwIfAborted()
       sent = send(batch, done)
@@ -140,8 +140,8 @@ export interface Verified {
 }
 
 /**
- * Reads both sides again and compares the number and checksum of the documents of each collection.
- * @throws MigrationFailed that names the first collection that differs
+ * Reads both sides again, and compares the number and checksum of the documents in each collection.
+ * @throws MigrationFailed, naming the first collection that differs
  */
 export async function verify(options: CopyOptions): Promise<Record<string, Verified>> {
   const { target, plan, signal } = options

@@ -5,18 +5,18 @@ import { keyId } from '@parley/kit/did/did'
 import { loadOrCreateKeys } from '@parley/kit/did/key-file'
 import { MigrationFailed } from './copy.ts'
 
-/** An embedded database of an agent. */
+/** An agent's embedded database. */
 export interface FoundAgent {
   name: string
-  /** The last part of its DID. */
+  /** The last segment of the agent's DID. */
   agentId: string
   file: string
 }
 
 /**
- * Finds the databases of the agents in a data folder: `agents/<name>/agent.db`, and `agent.db` if the folder belongs to one
- * agent.
- * @param keysFolder folder of the keys, if they are not next to the databases
+ * Finds the agents' databases in a data folder: `agents/<name>/agent.db`, or `agent.db` if the folder belongs
+ * to one agent.
+ * @param keysFolder the folder with the keys, if they are not next to the databases
  * @throws MigrationFailed when a key is missing, because the owner of the tasks would be unknown
  */
 export async function findAgents(folder: string, keysFolder: string): Promise<FoundAgent[]> {

@@ -10,17 +10,17 @@ import { rowIn } from '@parley/kit/database/sqlite/documents'
 import type { AnyDocument } from '../store/mongodb/import.ts'
 import type { Row } from '../store/sqlite/source.ts'
 
-/** One table of an embedded database, and its documents in MongoDB. */
+/** One table of an embedded database, and the corresponding documents in MongoDB. */
 export interface Kind {
-  /** Name in the report for the operator. */
+  /** The name in the operator's report. */
   name: string
-  /** Table of the rows. A source with an older schema may not have it. */
+  /** The table that contains the rows. A source with an older schema may not have it. */
   table: string
-  /** Without WHERE and ORDER BY. */
+  /** The query, without WHERE and ORDER BY. */
   select: string
-  /** The columns that order the rows, by their name in a row. They must be an index of the table. */
+  /** The columns that define the row order, by their name in a row. The table must have an index on them. */
   key: Record<string, string>
-  /** The documents of a row, by collection. Must be deterministic. */
+  /** Returns a row's documents by collection. Must be deterministic. */
   documents: (row: Row) => Documents
 }
 
@@ -29,18 +29,18 @@ export type Documents = Record<string, object[]>
 /** Everything that is copied from one database. */
 export interface Plan {
   kinds: Kind[]
-  /** The collections that the kinds fill. */
+  /** The collections that receive the documents. */
   collections: string[]
-  /** A target with documents in these collections is in use, and nothing is copied into it. */
+  /** Collections that are empty in an unused target. If one has documents, nothing is copied into the target. */
   work: string[]
 }
 
-/** The documents, with the fields common to all. */
+/** Types the documents by the fields that all of them share. */
 export const asDocuments = (all: object[]): AnyDocument[] => all as AnyDocument[]
 
 /**
- * The kind of a collection of the document kernel.
- * @param title name in the report for the operator
+ * Returns the kind for a collection that the document kernel stores.
+ * @param title the name in the operator's report
  * @param convert completes a row that an earlier version wrote
  */
 export function collectionKind<F extends FieldTypes, K extends string, I extends string>(

@@ -18,7 +18,7 @@ import { agentPart, type MigrateOptions, migrate } from './migrate.ts'
 const signature = Buffer.alloc(64, 7)
 const late = Date.now() + 3_600_000
 
-/** Something of everything that an agent keeps. */
+/** Stores an example of every kind of record that an agent keeps. */
 async function fill(store: Store): Promise<{ tasks: TaskRecord[]; old: string }> {
   const text = 'x'.repeat(400_000)
   const tasks = [
@@ -88,7 +88,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     return { ...filled, file, store, agentId, url, run, close: () => store[Symbol.asyncDispose]() }
   }
 
-  test('everything is copied: tasks with events and large parts, contexts, configs, ledger, keys, feedback, signatures, counts', async () => {
+  test('copies tasks with events and large parts, contexts, configs, ledger, keys, feedback, signatures and counts', async () => {
     const { tasks, store, agentId, url, run, close } = await source()
     const counts = await store.countByState()
     const lists = [
@@ -127,13 +127,13 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     const left = await target.listUnfinished(Date.now(), 'me')
     expect(left.map(({ id, leased }) => [id, leased])).toContainEqual([second.id, true])
     expect(await target.listDue(10, 5)).toEqual([tasks[3]?.id])
-    // A cursor from before the migration continues where possible.
+    // A cursor from before the migration still works if possible.
     const cursor = page.nextCursor ?? ''
     const rest = await target.listContexts({ owner: alice, limit: 50, cursor })
     expect([...page.items, ...rest.items]).toEqual(lists[1]?.items)
   })
 
-  test('a cursor over tasks from before the migration is refused', async () => {
+  test('rejects a task cursor from before the migration', async () => {
     const { store, agentId, url, run, close } = await source()
     const { nextCursor: cursor = '' } = await store.listTasks({ owner: alice, limit: 1 })
     await close()
@@ -142,12 +142,12 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     await expect(target.listTasks({ owner: alice, limit: 1, cursor })).rejects.toMatchObject({ code: -32602 })
   })
 
-  test('an interrupted migration continues; servers refuse the database until it is complete; nothing is duplicated', async () => {
+  test('resumes an interrupted migration without duplicates, and servers refuse the database until it is complete', async () => {
     const { agentId, url, run, close } = await source()
     await close()
     const stop = new AbortController()
     const onProgress = () => stop.abort(new Error('stopped'))
-    // The first batch of the first kind is over when it stops.
+    // The migration stops after the first batch of the first kind.
     await expect(run({ signal: stop.signal, onProgress })).rejects.toThrow('stopped')
     await expect(openMongodbStore({ url, agentId })).rejects.toThrow('is not finished')
     expect(await run()).toMatchObject([{ state: 'migrated' }])
@@ -156,7 +156,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     expect((await target.listTasks({ owner: alice, limit: 50 })).items).toHaveLength(7)
   })
 
-  test('a source that changed between two runs is detected, and --restart starts again', async () => {
+  test('detects a source that changed between two runs, and starts over with --restart', async () => {
     const { file, run, close } = await source()
     await close()
     const stop = new AbortController()
@@ -176,7 +176,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     expect(await run({ restart: true })).toMatchObject([{ state: 'migrated', rows: { tasks: 8 } }])
   })
 
-  test('a changed document in the target is detected', async () => {
+  test('detects a changed document in the target', async () => {
     const { url, run, close } = await source()
     await close()
     await using database = await connectMongodb({ url })
@@ -200,7 +200,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     expect(await database.db.listCollections().toArray()).toEqual([])
   })
 
-  test('a source that a server has open, a newer source and a newer target are refused and not changed', async () => {
+  test('rejects and does not change an open source, a newer source or a newer target', async () => {
     const { file, url, run, close } = await source()
     await expect(run()).rejects.toThrow('is open in another process')
     await close()
@@ -216,7 +216,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     await expect(run()).rejects.toThrow('newer Parley (schema 99')
   })
 
-  test('when one source is refused, no other one is copied', async () => {
+  test('copies nothing if one source is refused', async () => {
     const [one, other] = [await source(), await source()]
     for (const { close } of [one, other]) await close()
     const { url } = one
@@ -229,7 +229,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     expect(await target.countByState()).toEqual({})
   })
 
-  test('a target that the agent has used already is refused', async () => {
+  test('rejects a target that the agent has already used', async () => {
     const { agentId, url, run, close } = await source()
     await close()
     await using target = await openMongodbStore({ url, agentId })

@@ -13,38 +13,38 @@ import { copy, countRows, MigrationFailed, type Progress, type Verified, verify 
 import type { FoundAgent } from './find-agents.ts'
 import type { Plan } from './kind.ts'
 
-/** One embedded database that is copied as a whole: of an agent or of the gateway. */
+/** An embedded database that is copied as a whole. It belongs to an agent or to the gateway. */
 export interface Part {
   name: string
-  /** `agent_id` of its documents. */
+  /** The `agent_id` of its documents. */
   scope: string
   file: string
-  /** Schema of the embedded database. */
+  /** The schema of the embedded database. */
   migrations: readonly string[]
-  /** Schema of the target. */
+  /** The schema of the target. */
   schema: { name: string; indexes: Record<string, Index[]>; migrations: readonly Migration[] }
   plan: (store: MongoContext, source: SqliteSource) => Plan
 }
 
 export interface MigrateOptions {
-  /** `mongodb://…/database`. */
+  /** For example `mongodb://…/database`. */
   url: string
   dryRun?: boolean
-  /** Removes the documents of an earlier run and starts again. */
+  /** Removes the documents of an earlier run and starts over. */
   restart?: boolean
   signal?: AbortSignal
   onProgress?: (name: string, progress: Progress) => void
 }
 
-/** Result of one part. */
+/** The result for one part. */
 export interface PartReport {
   name: string
   scope: string
-  /** `already`: an earlier run completed it, and nothing was changed now. */
+  /** `already`: an earlier run completed this part, so nothing was changed. */
   state: 'would migrate' | 'migrated' | 'already'
-  /** Rows of the source, by kind. */
+  /** The number of rows in the source, by kind. */
   rows: Record<string, number>
-  /** Documents of the target, by collection, after both sides were read again and compared. */
+  /** The target's documents by collection, after both sides were read again and compared. */
   verified: Record<string, Verified>
 }
 
@@ -54,8 +54,9 @@ export function agentPart({ name, agentId, file }: FoundAgent): Part {
 }
 
 /**
- * Copies the parts one after the other. Each source is locked from the beginning, so that no server can change it. An
- * interrupted migration continues when it is started again; until then servers refuse the target.
+ * Copies the parts one after the other. Each source is locked from the beginning, so that no server can
+ * change it. An interrupted migration continues when it is run again; until it is complete, servers refuse
+ * the target.
  * @throws DatabaseRefused when a source is in use or a newer version wrote one of the databases
  * @throws MigrationFailed
  */
@@ -63,7 +64,7 @@ export async function migrate(parts: Part[], options: MigrateOptions): Promise<P
   await using stack = new AsyncDisposableStack()
   const sources = new Map<Part, SqliteSource>()
   for (const part of parts) sources.set(part, stack.use(await openSource(part.file, part.migrations)))
-  // Checks every part before the first one is copied.
+  // Checks every part before copying the first one.
   for (const [part, source] of sources) await migratePart(part, source, { ...options, dryRun: true })
   const reports: PartReport[] = []
   for (const [part, source] of sources) reports.push(await migratePart(part, source, options))
@@ -78,7 +79,7 @@ async function migratePart(part: Part, source: SqliteSource, options: MigrateOpt
   const rows = countRows({ source, plan })
   const state = await target.state()
   if (state === 'done' && !restart) return { name, scope, state: 'already', rows, verified: {} }
-  // `--restart` removes only documents that a migration copied, never those that servers wrote.
+  // `--restart` removes only documents that a migration copied, never documents that servers wrote.
   if (state === 'none' && (await target.holdsAny(plan.work))) throw notEmpty(name)
   if (state === 'done' && restart) throw inUse(name)
   if (options.dryRun === true) return { name, scope, state: 'would migrate', rows, verified: {} }

@@ -3,7 +3,7 @@ import { paymentCollection, paymentOf, paymentRow } from '../store/payments.ts'
 import { purseCollection, transferCollection, transferOf, transferRow } from '../store/test-money.ts'
 import { asDocuments, collectionKind, type Kind } from './kind.ts'
 
-/** The ledger with its unique values, and test money. */
+/** The kinds for the ledger with its unique values, and for test money. */
 export function paymentKinds(scope: string): Kind[] {
   const { claims } = paymentCollection.mongodb ?? {}
   const payments = collectionKind({ title: 'payments', scope, declaration: paymentCollection }, (row) =>

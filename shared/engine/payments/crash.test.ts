@@ -21,7 +21,7 @@ interface Row {
   task: string | null
 }
 
-/** Reads ledger rows, tasks and moved money from the database file. */
+/** Reads ledger rows, tasks and money transfers from the database file. */
 function readDatabase(dataDir: string) {
   using database = new DatabaseSync(path.join(dataDir, 'agent.db'), { readOnly: true })
   const rows = database
@@ -34,7 +34,7 @@ function readDatabase(dataDir: string) {
   return { rows, moved: Number(moved?.['count']), duplicates }
 }
 
-test('kill -9 at any time: every payment is earned or orphaned, and the ledger matches the money that moved', async () => {
+test('after kill -9 at any time, every payment is earned or orphaned, and the ledger matches the money that moved', async () => {
   await using agent = await KillableAgent.start(source)
   const token = agent.identityProvider.issue('alice')
   const client = new AgentClient({ url: agent.url, token })

@@ -19,7 +19,7 @@ export interface PaymentsOptions {
   log: Log
   registry: Registry
   agentId: string
-  /** Other processes use the same store. */
+  /** Whether other processes use the same store. */
   shared: boolean
   /** See `CollectorOptions`. */
   decideTimeoutMs?: number | undefined
@@ -27,7 +27,7 @@ export interface PaymentsOptions {
   reconcileIntervalMs?: number | undefined
 }
 
-/** Payments of an agent that has a price. */
+/** The payments of an agent that charges for its tasks. */
 export class Payments implements AsyncDisposable {
   readonly sandbox: boolean
   readonly sessions: PaymentSessions
@@ -61,7 +61,7 @@ export class Payments implements AsyncDisposable {
     this.#reconciler = new PaymentReconciler({ ledger, collector, tasks, log, shared, ...interval })
   }
 
-  /** The prices that the agent accepts; test money in the sandbox. */
+  /** Returns the prices that the agent accepts. In the sandbox, they are in test money. */
   acceptedTerms<T extends PaymentTerms>(prices: readonly T[]): T[] {
     return this.sandbox ? sandboxTerms(prices) : [...prices]
   }
@@ -78,8 +78,8 @@ export class Payments implements AsyncDisposable {
   }
 
   /**
-   * Notifies the task if its payment was decided before the task was stored. Never rejects: reconciliation
-   * repeats a failed notification.
+   * Notifies the task if its payment was decided before the task was stored. Never rejects, because
+   * reconciliation repeats a failed notification.
    */
   async notifyIfDecided(payment: PaymentRecord): Promise<void> {
     try {
@@ -91,7 +91,7 @@ export class Payments implements AsyncDisposable {
     }
   }
 
-  /** Records the outcome of a settlement that an operator determined. */
+  /** Records the outcome of a settlement that an operator has determined. */
   decide(payment: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
     return this.#collector.decide(payment, settlement)
   }
@@ -102,15 +102,15 @@ export class Payments implements AsyncDisposable {
   }
 
   /**
-   * Marks the payments of an ended task as earned or orphaned in the background. Reconciliation repeats
-   * failed updates.
+   * Marks an ended task's payments as earned or orphaned in the background. Reconciliation repeats failed
+   * updates.
    */
   taskEnded(paymentIds: readonly string[]): void {
     for (const id of paymentIds)
       this.reconcileEnded([id]).catch((error: unknown) => this.#logRetry(error, id))
   }
 
-  /** Like `taskEnded`, and resolves when the payments are updated. */
+  /** Like `taskEnded`, but resolves when the payments are updated. */
   async reconcileEnded(paymentIds: readonly string[]): Promise<void> {
     for (const id of paymentIds) await this.#reconciler.taskEnded(id)
   }
@@ -119,7 +119,7 @@ export class Payments implements AsyncDisposable {
     this.#log.warn({ err: error, payment_id: id }, 'payment will be reconciled again')
   }
 
-  /** Call before the agent accepts requests. */
+  /** Recovers unfinished payments. Call it before the agent accepts requests. */
   recover(): Promise<void> {
     return this.#reconciler.recover()
   }

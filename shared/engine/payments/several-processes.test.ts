@@ -49,7 +49,7 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
       })
       return { status: response.status, body: (await response.json()) as Answer['body'] }
     }
-    /** Sends the same payment ten times, five to each process, each for another task. */
+    /** Sends the same payment ten times, five times to each process, and each time for a different task. */
     const sendTen = (headers: Record<string, string>) =>
       Promise.all(
         Array.from({ length: 10 }, (_, i) => {
@@ -72,12 +72,12 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     const payment = await new TestWallet().pay({ ...requirements })
     const answers = await agents.sendTen({ 'x-payment': encoded(payment) })
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-    // The payment is used, or another request is using it.
+    // The payment has been used, or another request is using it.
     expect(answers.filter(({ status }) => status === 402 || status === 409)).toHaveLength(9)
     await expect.poll(async () => (await agents.earned()).length).toBe(1)
   })
 
-  test('a session paid at one process and spent at both pays for one task', async () => {
+  test('a session that is paid in one process and spent in both pays for only one task', async () => {
     await using agents = await twoProcesses()
     const { body: session } = await agents.request(`${agents.first.url}/api/start-payment-session`, {})
     const status = (url: string, query = '') =>
@@ -86,7 +86,7 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     const payment = await new TestWallet().pay({ ...requirements })
     const paid = await agents.request(session.capture_url ?? '', {}, { 'x-payment': encoded(payment) })
     expect(paid.status).toBe(200)
-    // A caller that waits at the other process is notified.
+    // A caller that waits in the other process is notified.
     expect((await waiting).body.status).toBe('completed')
     const answers = await agents.sendTen({ 'x-payment-session': session.session_id ?? '' })
     expect(answers.filter(({ status: code }) => code === 200)).toHaveLength(1)

@@ -20,7 +20,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
 
   schedulerCases('bullmq', open)
 
-  test('two processes of an agent share one queue, and each task goes to one of them', async () => {
+  test('two processes of an agent share one queue, and each task is delivered to only one of them', async () => {
     await using first = await open(2, 'shared')
     await using second = await open(2, 'shared')
     const [here, there] = [heldWork(first), heldWork(second)]
@@ -32,7 +32,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(new Set([...here.begun, ...there.begun]).size).toBe(4)
   })
 
-  test('a task that another process holds is redelivered when its lease has expired', async () => {
+  test('redelivers a task that another process holds after its lease has expired', async () => {
     await using scheduler = await open(1)
     const work = heldWork(scheduler)
     work.start()
@@ -44,7 +44,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     work.end('a')
   })
 
-  test('the unfinished tasks of a drained process go to another one', async () => {
+  test('the unfinished tasks of a drained process move to another process', async () => {
     await using second = await open(1, 'drained')
     {
       await using first = await open(1, 'drained')
@@ -62,7 +62,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(there.begun).toEqual(['a'])
   })
 
-  test('tasks outside the queue use all slots but the last; a released slot goes to the queue', async () => {
+  test('tasks outside the queue use all slots except the last, and a released slot returns to the queue', async () => {
     await using scheduler = await open(3)
     expect(scheduler.claimSlot()).toBeUndefined()
     const work = heldWork(scheduler)
@@ -81,7 +81,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(work.begun.slice(2)).toEqual(['a', 'b'])
   })
 
-  test('no task runs outside the queue while jobs wait in it', async () => {
+  test('no task runs outside the queue while jobs are waiting in it', async () => {
     await using scheduler = await open(4)
     const work = heldWork(scheduler)
     work.start()
@@ -93,7 +93,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(scheduler.claimSlot()).toBeDefined()
   })
 
-  test('a task that ran outside the queue of a drained process goes to another one', async () => {
+  test('a task that ran outside the queue of a drained process moves to another process', async () => {
     await using second = await open(2, 'drained-own')
     await using first = await open(2, 'drained-own')
     const here = heldWork(first)
@@ -110,7 +110,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(there.begun).toEqual(['a'])
   })
 
-  test('only one of the processes that share a queue gets the sweep', async () => {
+  test('only one of the processes that share a queue wins the sweep', async () => {
     await using first = await open(1, 'turns')
     await using second = await open(1, 'turns')
     const turns = await Promise.all([first.claimSweep(2000), second.claimSweep(2000)])
@@ -119,7 +119,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(await first.claimSweep(1)).toBe(false)
   })
 
-  test('after a restart of Redis without data, restored and new tasks run', async () => {
+  test('restored and new tasks run after Redis restarts without data', async () => {
     await using scheduler = await open(1)
     for (const taskId of ['a', 'b']) scheduler.enqueue(jobOf(taskId))
     await wait(50)

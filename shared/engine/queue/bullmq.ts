@@ -8,35 +8,36 @@ import { type Job, jobKey, type QueueLimits, type Scheduler, type Slot, type Wor
 import { WorkerSlots } from './worker-slots.ts'
 
 export interface BullmqSchedulerOptions extends RedisConnection {
-  /** Name of the queue, which all processes of an agent share. */
+  /** The name of the queue, which all processes of an agent share. */
   agentId: string
-  /** Tasks that this process runs concurrently. */
+  /** Maximum number of tasks that this process runs concurrently. */
   concurrency: number
 }
 
-/** A job of a dead process is redelivered after the lock and two checks: within 10 s. */
+/** A dead process's job is redelivered after the lock time and two checks, which takes less than 10 s. */
 const [lockMs, stalledCheckMs] = [5000, 2000]
 /** How often the queue length is read. */
 const countIntervalMs = 1000
 const pingMs = 1000
-/** Socket timeout of the worker's connection, whose blocking reads take up to 10 s. */
+/** Socket timeout for the worker's connection. Its blocking reads take up to 10 s. */
 const workerSocketTimeoutMs = 15_000
 /**
- * Waiting jobs of one owner in the shared queue, per worker slot of this process; at least one. A small
- * number keeps turns short; a too small one leaves slots idle between jobs of a single owner.
+ * Maximum number of one owner's waiting jobs in the shared queue per worker slot of this process; always at
+ * least one job. A small number keeps turns short, but a number that is too small leaves slots idle between
+ * the jobs of a single owner.
  */
 const inQueuePerSlot = 1 / 4
 const restoreBatch = 500
 
 /**
- * A queue in Redis for all processes of an agent. Jobs are delivered at least once: the job of a process that
- * died, or was disconnected for longer than its lock, goes to another one, and compare-and-set on the task
- * decides. `restore` replaces jobs that Redis has lost.
+ * A queue in Redis that all processes of an agent share. Jobs are delivered at least once: if a process dies,
+ * or is disconnected for longer than its lock, its job moves to another process, and compare-and-set on the
+ * task decides which one runs it. `restore` replaces jobs that Redis has lost.
  * @throws Error when Redis is unreachable
  */
 export async function openBullmqScheduler(options: BullmqSchedulerOptions): Promise<Scheduler> {
   const redis = await connectRedis(options)
-  // The worker waits without a timeout, for jobs and for a connection.
+  // The worker waits for jobs and for a connection without a timeout.
   const workerOptions = {
     enableOfflineQueue: true,
     maxRetriesPerRequest: null,
@@ -63,7 +64,7 @@ class BullmqScheduler implements Scheduler {
   readonly #slots: WorkerSlots
   #draining = false
   /**
-   * The last count of the queue, jobs that are being added, jobs that were added since the count, and
+   * The last count of the queue, plus jobs that are being added, jobs that were added since then, and
    * reserved places.
    */
   #counted = 0
@@ -71,7 +72,7 @@ class BullmqScheduler implements Scheduler {
   #arriving = 0
   #arrived = 0
   readonly #reserved = new OwnerCounts()
-  /** Redis rejects writes: it is out of memory, or a replica. */
+  /** Whether Redis rejects writes, because it is out of memory or a replica. */
   #rejectsWrites = false
 
   constructor(redis: Redis, workerRedis: Redis, options: BullmqSchedulerOptions) {
@@ -103,7 +104,7 @@ class BullmqScheduler implements Scheduler {
     return this.#running !== undefined && !this.#draining
   }
 
-  /** Does not include changes of other processes within the last second. */
+  /** Does not include changes that other processes made within the last second. */
   get waiting(): number {
     return this.#counted + this.#arriving + this.#arrived + this.#reserved.total
   }
@@ -113,8 +114,8 @@ class BullmqScheduler implements Scheduler {
   }
 
   /**
-   * Claims a slot for a task outside the queue, which other processes recover when its lease expires. Not
-   * without Redis, because a cancel could not reach this process.
+   * Claims a slot for a task outside the queue. Other processes recover the task when its lease expires.
+   * Returns undefined without Redis, because a cancel request could not reach this process.
    */
   claimSlot(): Slot | undefined {
     if (!this.running || this.waiting > 0 || !this.#isAvailable) return undefined
@@ -123,15 +124,15 @@ class BullmqScheduler implements Scheduler {
 
   async reserve(owner: string, limits: QueueLimits): Promise<Slot | 'full' | 'owner_full'> {
     if (!this.#isAvailable) throw unreachable()
-    // The last count may be a second old and include jobs that have started or were canceled.
+    // The last count may be a second old, and may include jobs that have started or were canceled.
     if (this.waiting >= limits.all) await this.#countWaiting()
     const claim = (waiting: number) => {
       if (waiting + this.#reserved.of(owner) >= limits.ofOwner) return 'owner_full'
       if (this.waiting >= limits.all) return 'full'
       return { runs: false, release: this.#reserved.acquire(owner) }
     }
-    // With few waiting jobs in total, no owner can be at its limit, whatever other processes did within the
-    // last second.
+    // If few jobs are waiting in total, no owner can be at its limit, regardless of what other processes did
+    // within the last second.
     if (this.waiting * 2 < limits.ofOwner) return claim(0)
     return this.#owners.decideOnWaiting(owner, claim).catch(() => {
       throw unreachable()
@@ -153,7 +154,7 @@ class BullmqScheduler implements Scheduler {
 
   discard(job: Job): void {
     this.#discard(job).catch((error: unknown) => {
-      // The worker notices when it starts the job.
+      // The worker notices this when it starts the job.
       this.#options.log.debug({ err: error, task_id: job.taskId }, 'could not discard job')
     })
   }
@@ -206,17 +207,17 @@ class BullmqScheduler implements Scheduler {
 
   async #runHere(job: Job, slot: Slot, work: Work): Promise<void> {
     const redeliverAt = await work(job).finally(() => slot.release())
-    // Another process holds the task, or its run was interrupted: any process may check it.
+    // Another process holds the task, or its run was interrupted. Any process may check it.
     if (redeliverAt !== undefined || this.#draining) await this.#tryEnqueue(job)
   }
 
-  /** Adjusts the worker's concurrency to the tasks that run outside the queue. */
+  /** Adjusts the worker's concurrency to the number of tasks that run outside the queue. */
   #limitQueue(limit: number, wasFull: boolean): void {
     const worker = this.#running?.worker
     if (worker === undefined || this.#draining) return
     worker.concurrency = limit
     if (!wasFull) return
-    // A worker at its limit fetches no job until one ends; resuming makes it fetch again.
+    // A worker at its limit fetches no job until one ends. Resuming the worker makes it fetch again.
     void worker.pause(true).then(() => (this.#draining ? undefined : worker.resume()))
   }
 
@@ -224,7 +225,7 @@ class BullmqScheduler implements Scheduler {
     try {
       await this.#enqueue(job)
     } catch (error) {
-      // The task is in the store, and `restore` enqueues it again.
+      // The task is in the store, so `restore` enqueues it again.
       this.#options.log.error({ err: error, task_id: job.taskId }, 'could not enqueue task')
     }
   }
@@ -235,12 +236,12 @@ class BullmqScheduler implements Scheduler {
 
   async #discard(job: Job): Promise<void> {
     const next = await this.#owners.discard(job)
-    // A running job is locked and stays.
+    // A running job is locked and remains in the queue.
     await this.#queue.remove(jobKey(job))
     await this.#add(next)
   }
 
-  /** Promotes the next job of the owner. After a failure, `restore` does it. */
+  /** Promotes the owner's next job. If this fails, `restore` promotes it later. */
   async #promoteNext(job: Job): Promise<void> {
     try {
       await this.#add(await this.#owners.dequeue(job))
@@ -263,7 +264,7 @@ class BullmqScheduler implements Scheduler {
       throw new DelayedError()
     }
     if (this.#draining) {
-      // The run may have been interrupted: another process checks the task.
+      // The run may have been interrupted, so another process checks the task.
       await job.moveToWait(token)
       throw new WaitingError()
     }
@@ -290,7 +291,7 @@ class BullmqScheduler implements Scheduler {
     await this.#countWaiting()
   }
 
-  /** Concurrent callers share one count. */
+  /** Counts the waiting jobs. Concurrent callers share one count. */
   #countWaiting(): Promise<void> {
     this.#counting ??= this.#countOnce().finally(() => (this.#counting = undefined))
     return this.#counting
@@ -304,10 +305,10 @@ class BullmqScheduler implements Scheduler {
         this.#owners.waiting(),
       ])
       this.#counted = queued + behind
-      // Jobs that were added during the count may not be in it.
+      // The result may not include jobs that were added during the count.
       this.#arrived -= arrived
     } catch {
-      // Repeated in a second; `ping` reports an outage of Redis.
+      // The count is repeated within a second, and `ping` reports a Redis outage.
     }
   }
 }

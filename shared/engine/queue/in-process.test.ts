@@ -5,7 +5,7 @@ import { schedulerCases } from './scheduler.cases.ts'
 
 schedulerCases('in-process', async (concurrency) => new InProcessScheduler(concurrency))
 
-/** A scheduler whose work is ended by the test. */
+/** Returns a scheduler whose work ends when the test ends it. */
 function heldScheduler(concurrency: number) {
   const scheduler = new InProcessScheduler(concurrency)
   const begun: string[] = []
@@ -22,7 +22,7 @@ function heldScheduler(concurrency: number) {
   return { scheduler, begun, start, end }
 }
 
-test('callers take turns: many tasks of one do not delay another', async () => {
+test("callers take turns, so one caller's many tasks do not delay another caller", async () => {
   const { scheduler, begun, start, end } = heldScheduler(1)
   for (const taskId of ['a1', 'a2', 'a3', 'a4']) scheduler.enqueue({ taskId, version: 0, owner: 'alice' })
   scheduler.enqueue({ taskId: 'b1', version: 0, owner: 'bob' })
@@ -33,7 +33,7 @@ test('callers take turns: many tasks of one do not delay another', async () => {
   expect(begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
 })
 
-test('a slot can be claimed when a worker is free and no job waits, and again after its release', async () => {
+test('a slot can be claimed while a worker is free and no job is waiting, and again after its release', async () => {
   const { scheduler, begun, start } = heldScheduler(1)
   expect(scheduler.claimSlot()).toBeUndefined()
   start()
@@ -47,7 +47,7 @@ test('a slot can be claimed when a worker is free and no job waits, and again af
   expect([begun, scheduler.active]).toEqual([['waits'], 1])
 })
 
-test('a slow task never delays another', async () => {
+test('a slow task never delays another task', async () => {
   await using agent = await testAgent({
     concurrency: 2,
     handle: ({ text, signal }) =>
@@ -61,7 +61,7 @@ test('a slow task never delays another', async () => {
   await agent.caller('alice').cancel(slow.id)
 })
 
-test('one caller gets half of TASK_QUEUE_MAX: then 503 with Retry-After and no task; answers to paused tasks count, too', async () => {
+test('a caller that uses half of TASK_QUEUE_MAX receives 503 with Retry-After, and answers to paused tasks count', async () => {
   const release = Promise.withResolvers<void>()
   await using agent = await testAgent(
     {
@@ -77,7 +77,7 @@ test('one caller gets half of TASK_QUEUE_MAX: then 503 with Retry-After and no t
   const alice = agent.caller('alice')
   const paused = await alice.sendAndWait('ask')
   await alice.send('runs')
-  // Concurrently: the limit also holds between check and commit.
+  // The requests are concurrent, because the limit also applies between check and commit.
   const all = await Promise.allSettled(Array.from({ length: 20 }, () => alice.send('waits')))
   const refused = all.filter((outcome) => outcome.status === 'rejected')
   expect(refused).toHaveLength(17)

@@ -2,11 +2,11 @@ import { OwnerCounts } from './owner-counts.ts'
 import { OwnerQueues } from './owner-queues.ts'
 import { type Job, jobKey, type QueueLimits, type Scheduler, type Slot, type Work } from './scheduler.ts'
 
-/** Runs up to `concurrency` tasks in this process; the owners of waiting tasks take turns. */
+/** Runs up to `concurrency` tasks in this process. The owners of waiting tasks take turns. */
 export class InProcessScheduler implements Scheduler {
   readonly #concurrency: number
   readonly #queues = new OwnerQueues<Job>((job) => ({ owner: job.owner, key: jobKey(job) }))
-  /** Reserved places that are not used yet. */
+  /** Reserved places that have not been used yet. */
   readonly #reserved = new OwnerCounts()
   #work: Work | undefined
   #active = 0

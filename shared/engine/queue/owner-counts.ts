@@ -11,7 +11,7 @@ export class OwnerCounts {
     return this.#counts.get(owner) ?? 0
   }
 
-  /** Adds one for the owner. The returned function removes it, once. */
+  /** Adds one place for the owner. The first call of the returned function removes it. */
   acquire(owner: string): () => void {
     this.#counts.set(owner, this.of(owner) + 1)
     this.#total += 1

@@ -1,11 +1,14 @@
-/** A queue per owner, served round-robin; the items of one owner stay in order. */
+/** Keeps one queue per owner and serves the queues round-robin. The items of one owner stay in order. */
 export class OwnerQueues<T> {
-  /** In the order of turns: an owner that is served moves to the end. */
+  /** The queues in the order of turns. After its turn, an owner moves to the end. */
   readonly #queues = new Map<string, Map<unknown, T>>()
   readonly #identify: (item: T) => { owner: string; key: unknown }
   #size = 0
 
-  /** @param identify returns the owner of an item, and a key that is unique among the owner's items */
+  /**
+   * Creates empty queues. @param identify returns an item's owner, and a key that is unique among that
+   * owner's items
+   */
   constructor(identify: (item: T) => { owner: string; key: unknown }) {
     this.#identify = identify
   }
@@ -22,7 +25,7 @@ export class OwnerQueues<T> {
     for (const queue of this.#queues.values()) yield* queue.values()
   }
 
-  /** Owners with waiting items, next first. */
+  /** Returns the owners with waiting items, starting with the next one. */
   owners(): Iterable<string> {
     return this.#queues.keys()
   }
@@ -36,8 +39,8 @@ export class OwnerQueues<T> {
   }
 
   /**
-   * Removes and returns the first item of the next owner. @param mayTake false: skips the owner, which keeps
-   * its turn
+   * Removes and returns the first item of the next owner.
+   * @param mayTake returns false to skip an owner, which keeps its turn
    */
   take(mayTake: (owner: string) => boolean = () => true): T | undefined {
     for (const owner of this.#queues.keys()) if (mayTake(owner)) return this.takeOf(owner)
@@ -57,7 +60,7 @@ export class OwnerQueues<T> {
     return item
   }
 
-  /** False when the item is not waiting. */
+  /** Removes the item. Returns false if it is not waiting. */
   remove(item: T): boolean {
     const { owner, key } = this.#identify(item)
     const queue = this.#queues.get(owner)

@@ -4,15 +4,15 @@ import type { Job } from './scheduler.ts'
 
 export interface RedisOwnerQueuesOptions {
   redis: Redis
-  /** Prefix of every key. */
+  /** The prefix of every key. */
   prefix: string
   /** Maximum number of jobs per owner in the shared queue. */
   inQueueMax: number
 }
 
 /**
- * Moves jobs from the backlog of an owner to the shared queue, up to the limit. Expects `queued, behind,
- * owners, count, max`.
+ * Moves jobs from an owner's backlog to the shared queue, up to the limit. Expects the variables `queued,
+ * behind, owners, count, max`.
  */
 const promote = `
   local moved = {}
@@ -48,18 +48,17 @@ const scripts = {
 }
 
 /**
- * Fair scheduling over owners on top of a queue without owners: only a limited number of waiting jobs per
- * owner is in the shared queue. The others stay in an ordered backlog, and the next one moves to the end of
- * the queue when a job of the owner starts. A job in the queue therefore waits for at most `inQueueMax` jobs
- * of each other owner. `missing` and `refill` find jobs that were lost with Redis or between two steps.
+ * Schedules fairly across owners on top of a queue that does not know owners: only a limited number of
+ * waiting jobs per owner is in the shared queue. The other jobs stay in an ordered backlog. When one of an
+ * owner's jobs starts, the owner's next job moves to the end of the queue. A job in the queue therefore waits
+ * for at most `inQueueMax` jobs of each other owner. `missing` and `refill` find jobs that were lost with
+ * Redis or between two steps.
  */
 export class RedisOwnerQueues {
   readonly #redis: Redis
   readonly #prefix: string
   readonly #max: number
-  /**
-   * Owners whose waiting jobs are being counted, with the number of jobs that were enqueued in the meantime.
-   */
+  /** Owners whose waiting jobs are being counted, and the number of jobs enqueued in the meantime. */
   readonly #joins = new Map<string, { sent: number; readers: number }>()
 
   constructor({ redis, prefix, inQueueMax }: RedisOwnerQueuesOptions) {
@@ -69,8 +68,8 @@ export class RedisOwnerQueues {
   }
 
   /**
-   * Adds the job to the owner's backlog. Returns the jobs that now belong in the shared queue, possibly
-   * including this one.
+   * Adds the job to the owner's backlog. Returns the jobs that should now be in the shared queue, which may
+   * include this one.
    */
   enqueue(job: Job): Promise<Job[]> {
     const joins = this.#joins.get(job.owner)
@@ -78,19 +77,19 @@ export class RedisOwnerQueues {
     return this.#run(scripts.enqueue, ownerHash(job.owner), memberOf(job))
   }
 
-  /** Removes a started job. Returns the jobs that now belong in the shared queue. */
+  /** Removes a started job. Returns the jobs that should now be in the shared queue. */
   dequeue(job: Job): Promise<Job[]> {
     return this.#run(scripts.dequeue, ownerHash(job.owner), memberOf(job))
   }
 
-  /** Removes a job that will not run. Returns the jobs that now belong in the shared queue. */
+  /** Removes a job that will not run. Returns the jobs that should now be in the shared queue. */
   discard(job: Job): Promise<Job[]> {
     return this.#run(scripts.discard, ownerHash(job.owner), memberOf(job))
   }
 
   /**
-   * Calls `decide` with the number of waiting jobs of the owner, including every job that this process has
-   * enqueued before.
+   * Calls `decide` with the number of the owner's waiting jobs, including every job that this process
+   * enqueued earlier.
    */
   async decideOnWaiting<T>(owner: string, decide: (waiting: number) => T): Promise<T> {
     const key = ownerHash(owner)
@@ -108,7 +107,7 @@ export class RedisOwnerQueues {
         if (error !== null) throw error
         return sum + Number(count)
       }, 0)
-      // Jobs that were sent after the request are not in its response.
+      // The response does not include jobs that were sent after the request.
       return decide(stored + joins.sent - sentBefore)
     } finally {
       joins.readers -= 1
@@ -117,8 +116,8 @@ export class RedisOwnerQueues {
   }
 
   /**
-   * Promotes the jobs that should be in the shared queue but are not, because a process died between two
-   * steps or could not report a started job. `queueKey` returns the key of a job in the shared queue.
+   * Promotes the jobs that should be in the shared queue but are missing, because a process died between two
+   * steps or could not report a started job. `queueKey` returns a job's key in the shared queue.
    */
   async refill(queueKey: (job: Job) => string): Promise<Job[]> {
     const moved: Job[] = []
@@ -130,8 +129,8 @@ export class RedisOwnerQueues {
   }
 
   /**
-   * Removes entries of jobs that are no longer in the queue, which would use up the limit forever. A job that
-   * is just being added may be among them, and then exceeds the limit.
+   * Removes entries for jobs that are no longer in the queue, because they would use up the limit forever. A
+   * job that is currently being added may be among them, and then exceeds the limit.
    */
   async #removeStale(queued: string, queueKey: (job: Job) => string): Promise<void> {
     const members = await this.#redis.smembers(queued)
@@ -142,14 +141,14 @@ export class RedisOwnerQueues {
     if (gone.length > 0) await this.#redis.srem(queued, ...gone)
   }
 
-  /** Number of jobs in the backlogs of all owners. */
+  /** Returns the number of jobs in all backlogs. */
   async waiting(): Promise<number> {
     return Number((await this.#redis.get(`${this.#prefix}count`)) ?? 0)
   }
 
   /**
-   * Returns the jobs that are neither in a backlog nor in the shared queue. `queueKey` returns the key of a
-   * job in the shared queue.
+   * Returns the jobs that are neither in a backlog nor in the shared queue. `queueKey` returns a job's key in
+   * the shared queue.
    */
   async missing(jobs: readonly Job[], queueKey: (job: Job) => string): Promise<Job[]> {
     const pipeline = this.#redis.pipeline()
@@ -177,7 +176,7 @@ export class RedisOwnerQueues {
   }
 }
 
-/** Serializes the job identically in all processes. */
+/** Serializes the job. All processes produce the same result. */
 function memberOf({ taskId, version, owner }: Job): string {
   return JSON.stringify({ taskId, version, owner })
 }

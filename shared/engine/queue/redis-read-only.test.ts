@@ -10,7 +10,7 @@ import { heldWork, jobOf, refusalOf, until } from './scheduler.cases.ts'
 const log = makeLog({ level: 'silent', name: 'test' })
 
 test.skipIf(!hasRedis)(
-  'jobs whose end could not be reported to Redis do not count for their caller (needs redis-server)',
+  "jobs whose end could not be reported to Redis do not count towards their caller's limit (needs redis-server)",
   async () => {
     await using server = await startRedis()
     await using scheduler = await openBullmqScheduler({ url: server.url, log, agentId: 'a', concurrency: 1 })

@@ -32,7 +32,7 @@ export async function placeOf(scheduler: Scheduler, owner = 'alice'): Promise<Sl
   return place
 }
 
-/** The refusal of a reservation; undefined when it succeeds. */
+/** Returns the refusal of a reservation, or undefined if the reservation succeeds. */
 export async function refusalOf(scheduler: Scheduler): Promise<unknown> {
   try {
     const place = await placeOf(scheduler)
@@ -47,9 +47,9 @@ export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await wait(5)
 }
 
-/** The conformance cases of the port, run against each adapter. */
+/** The conformance test cases of the port. Each adapter runs them. */
 export function schedulerCases(name: string, open: (concurrency: number) => Promise<Scheduler>): void {
-  test(`${name}: as many tasks run concurrently as there are slots, the others wait, each runs once`, async () => {
+  test(`${name}: runs as many tasks concurrently as there are slots, lets the others wait, and runs each task once`, async () => {
     await using scheduler = await open(2)
     const work = heldWork(scheduler)
     work.start()
@@ -63,7 +63,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun.toSorted((a, b) => a.localeCompare(b))).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test(`${name}: many tasks of one caller do not delay those of another`, async () => {
+  test(`${name}: one caller's many tasks do not delay the tasks of another caller`, async () => {
     await using scheduler = await open(1)
     for (let i = 0; i < 50; i += 1) scheduler.enqueue(jobOf(`a${i}`))
     await until(() => scheduler.waiting === 50)
@@ -77,7 +77,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     }
   })
 
-  test(`${name}: the tasks of one caller run in the order of their arrival`, async () => {
+  test(`${name}: runs one caller's tasks in the order of their arrival`, async () => {
     await using scheduler = await open(1)
     const work = heldWork(scheduler)
     const ids = Array.from({ length: 20 }, (_, i) => `t${i}`)
@@ -93,13 +93,13 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun).toEqual(ids)
   })
 
-  test(`${name}: a task that is queued again after a pause, in a later version, runs again`, async () => {
+  test(`${name}: runs a task again if a later version of it is queued after a pause`, async () => {
     await using scheduler = await open(1)
     const work = heldWork(scheduler)
     work.start()
     scheduler.enqueue(jobOf('a'))
     await until(() => work.begun.length === 1)
-    // The answer may arrive before the end of the run that paused the task.
+    // The answer may arrive before the run that paused the task ends.
     scheduler.enqueue(jobOf('a', 'alice', 3))
     work.end('a')
     await until(() => work.begun.length === 2)
@@ -116,7 +116,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(scheduler.waiting).toBe(1)
   })
 
-  test(`${name}: places are reserved up to the limit of an owner and in total, also concurrently`, async () => {
+  test(`${name}: reserves places up to the limits per owner and in total, even for concurrent requests`, async () => {
     await using scheduler = await open(1)
     const room = { all: 5, ofOwner: 3 }
     const claims = async (owner: string, count: number) =>
@@ -141,7 +141,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect((await claims('alice', 4)).filter((place) => typeof place === 'string')).toEqual(['owner_full'])
   })
 
-  test(`${name}: a discarded job does not run and its place is freed immediately; a running one continues`, async () => {
+  test(`${name}: a discarded job does not run and frees its place immediately, while a running job continues`, async () => {
     await using scheduler = await open(1)
     const room = { all: 3, ofOwner: 3 }
     for (const taskId of ['a', 'b', 'c']) scheduler.enqueue(jobOf(taskId))
@@ -167,7 +167,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun).toEqual(['b', 'd'])
   })
 
-  test(`${name}: owners of waiting tasks take turns`, async () => {
+  test(`${name}: the owners of waiting tasks take turns`, async () => {
     await using scheduler = await open(1)
     const jobs = ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2'].map((id) => jobOf(id, id.slice(0, 1)))
     for (const [i, job] of jobs.entries()) {
@@ -186,7 +186,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
   })
 
-  test(`${name}: restore enqueues lost jobs, and none twice`, async () => {
+  test(`${name}: restore enqueues each lost job exactly once`, async () => {
     await using scheduler = await open(1)
     scheduler.enqueue(jobOf('a'))
     await until(() => scheduler.waiting === 1)
@@ -202,7 +202,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun.toSorted((a, b) => a.localeCompare(b))).toEqual(['a', 'b', 'c'])
   })
 
-  test(`${name}: drain starts no further jobs, and resolves when the running ones have ended or the signal aborts`, async () => {
+  test(`${name}: drain starts no further jobs, and resolves when the running jobs have ended or the signal aborts`, async () => {
     await using scheduler = await open(1)
     const work = heldWork(scheduler)
     work.start()

@@ -1,58 +1,59 @@
-/** A task that waits for a worker. The job only refers to the task, whose data stays in the store. */
+/** A task that is waiting for a worker. The job only refers to the task; the task's data stays in the store. */
 export interface Job {
   taskId: string
-  /** Version of the task record. A task that is queued again after a pause is a different job. */
+  /** The version of the task record. If a task is queued again after a pause, that is a different job. */
   version: number
-  /** Owners of waiting tasks take turns. */
+  /** The task's owner. The owners of waiting tasks take turns. */
   owner: string
 }
 
-/** Identifies the job. */
+/** Returns a key that identifies the job. */
 export function jobKey({ taskId, version }: Pick<Job, 'taskId' | 'version'>): string {
   return `${taskId}-${version}`
 }
 
 /**
- * Decides when and where a task runs. Jobs are delivered at least once; the engine's compare-and-set makes
- * sure that a task runs once.
+ * Decides when and where a task runs. Jobs are delivered at least once. The engine uses compare-and-set to
+ * ensure that a task runs only once.
  */
 export interface Scheduler extends AsyncDisposable {
   ping(): Promise<void>
-  /** Whether jobs are being started. */
+  /** Whether the scheduler is starting jobs. */
   readonly running: boolean
-  /** Number of waiting tasks in all processes of the agent. */
+  /** The number of waiting tasks in all processes of the agent. */
   readonly waiting: number
-  /** Number of tasks that this process runs. */
+  /** The number of tasks that this process is running. */
   readonly active: number
-  /** Claims a worker if one is free and no job waits. Pass the slot to `enqueue` or release it. */
+  /** Claims a worker if one is free and no job is waiting. Pass the slot to `enqueue`, or release it. */
   claimSlot(): Slot | undefined
   /**
-   * Reserves a place in the queue, which counts as waiting. Pass it to `enqueue` or release it. `full` and
-   * `owner_full`: the limit in total, or of this owner, is reached. The reservations of one process never
-   * exceed the limits; with several processes, concurrent reservations of others (over all owners: of the
-   * last second) may exceed them.
+   * Reserves a place in the queue, which counts as waiting. Pass the place to `enqueue`, or release it.
+   * `full` means that the total limit has been reached, and `owner_full` that this owner's limit has been
+   * reached. The reservations of one process never exceed the limits. With several processes, concurrent
+   * reservations may exceed the owner's limit, and reservations made within the last second may exceed the
+   * total limit.
    * @throws ParleyError Unavailable when the queue is unreachable
    */
   reserve(owner: string, limits: QueueLimits): Promise<Slot | 'full' | 'owner_full'>
   enqueue(job: Job, slot?: Slot): void
-  /** Removes a job that has not started, and frees its place. */
+  /** Removes a job that has not started and frees its place. */
   discard(job: Job): void
-  /** Enqueues the jobs that the queue has lost, although the store has them as waiting. */
+  /** Enqueues jobs that are waiting according to the store but that the queue has lost. */
   restore(jobs: readonly Job[]): Promise<void>
   /**
-   * Claims the sweep for lost jobs: at most one process gets it per interval. Rejects when the queue is
+   * Claims the sweep for lost jobs. At most one process succeeds per interval. Rejects when the queue is
    * unreachable.
    */
   claimSweep(forMs: number): Promise<boolean>
   /** Starts running jobs. */
   start(work: Work): void
-  /** Starts no further jobs; resolves when the running ones have ended or the signal aborts. */
+  /** Stops starting jobs. Resolves when the running jobs have ended or the signal aborts. */
   drain(signal: AbortSignal): Promise<void>
 }
 
 /**
- * Runs a task. Must not reject. Resolves with the time (milliseconds since 1970) of a redelivery if another
- * process holds the task.
+ * Runs a task. Must not reject. If another process holds the task, resolves with the time at which to
+ * redeliver the job, in milliseconds since 1970.
  */
 export type Work = (job: Job) => Promise<number | undefined>
 
@@ -63,7 +64,7 @@ export interface QueueLimits {
 }
 
 export interface Slot {
-  /** True for a free worker, false for a place in the queue. */
+  /** True for a free worker, and false for a place in the queue. */
   readonly runs: boolean
   release(): void
 }

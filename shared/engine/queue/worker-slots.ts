@@ -1,8 +1,8 @@
 import type { Slot } from './scheduler.ts'
 
 /**
- * The worker slots of a process, shared by jobs of the queue and by tasks that run without it. The last slot
- * is reserved for the queue, which always waits for its next job.
+ * The worker slots of a process. Queued jobs and tasks outside the queue share them. The last slot is
+ * reserved for the queue, which always waits for its next job.
  */
 export class WorkerSlots {
   readonly #total: number
@@ -12,8 +12,9 @@ export class WorkerSlots {
   #idle: (() => void) | undefined
 
   /**
-   * @param limitQueue called with the current limit of queued jobs, and whether the previous limit was fully
-   * used
+   * Creates the slots.
+   * @param limitQueue called with the current limit for queued jobs, and with whether the previous limit was
+   * reached
    */
   constructor(total: number, limitQueue: (limit: number, wasFull: boolean) => void) {
     this.#total = total
@@ -24,12 +25,12 @@ export class WorkerSlots {
     return this.#own + this.#queued
   }
 
-  /** How many slots the queue may use. */
+  /** The number of slots that the queue may use. */
   get queueLimit(): number {
     return this.#total - this.#own
   }
 
-  /** Claims a slot for a task outside the queue; undefined when only the reserved one is left. */
+  /** Claims a slot for a task outside the queue. Returns undefined if only the reserved slot is left. */
   claim(): Slot | undefined {
     if (this.used >= this.#total - 1) return undefined
     this.#own += 1
@@ -46,7 +47,7 @@ export class WorkerSlots {
     return { runs: true, release }
   }
 
-  /** Runs a job of the queue in a slot. */
+  /** Runs a queued job in a slot. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     this.#queued += 1
     try {

@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { type Html, html, Html as Markup } from './html.ts'
 
 const style = readFileSync(new URL('./capture-page.css', import.meta.url), 'utf8')
-// Wrapped in a function, to keep its names out of a global scope that wallets extend with scripts.
+// The function wrapper keeps the script's names out of the global scope, which wallets extend with scripts.
 const script = `(()=>{${readFileSync(new URL('./capture-script.js', import.meta.url), 'utf8')}})()`
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Allows only the content of the page itself. */
+/** Allows only the page's own content. */
 const policy = [
   "default-src 'none'",
   `script-src ${hashOf(script)}`,
@@ -27,7 +27,10 @@ export const capturePageHeaders = {
   'x-robots-tag': 'noindex',
 }
 
-/** Renders the page. @param page.refreshSeconds seconds after which a browser without scripts reloads */
+/**
+ * Renders the page.
+ * @param page.refreshSeconds seconds after which a browser without scripts reloads the page
+ */
 export function capturePage(page: {
   title: string
   main: Html

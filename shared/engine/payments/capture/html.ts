@@ -1,4 +1,4 @@
-/** Trusted markup. Every value in it was escaped by `html`. */
+/** Trusted markup. `html` has escaped every value in it. */
 export class Html {
   readonly text: string
   constructor(text: string) {

@@ -1,4 +1,4 @@
-/** Texts of the payment page for the codes of `PaymentRefused`. Contains no external text. */
+/** The payment page's texts for the `PaymentRefused` codes. They contain no external text. */
 const texts: Record<string, string> = {
   payment_required: 'The form contains no payment.',
   invalid_payload: 'This is not an x402 payment. Paste its JSON, or its JSON in base64.',
@@ -29,7 +29,7 @@ export function refusalText(code: string): string {
   return text ?? 'The payment was refused.'
 }
 
-/** A code that is safe in a URL. */
+/** Returns whether a code is safe in a URL. */
 export function isRefusalCode(code: unknown): code is string {
   return typeof code === 'string' && /^\w{1,100}$/.test(code)
 }

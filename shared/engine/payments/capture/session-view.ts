@@ -7,18 +7,18 @@ import { refusalText } from './refusal-text.ts'
 
 export interface SessionView {
   session: PaymentRecord
-  /** Last segment of the page's URL; forms post to a path below it. */
+  /** The last segment of the page's URL. Forms post to a path below it. */
   token: string
   agent: { name: string; description: string }
-  /** Milliseconds since 1970. */
+  /** The current time in milliseconds since 1970. */
   now: number
-  /** Code of the refusal of the last attempt. */
+  /** The code that explains why the last attempt was refused. */
   refused?: string | undefined
 }
 
 type Stage = 'open' | 'on its way' | 'completed' | 'failed' | 'expired'
 
-/** Renders the title and content of the page for a session. */
+/** Renders the title and the content of a session's page. */
 export function sessionView(view: SessionView): { title: string; main: Html; refreshSeconds?: number } {
   const stage = stageOf(view.session)
   const { terms } = view.session
@@ -99,7 +99,7 @@ function refusal(code: string): Html {
   return html`<div class="refused" role="alert" tabindex="-1" autofocus><p><strong>Not paid.</strong> ${refusalText(code)}</p></div>`
 }
 
-/** The data for the page's script. */
+/** Returns the data for the page's script. */
 function dataOf({ session, now }: SessionView, stage: Stage): Html | undefined {
   if (stage !== 'open' && stage !== 'on its way') return undefined
   const { terms, expiresAt } = session
@@ -115,7 +115,7 @@ function timeLeft({ session, now }: SessionView): Html {
 ${clock(until)}</p>`
 }
 
-/** Without seconds, because the countdown shows them. */
+/** Omits the seconds, because the countdown shows them. */
 function clock(ms: number): Html {
   const iso = new Date(ms).toISOString()
   return html`<time datetime="${iso}">${iso.slice(11, 16)} UTC</time>`
@@ -163,7 +163,7 @@ function byPayload({ session, token }: SessionView): Html {
 <button class="second" name="with" value="payload">Pay with this payment</button></form></details>`
 }
 
-/** Common names of the networks that USDC and similar tokens use. */
+/** Common names of the networks on which USDC and similar tokens exist. */
 const names: Record<string, string> = {
   'eip155:1': 'Ethereum',
   'eip155:10': 'Optimism',
@@ -184,7 +184,7 @@ const names: Record<string, string> = {
   'eip155:11155420': 'Optimism Sepolia (test network)',
 }
 
-/** Undefined when the network has no common name. */
+/** Returns undefined if the network has no common name. */
 function networkName(network: string): string | undefined {
   return Object.hasOwn(names, network) ? names[network] : undefined
 }

@@ -59,8 +59,8 @@ async function paymentOf(price: PriceDefinition): Promise<Record<string, string>
 
 const newAddress = () => privateKeyToAccount(generatePrivateKey()).address
 
-// Runs first, because the official scheme caches the contracts that it has checked.
-test('a failing node: 503, no money is taken, and neither signature, key nor node URL is logged', async () => {
+// This test runs first, because the official scheme caches the contracts that it has checked.
+test('a failing node causes a 503, takes no money, and no signature, key or node URL is logged', async () => {
   let works = true
   const pass = async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = []
@@ -94,7 +94,7 @@ test('a failing node: 503, no money is taken, and neither signature, key nor nod
   const refused = await alice.send('x', undefined, { headers }).catch((error: RpcError) => error)
   expect((refused as RpcError).status).toBe(503)
   works = true
-  // No money was taken: the same payment is still valid.
+  // No money was taken, so the same payment is still valid.
   const task = await alice.send('x', undefined, { headers })
   expect((await alice.wait(task.id)).status.state).toBe('completed')
   const log = lines.join('')
@@ -119,7 +119,7 @@ test('one signed transfer sent concurrently to two agents with the same address 
   }
 })
 
-/** All payments except failed ones. */
+/** Returns the states of all payments except failed ones. */
 async function statesOf(agent: TestAgent): Promise<string[]> {
   const counts = await agent.app.services.store.payments.countPaymentsByState()
   return Object.entries(counts).flatMap(([state, count]) =>

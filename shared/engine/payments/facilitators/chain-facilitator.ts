@@ -16,14 +16,14 @@ import { type Hex, hexOf } from './typed-data.ts'
 interface Options {
   rpcUrl: string
   chainId: number
-  /** Pays the gas. Without it, transfers can be looked up but not settled. */
+  /** The key that pays the gas. Without it, transfers can be looked up but not settled. */
   privateKey: `0x${string}` | undefined
-  /** UUID of the agent, which its transactions carry. */
+  /** The agent's UUID, which its transactions carry. */
   agentId: string
   timeoutMs: number
 }
 
-/** EIP-3009: the state and events of a nonce. */
+/** The EIP-3009 function for the state of a nonce, and its events. */
 const inputs = [
   { name: 'authorizer', type: 'address', indexed: true },
   { name: 'nonce', type: 'bytes32', indexed: true },
@@ -44,14 +44,14 @@ const authorizationState = [
 ] as const
 
 /**
- * One day, the longest validity of a transfer, in blocks of two seconds; and the range that nodes accept per
- * request.
+ * `blocksBack` covers one day, the longest validity of a transfer, in blocks of two seconds.
+ * `blocksPerRequest` is a range that nodes accept in one request.
  */
 const [blocksBack, blocksPerRequest] = [45_000n, 9_000n]
-/** Margin after the expiry of a transfer, in case blocks are reorganized. */
+/** Margin after a transfer expires, which allows for block reorganizations. */
 const reorgMarginSeconds = 60n
 
-/** Settles on a chain with the facilitator of the official x402 packages, and looks up past transfers. */
+/** Settles on a chain with the official x402 facilitator packages, and looks up past transfers. */
 export class ChainFacilitator implements Facilitator {
   readonly sandbox = false
   readonly #client: PublicClient
@@ -102,7 +102,7 @@ export class ChainFacilitator implements Facilitator {
     const dataSuffix = tagOf(agentId)
     const writeContract = (call: Parameters<typeof wallet.writeContract>[0]) =>
       wallet.writeContract({ ...call, dataSuffix })
-    // The official scheme does not await this call when another check fails; a rejection would end the
+    // The official scheme does not await this call when another check fails, so a rejection would end the
     // process.
     const getCode = (args: Parameters<typeof wallet.getCode>[0]) =>
       wallet.getCode(args).catch(() => undefined)
@@ -118,7 +118,7 @@ export class ChainFacilitator implements Facilitator {
       payloadOf(offered.terms, offered.transfer),
       requirementsOf(offered.terms),
     )
-    // The error contains the signature, and the URL of the node with its API key.
+    // The error contains the signature and the node's URL, which includes its API key.
     const answer = request.catch(() => 'unreachable' as const)
     const verified = await orOnAbort(answer, 'unreachable' as const, signal)
     if (verified !== 'unreachable' && verified.isValid) return { valid: true }
@@ -127,7 +127,7 @@ export class ChainFacilitator implements Facilitator {
     return { valid: false, reason: codeOf(verified.invalidReason) }
   }
 
-  /** Stops waiting for a block when the signal aborts. The transaction stays sent and is looked up later. */
+  /** Stops waiting for a block when the signal aborts. The transaction remains sent and is looked up later. */
   settle(offered: MatchedTransfer, signal: AbortSignal): Promise<Settlement> {
     return orOnAbort(this.#settle(offered), { state: 'unknown', reason: 'timeout' }, signal)
   }
@@ -159,7 +159,7 @@ export class ChainFacilitator implements Facilitator {
   async #lookUp({ terms, transfer }: MatchedTransfer): Promise<LookupResult> {
     const { from, validBefore } = transfer.authorization
     const [asset, payer, nonce] = [hexOf(terms.asset), hexOf(from), hexOf(transfer.authorization.nonce)]
-    // The block is read first, so that the nonce's state is at least as recent.
+    // Reads the block first, so that the nonce's state is at least as recent.
     const block = await this.#client.getBlock({ blockTag: 'latest' })
     const isUsed = await this.#client.readContract({
       address: asset,
@@ -204,7 +204,7 @@ export class ChainFacilitator implements Facilitator {
     return false
   }
 
-  /** From the newest block backwards. */
+  /** Yields block ranges, starting with the newest. */
   async *#ranges(): AsyncGenerator<{ fromBlock: bigint; toBlock: bigint }> {
     const latest = await this.#client.getBlockNumber({ cacheTime: 0 })
     const oldest = latest > blocksBack ? latest - blocksBack : 0n
@@ -236,7 +236,7 @@ export class ChainFacilitator implements Facilitator {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-/** Resolves with the answer, or with `onAbort` if the signal aborts first. */
+/** Resolves with the response, or with `onAbort` if the signal aborts first. */
 async function orOnAbort<T>(answer: Promise<T>, onAbort: T, signal: AbortSignal): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<T>()
   const giveUp = () => resolve(onAbort)
@@ -249,7 +249,7 @@ async function orOnAbort<T>(answer: Promise<T>, onAbort: T, signal: AbortSignal)
   }
 }
 
-/** Appended to the call data of transactions that an agent settles; contracts ignore it. */
+/** Appended to the call data of the transactions that an agent settles. Contracts ignore it. */
 const mark = Buffer.from('parley').toString('hex')
 const idOf = (agentId: string) => agentId.replaceAll('-', '').toLowerCase()
 
@@ -262,8 +262,8 @@ function settledBy(input: string): string | undefined {
 }
 
 /**
- * Counts requests without a response from the node. During such failures, a refusal by the official scheme is
- * not reliable.
+ * Counts the requests that received no response from the node. During such failures, a refusal by the
+ * official scheme is not reliable.
  */
 interface NodeHealth {
   failures: number
@@ -276,7 +276,7 @@ function countFailures(transport: Transport, health: NodeHealth): Transport {
       try {
         return await inner.request(args, requestOptions)
       } catch (error) {
-        // An error response of the node has a code.
+        // An error response from the node has a code.
         const hasCode = error instanceof Error && 'code' in error && typeof error.code === 'number'
         if (!hasCode) health.failures += 1
         throw error

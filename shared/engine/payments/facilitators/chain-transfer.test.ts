@@ -42,7 +42,7 @@ test.each<[string, Log[], 'paid' | 'not paid' | 'unclear']>([
   ['another token', [used(1), moved(payTo, 10n, { of: thief })], 'not paid'],
   ['another nonce', [used(2), moved(payTo, 10n)], 'not paid'],
   ['the nonce of another payer', [used(1, thief), moved(payTo, 10n)], 'not paid'],
-  // One transfer must not count for both.
+  // One transfer must not count for both payments.
   [
     'two authorizations of the payer, one transfer to us',
     [used(1), moved(thief, 1n), used(2), moved(payTo, 10n)],

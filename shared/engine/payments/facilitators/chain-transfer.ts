@@ -3,7 +3,7 @@ import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 
 type Authorization = Pick<SignedTransfer['authorization'], 'from' | 'nonce'>
 
-/** EIP-3009: the event of a used nonce. */
+/** The EIP-3009 event for a used nonce. */
 const used = {
   type: 'event',
   name: 'AuthorizationUsed',
@@ -14,8 +14,8 @@ const used = {
 } as const
 
 /**
- * Returns whether the events of a successful transaction show that the authorization paid the price, or was
- * used for something else. `unclear`: the payer used several authorizations in one transaction, so the
+ * Returns whether the events of a successful transaction show that the authorization paid the price or was
+ * used for something else. Returns `unclear` if the payer used several authorizations in one transaction: the
  * transfers cannot be attributed, and one transfer must not count for two payments.
  */
 export function paymentIn(

@@ -7,7 +7,7 @@ import { chainIdOf, hexOf } from './typed-data.ts'
 const rpcTimeoutMs = 10_000
 
 /**
- * Opens the chain of PAYMENT_RPC_URL and checks the prices against it: the chain id, and the decimals of each
+ * Opens the chain at PAYMENT_RPC_URL, and checks that the prices match its chain id and the decimals of each
  * asset.
  * @throws ConfigError
  */

@@ -1,46 +1,43 @@
 import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 
-/** A transfer with the terms that it pays. */
+/** A transfer together with the terms that it pays. */
 export interface MatchedTransfer {
   terms: PaymentTerms
   transfer: SignedTransfer
-  /** From `nonceKeyOf`. */
+  /** The key that `nonceKeyOf` returns. */
   nonceKey: string
 }
 
 export type VerifyResult = { valid: true } | { valid: false; reason: string }
 
-/** `unknown`: money may have moved. `settled` and `failed` are reported only when they are certain. */
+/** `unknown` means that money may have moved. `settled` and `failed` are reported only when certain. */
 export type Settlement =
   | { state: 'settled'; txHash: string; payer: string }
   | { state: 'failed'; reason: string }
   | { state: 'unknown'; reason: string }
 
-/** `open`: the transfer has not happened and still can, or only `settle` can decide. */
+/** `open` means that the transfer has not happened but still can, or that only `settle` can decide. */
 export type LookupResult = Settlement | { state: 'open' }
 
 /**
- * Verifies and settles transfers, as an x402 facilitator does. A chain accepts the nonce of a transfer once,
- * so repeating `settle` never moves the money twice.
+ * Verifies and settles transfers like an x402 facilitator. A chain accepts a transfer's nonce only once, so
+ * repeated calls of `settle` never move the money twice.
  */
 export interface Facilitator extends AsyncDisposable {
-  /** The facilitator moves test money. */
+  /** Whether the facilitator moves test money. */
   readonly sandbox: boolean
-  /** Has no side effects. @throws Error when the facilitator is unreachable */
+  /** Verifies a transfer without side effects. @throws Error when the facilitator is unreachable */
   verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult>
-  /** Never rejects: without an understandable response, the outcome is `unknown`. */
+  /** Never rejects. Without an understandable response, the outcome is `unknown`. */
   settle(offered: MatchedTransfer, signal: AbortSignal): Promise<Settlement>
   /** Looks up a settlement whose outcome is unknown. Never rejects. */
   lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult>
 }
 
-/**
- * Failures that are certain to precede the transaction; any other failure may have happened after it was
- * sent.
- */
+/** Failures that certainly occur before the transaction is sent. Any other failure may occur afterwards. */
 const refusedBeforeSending =
   /^(invalid|insufficient|unsupported)_|^payment_expired$|^asset_not_deployed_contract$/
-/** Exceptions: the transaction may have been sent, or the nonce is used. */
+/** Exceptions in which the transaction may have been sent or the nonce is already used. */
 const undecided = /already_used|pending|transaction_failed|transaction_state|event_mismatch|time(d_)?out/
 
 export interface SettleAnswer {
@@ -51,7 +48,7 @@ export interface SettleAnswer {
   payer?: string | undefined
 }
 
-/** Interprets a settle response of x402. `isRetry`: an earlier attempt had no response. */
+/** Interprets an x402 settle response. `isRetry` means that an earlier attempt received no response. */
 export function settlementOf(answer: SettleAnswer, offered: MatchedTransfer, isRetry: boolean): Settlement {
   const payer = offered.transfer.authorization.from
   if (answer.success) {

@@ -26,12 +26,12 @@ const settleAnswer = z.object({
   payer: optionalText,
 })
 
-/** Looks transfers up on the chain, if one is configured in addition to the facilitator. */
+/** Looks up transfers on a chain that is configured in addition to the facilitator. */
 export interface ChainLookUp extends AsyncDisposable {
   lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult>
 }
 
-/** The operator's x402 facilitator over HTTP (`/verify`, `/settle`). */
+/** The operator's x402 facilitator, called over HTTP (`/verify`, `/settle`). */
 export class HttpFacilitator implements Facilitator {
   readonly sandbox = false
   readonly #url: string
@@ -44,7 +44,7 @@ export class HttpFacilitator implements Facilitator {
   async verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult> {
     const { status, json } = await this.#post('verify', offered, signal)
     const answer = verifyAnswer.safeParse(json)
-    // A server error is not a refusal, whatever its body contains.
+    // A server error is not a refusal, regardless of its body.
     if (!answer.success || status >= 500) throw new Error(`the facilitator responded with HTTP ${status}`)
     if (answer.data.isValid && status < 300) return { valid: true }
     return { valid: false, reason: codeOf(answer.data.invalidReason) }
@@ -55,8 +55,7 @@ export class HttpFacilitator implements Facilitator {
   }
 
   /**
-   * Without a chain, repeating the settlement is the only way to learn its outcome. The transfer happens at
-   * most once.
+   * Without a chain, only a repeated settlement can reveal the outcome. The transfer happens at most once.
    */
   async lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult> {
     const onChain = await this.#chain?.lookUp(offered, signal)

@@ -21,7 +21,7 @@ afterAll(async () => {
 const start = (env: Record<string, string>, executionCost = price) =>
   testAgent({ executionCost, handle: () => 'done' }, { env }).catch((error: Error) => error.message)
 
-test('a facilitator URL with a password is a start-up error that does not contain the password', async () => {
+test('a facilitator URL with a password causes a start-up error that does not contain the password', async () => {
   const message = await start({ PAYMENT_FACILITATOR_URL: 'https://user:geheim@facilitator.example' })
   expect(message).toBe('PAYMENT_FACILITATOR_URL must not hold a user name or a password.')
 })
@@ -45,7 +45,7 @@ test.each<[string, number, (key: string) => string, RegExp]>([
   },
 )
 
-test('a chain without a signer key, and a missing key file: start-up errors', async () => {
+test('a chain without a signer key and a missing key file both cause start-up errors', async () => {
   const onChain = chain.price('0.01', price.payTo) as typeof price
   expect(await start({ PAYMENT_RPC_URL: chain.url }, onChain)).toMatch(/requires PAYMENT_SIGNER_KEY_FILE/)
   const env = { PAYMENT_RPC_URL: chain.url, PAYMENT_SIGNER_KEY_FILE: path.join(folder, 'none') }

@@ -9,13 +9,13 @@ export interface PaymentSettings {
   rpcUrl: string | undefined
   signerKeyFile: string | undefined
   sandbox: boolean
-  /** UUID of the agent. */
+  /** The agent's UUID. */
   agentId: string
 }
 
 /**
- * Opens the configured facilitator; loads its libraries on demand.
- * @throws ConfigError when none is configured, or it does not match the prices
+ * Opens the configured facilitator, and loads its libraries on demand.
+ * @throws ConfigError when no facilitator is configured, or when it does not match the prices
  */
 export async function openFacilitator(
   settings: PaymentSettings,
@@ -53,7 +53,7 @@ export async function openFacilitator(
   ])
 }
 
-/** `fetch` rejects URLs with credentials, and its error would log them. @throws ConfigError */
+/** Rejects a URL with credentials, because the error that `fetch` throws would log them. @throws ConfigError */
 function requireNoPassword(facilitatorUrl: string | undefined): void {
   const { username = '', password = '' } = (facilitatorUrl && URL.parse(facilitatorUrl)) || {}
   if (username + password !== '')

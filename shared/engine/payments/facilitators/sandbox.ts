@@ -4,15 +4,15 @@ import type { Facilitator, LookupResult, MatchedTransfer, Settlement, VerifyResu
 import { isTestNetwork } from './test-networks.ts'
 import { isSignedByPayer } from './typed-data.ts'
 
-/** The initial balance of every wallet in each asset, in whole units. */
+/** The initial balance of each asset in every wallet, in whole units. */
 const initialBalance = 1000n
 
-/** Replaces networks with real money. */
+/** The chain that replaces networks with real money. */
 const localChain = 'eip155:31337'
 
 /**
- * Converts prices to test money. They are on a test chain, so that a signed transfer has no value anywhere
- * else.
+ * Converts prices to test money. The prices are on a test chain, so that a signed transfer has no value
+ * anywhere else.
  */
 export function sandboxTerms<T extends PaymentTerms>(terms: readonly T[]): T[] {
   const moved = terms.map((one) => (isTestNetwork(one.network) ? one : { ...one, network: localChain }))
@@ -24,7 +24,8 @@ export function sandboxTerms<T extends PaymentTerms>(terms: readonly T[]): T[] {
 }
 
 /**
- * A facilitator without a chain: checks signature, amount, time and nonce, and moves test money in the store.
+ * A facilitator without a chain. It checks the signature, amount, time and nonce, and moves test money in the
+ * store.
  */
 export class SandboxFacilitator implements Facilitator {
   readonly sandbox = true
@@ -52,7 +53,8 @@ export class SandboxFacilitator implements Facilitator {
       const moved = await this.#payments.moveTestMoney({ nonceKey, atomic, txHash, ...purseOf(offered) })
       if (moved === 'insufficient')
         return { state: 'failed', reason: 'invalid_exact_evm_insufficient_balance' }
-      // `already`: an earlier attempt moved it without a response. The ledger claims each nonce once.
+      // With `already`, an earlier attempt moved the money but got no response. The ledger claims each nonce
+      // once.
       return { state: 'settled', txHash, payer: transfer.authorization.from }
     } catch {
       return { state: 'unknown', reason: 'storage' }

@@ -24,7 +24,7 @@ export function hexOf(text: string): Hex {
 
 const isHex = (text: string): text is Hex => text.startsWith('0x')
 
-/** True when the payer's key signed exactly this transfer (EIP-712, EIP-3009). Loads viem on first use. */
+/** Returns whether the payer's key signed exactly this transfer (EIP-712, EIP-3009). Loads viem on first use. */
 export async function isSignedByPayer({ terms, transfer }: MatchedTransfer): Promise<boolean> {
   const { signature, authorization } = transfer
   if (!isPlainSignature(signature)) return false

@@ -12,21 +12,21 @@ export interface CollectorOptions {
   facilitator: Facilitator
   tasks: PaidTasks
   log: Log
-  /** Timeout of one verification. Default 10 s. */
+  /** Timeout for one verification. Default 10 s. */
   verifyTimeoutMs?: number
   /**
-   * How long the payer waits for a settlement, which itself may take longer (spec/payments.md#settlement).
-   * Default 10 s.
+   * How long the payer waits for a settlement. The settlement itself may take longer
+   * (spec/payments.md#settlement). Default 10 s.
    */
   decideTimeoutMs?: number
-  /** Timeout of one settlement request to the facilitator. Default 60 s. */
+  /** Timeout for one settlement request to the facilitator. Default 60 s. */
   settleTimeoutMs?: number
 }
 
-/** The payment was made with another facilitator, before the settings changed. */
+/** The payment was made with another facilitator before the settings changed. */
 const otherFacilitator: Settlement = { state: 'unknown', reason: 'other_facilitator' }
 
-/** Verifies and settles claimed payments. The only place that asks the facilitator to move money. */
+/** Verifies and settles claimed payments. No other code asks the facilitator to move money. */
 export class Collector {
   readonly #options: Required<CollectorOptions>
   readonly #stopping = new AbortController()
@@ -37,17 +37,17 @@ export class Collector {
   }
 
   /**
-   * Collects a claimed payment. Resolves with its row when the settlement is decided, or after
+   * Collects a claimed payment. Resolves with its row once the settlement is decided, or after
    * `decideTimeoutMs`.
-   * @throws PaymentRefused when the payment is invalid (no money moved), ParleyError Unavailable when it
-   * cannot be verified
+   * @throws PaymentRefused when the payment is invalid (no money moved)
+   * @throws ParleyError Unavailable when the payment cannot be verified
    */
   async collect(claimed: PaymentRecord): Promise<PaymentRecord> {
     const { ledger, decideTimeoutMs } = this.#options
     await this.#verify(claimed)
-    // Stored before the facilitator is called: after a crash, the row shows that money may have moved. The
-    // commit fails if the row changed during a slow verification, because the session may have been claimed
-    // for another transfer.
+    // The row is stored before the facilitator is called, so that after a crash it shows that money may have
+    // moved. The commit fails if the row changed during a slow verification, because the session may have
+    // been claimed for another transfer.
     const settling = await ledger.changeIfUnmodified(claimed, { kind: 'settle' })
     if (settling === undefined) throw new PaymentRefused('invalid_exact_evm_nonce_already_used')
     const settled = this.#settle(settling)
@@ -63,7 +63,7 @@ export class Collector {
 
   /** Retries a settlement whose outcome is unknown. */
   async lookUp(record: PaymentRecord): Promise<void> {
-    // The sandbox cannot look up real transfers, and would move test money instead.
+    // The sandbox cannot look up real transfers and would move test money instead.
     const isSameFacilitator = record.sandbox === this.#options.facilitator.sandbox
     const settlement = isSameFacilitator
       ? await this.#lookUpOrSettle(matchedTransferOf(record))
@@ -71,13 +71,12 @@ export class Collector {
     await this.#decide(record, settlement)
   }
 
-  /** Records the outcome that an operator determined. */
+  /** Records the outcome that an operator has determined. */
   decide(record: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
     return this.#decide(record, settlement)
   }
 
-  /**
-   * Waits up to the limit for settlements in progress; the others are looked up after the next start. */
+  /** Waits up to the limit for settlements in progress. The others are looked up after the next start. */
   async drain(limitMs: number): Promise<void> {
     const deadline = new AbortController()
     const limit = delay(limitMs, undefined, { signal: deadline.signal }).catch(() => {})
@@ -124,7 +123,7 @@ export class Collector {
   }
 
   /**
-   * The task is notified of a failure before the row changes, so that a crash in between repeats the
+   * Notifies the task of a failure before the row changes, so that a crash in between repeats the
    * notification.
    */
   async #decide(record: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
@@ -138,8 +137,8 @@ export class Collector {
   }
 
   /**
-   * Orphans a payment whose task ended (for example, was canceled) before the settlement. A missing task may
-   * still be created.
+   * Orphans a payment if its task ended before the settlement, for example because it was canceled. A missing
+   * task may still be created.
    */
   async #orphanIfEnded(spent: PaymentRecord): Promise<PaymentRecord> {
     const { ledger, tasks } = this.#options

@@ -5,19 +5,19 @@ import { Counter, type Registry } from 'prom-client'
 import type { PaymentConflict, PaymentRecord, PaymentState, PaymentStore } from '../../store/payment-store.ts'
 import { type PaymentChange, transition } from './payment-transitions.ts'
 
-/** A concurrent update ends a round; more rounds than this indicate a bug. */
+/** A concurrent update ends an attempt. More attempts than this indicate a bug. */
 const attemptsMax = 20
 
 export type ChangeResult =
   | { record: PaymentRecord }
-  /** The transition is not allowed. Holds the current row, if it still exists. */
+  /** The transition is not allowed. Contains the current row if it still exists. */
   | { refused: PaymentRecord | undefined }
   | { conflict: PaymentConflict }
 
 /**
- * The only writer of payments. Every change is computed by the transition table and committed by
- * compare-and-set, then written to the audit log, the metrics and waiting callers. Never exposes signatures
- * or payloads.
+ * The only class that writes payments. The transition table computes every change, and compare-and-set
+ * commits it. The change then goes to the audit log, the metrics and waiting callers. Signatures and payloads
+ * are never exposed.
  */
 export class Ledger {
   readonly store: PaymentStore
@@ -44,7 +44,7 @@ export class Ledger {
     return added
   }
 
-  /** Applies the change to the current row, and retries while concurrent updates win. */
+  /** Applies the change to the current row, and retries if a concurrent update wins. */
   async change(from: PaymentRecord, change: PaymentChange): Promise<ChangeResult> {
     let record: PaymentRecord | undefined = from
     for (let attempt = 0; attempt < attemptsMax && record !== undefined; attempt += 1) {
@@ -61,7 +61,7 @@ export class Ledger {
     return { refused: record }
   }
 
-  /** Like `change`, but only if the row is unmodified. Undefined otherwise. */
+  /** Like `change`, but returns undefined and changes nothing if the row has been modified. */
   async changeIfUnmodified(record: PaymentRecord, change: PaymentChange): Promise<PaymentRecord | undefined> {
     const next = transition(record, change, { timestamp: timestamp(), now: Date.now() })
     if (next === undefined || (await this.store.commitPayment(next)) !== 'committed') return undefined
@@ -70,7 +70,8 @@ export class Ledger {
   }
 
   /**
-   * Releases a refused transfer; no money moved. A direct payment is removed, a session can be paid again.
+   * Releases a refused transfer that moved no money. A direct payment is removed; a session can be paid
+   * again.
    */
   async release(record: PaymentRecord, reason: string): Promise<void> {
     if (record.kind === 'session') await this.changeIfUnmodified(record, { kind: 'release' })
@@ -78,7 +79,7 @@ export class Ledger {
     this.refused(record.owner, record.id, reason)
   }
 
-  /** Counts and audits a refused payment. */
+  /** Counts a refused payment and writes it to the audit log. */
   refused(owner: string | undefined, target: string, reason: string): void {
     this.#counter.inc({ agent_id: this.#agentId, state: 'refused' })
     this.#audit.record({ who: owner, action: 'payment.refused', target, allowed: false, reason })

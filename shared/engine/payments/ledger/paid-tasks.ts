@@ -2,13 +2,13 @@ import type { PaymentRecord } from '../../store/payment-store.ts'
 
 /** The tasks that payments pay for. */
 export interface PaidTasks {
-  /** The payment is settled: its waiting task may run. Does nothing if no task waits for it. */
+  /** Lets the waiting task run, because its payment is settled. Does nothing if no task is waiting. */
   onSettled(payment: PaymentRecord): Promise<void>
-  /** The payment failed: its waiting task does not run. */
+  /** Keeps the waiting task from running, because its payment failed. */
   onFailed(payment: PaymentRecord): Promise<void>
   /**
-   * The state of the paid task. `in progress` includes queued and paused tasks; `none` means that no task
-   * refers to the payment. `failed`, `rejected` and `canceled` are terminal states without a result.
+   * Returns the state of the paid task. `in progress` includes queued and paused tasks. `none` means that no
+   * task refers to the payment. `failed`, `rejected` and `canceled` are terminal states without a result.
    */
   outcomeOf(
     payment: PaymentRecord,

@@ -62,7 +62,7 @@ for (const state of paymentStates) {
   }
 }
 
-test('a payment that was claimed for a task is spent on it when it settles', () => {
+test('spends a payment that was claimed for a task on that task when it settles', () => {
   const settling = samplePayment({ state: 'settling', taskId: 't', purpose: 'p' })
   expect(transition(settling, changes.settled, at)).toMatchObject({
     state: 'spent',
@@ -82,7 +82,7 @@ test('a failed or orphaned payment releases its purpose and keeps its nonce', ()
   }
 })
 
-test('only a payment orphaned for a missing task can be reclaimed', () => {
+test('only a payment that was orphaned because of a missing task can be reclaimed', () => {
   const orphaned = (reason: string) => samplePayment({ state: 'orphaned', reason, taskId: 't' })
   const next = transition(orphaned('no_task'), changes.reclaim, at)
   expect(next).toMatchObject({ state: 'spent', taskId: 't', purpose: 'p' })
@@ -91,7 +91,7 @@ test('only a payment orphaned for a missing task can be reclaimed', () => {
     expect(transition(orphaned(reason), changes.reclaim, at)).toBeUndefined()
 })
 
-test('a refund is recorded once; its transaction can be added once, later', () => {
+test('records a refund once, and allows its transaction to be added once later', () => {
   const refund = (txHash?: string) => ({ kind: 'refund', txHash }) as const
   const recorded = transition(samplePayment({ state: 'orphaned' }), refund(), at)
   expect(recorded?.state).toBe('refunded')
@@ -103,7 +103,7 @@ test('a refund is recorded once; its transaction can be added once, later', () =
     expect(transition(named ?? recorded, again, at)).toBeUndefined()
 })
 
-test('an unknown settlement is looked up with backoff, without a limit on attempts', () => {
+test('looks up an unknown settlement with backoff and without a limit on attempts', () => {
   let row = samplePayment({ state: 'settling' })
   const waits = Array.from({ length: 12 }, () => {
     row = transition(row, changes['no-answer'], at) ?? row
@@ -113,12 +113,12 @@ test('an unknown settlement is looked up with backoff, without a limit on attemp
   expect(waits.at(-1)).toBe(3_600_000)
 })
 
-test('an unused completed session is reconciled after 7 days', () => {
+test('reconciles an unused completed session after 7 days', () => {
   const next = transition(samplePayment({ state: 'unknown', kind: 'session' }), changes.settled, at)
   expect(next).toMatchObject({ state: 'settled', dueAt: at.now + 7 * 24 * 3_600_000 })
 })
 
-test('a look-up hides the row from other processes until it must have ended; a failure is notified again', () => {
+test('a look-up hides the row from other processes until it must have ended, and a failure is notified again', () => {
   const lookup = transition(samplePayment({ state: 'unknown', attempts: 3 }), changes['start-lookup'], at)
   expect(lookup).toMatchObject({ state: 'unknown', attempts: 3, dueAt: at.now + 180_000 })
   const failed = transition(samplePayment({ state: 'settling', taskId: 't' }), changes.failed, at)

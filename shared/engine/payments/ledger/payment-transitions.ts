@@ -1,44 +1,44 @@
 import { millisOf } from '@parley/wire/model/timestamp'
 import type { PaymentRecord, PaymentState, SignedTransfer } from '../../store/payment-store.ts'
 
-/** All changes of a payment. */
+/** Every change that can be made to a payment. */
 export type PaymentChange =
-  /** A signed transfer is claimed for it, identified by its nonce. */
+  /** A signed transfer, identified by its nonce, is claimed for the payment. */
   | { kind: 'claim'; transfer: SignedTransfer; nonceKey: string }
-  /** The transfer was refused and no money moved: the session can be paid again. */
+  /** The transfer was refused and no money moved, so the session can be paid again. */
   | { kind: 'release' }
   /** The transfer is verified and about to be settled. */
   | { kind: 'settle' }
-  /** The outcome is unknown: the settlement is looked up until it is decided. */
+  /** The outcome is unknown, so the settlement is looked up until it is decided. */
   | { kind: 'no-answer'; reason: string }
   | { kind: 'settled'; txHash: string; payer: string }
   | { kind: 'failed'; reason: string }
-  /** Assigned to the task that it pays for. */
+  /** The payment is assigned to the task that it pays for. */
   | { kind: 'spend'; taskId: string; purpose: string }
-  /** The request that spent it was abandoned, and another one continues. */
+  /** The request that spent the payment was abandoned, and another request continues. */
   | { kind: 'take-over' }
-  /** Its task was considered missing but exists: no refund is due. */
+  /** The payment's task was considered missing but exists, so no refund is due. */
   | { kind: 'reclaim'; purpose?: string }
-  /** Its purchase was rejected before the work started. */
+  /** The payment's purchase was rejected before the work started. */
   | { kind: 'unspend' }
   /** The task has completed. */
   | { kind: 'earn' }
-  /** Paid without a result. */
+  /** The payment was made, but the task has no result. */
   | { kind: 'orphan'; reason: string }
   | { kind: 'refund'; txHash: string | undefined }
   | { kind: 'expire' }
-  /** Its task has not ended: check again later. */
+  /** The payment's task has not ended, so it is checked again later. */
   | { kind: 'recheck' }
-  /** This process looks the settlement up, and others wait. */
+  /** This process looks up the settlement while other processes wait. */
   | { kind: 'start-lookup' }
-  /** The task of a failed payment has been notified. */
+  /** The failed payment's task has been notified. */
   | { kind: 'notified' }
 
 type To = PaymentState | 'paid'
 
 /**
- * Money moves between `settling` and `settled`. A state in between is never reported as failed, and never
- * requires a second payment.
+ * Money moves between `settling` and `settled`. A state between the two is never reported as failed, and
+ * never requires a second payment.
  */
 const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = {
   open: { claim: 'claimed', expire: 'expired' },
@@ -54,19 +54,19 @@ const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = 
   expired: {},
 }
 
-/** Reason of an orphaned payment whose task does not exist. */
+/** The reason for orphaning a payment whose task does not exist. */
 export const noTask = 'no_task'
 
-/** When a row in `claimed` or `settling` counts as abandoned by its process. */
+/** The time after which a row in `claimed` or `settling` counts as abandoned by its process. */
 export const settlingMaxMs = 90_000
-/** Bounds a look-up followed by a settlement, in case the process dies. */
+/** Limits a look-up followed by a settlement, in case the process dies. */
 const lookupMaxMs = 2 * settlingMaxMs
 export const spentRecheckMs = 30_000
 const spentRecheckMaxMs = 3_600_000
 const unspentMaxMs = 7 * 24 * 60 * 60 * 1000
 const lookupBackoffMs = [1000, 2000, 5000, 15_000, 30_000, 60_000, 300_000, 900_000, 3_600_000]
 
-/** Returns the row after the change, or undefined when the change is not allowed in its state. Pure. */
+/** Returns the row after the change, or undefined if its state does not allow the change. Pure. */
 export function transition(
   record: PaymentRecord,
   change: PaymentChange,
@@ -89,10 +89,10 @@ export function transition(
   return next
 }
 
-/** Conditions that depend on more than the state. */
+/** Checks the conditions that depend on more than the state. */
 function isAllowed({ state, reason, refundTxHash }: PaymentRecord, change: PaymentChange): boolean {
   if (change.kind === 'reclaim') return reason === noTask
-  // A refund is recorded before the money is sent; its transaction may be added once, later.
+  // A refund is recorded before the money is sent. Its transaction may be added once, later.
   if (change.kind === 'refund' && state === 'refunded')
     return change.txHash !== undefined && refundTxHash === undefined
   return true
@@ -132,7 +132,7 @@ function applyFields(next: PaymentRecord, change: PaymentChange, timestamp: stri
       delete next.taskId
       delete next.purpose
       break
-    // Frees the purpose for another payment.
+    // This releases the purpose for another payment.
     case 'failed':
     case 'orphan':
       next.reason = change.reason
@@ -145,7 +145,7 @@ function applyFields(next: PaymentRecord, change: PaymentChange, timestamp: stri
   }
 }
 
-/** When the row has to be reconciled next. */
+/** Returns the time at which the row must next be reconciled. */
 export function dueOf(record: PaymentRecord, now: number): number | undefined {
   switch (record.state) {
     case 'open':
@@ -160,7 +160,7 @@ export function dueOf(record: PaymentRecord, now: number): number | undefined {
     case 'spent':
       return now + Math.min(Math.max(now - millisOf(record.createdAt), spentRecheckMs), spentRecheckMaxMs)
     case 'failed':
-      // A task may start waiting for the payment right after the failure.
+      // A task may start to wait for the payment right after the failure.
       return record.taskId === undefined ? undefined : now + settlingMaxMs
     default:
       return undefined

@@ -9,15 +9,15 @@ import type { Collector } from './collector.ts'
 import type { Ledger } from './ledger.ts'
 import { dueOf, noTask } from './payment-transitions.ts'
 
-/** The subject of a payment: a task, or the next message of a task. */
+/** What a payment buys: a task, or the next message of a task. */
 export interface Purchase {
   owner: string
   taskId: string
   /**
-   * Identifies what is bought. Only one payment per purpose is taken, however many requests compete for it.
+   * Identifies what is bought. Only one payment per purpose is accepted, even if several requests compete.
    */
   purpose: string
-  /** The accepted prices, of which the caller pays one. */
+  /** The accepted prices. The caller pays one of them. */
   terms: readonly PaymentTerms[]
 }
 
@@ -38,9 +38,9 @@ interface Parts {
 }
 
 /**
- * Takes the payment for the purchase. A failed settlement is thrown as a refusal.
- * @throws PaymentRefused (no money was taken), ParleyError Conflict (a payment for the same purpose is in
- * progress), Unavailable
+ * Takes the payment for the purchase. Throws a refusal if the settlement fails.
+ * @throws PaymentRefused when the payment is refused (no money was taken)
+ * @throws ParleyError Conflict when a payment for the same purpose is in progress, Unavailable
  */
 export async function buy(
   parts: Parts,
@@ -58,8 +58,8 @@ export async function buy(
 }
 
 /**
- * Claims the transfer. False when the ledger already holds it: a repeated transfer is accepted even after its
- * validity period.
+ * Claims the transfer. Returns false if the ledger already holds it, because a repeated transfer is accepted
+ * even after its validity period.
  * @throws PaymentRefused when a new transfer is outside its validity period
  */
 async function claimTransfer(
@@ -77,8 +77,8 @@ async function claimTransfer(
 }
 
 /**
- * Releases a payment whose purchase was rejected before the work started, so that its owner can use it for
- * another purchase. Does nothing when the payment was taken over from another request.
+ * Releases a payment if its purchase was rejected before the work started, so that its owner can use it for
+ * another purchase. Does nothing if the payment was taken over from another request.
  */
 export async function releasePurchase(ledger: Ledger, { payment, takenOver }: PurchaseResult): Promise<void> {
   if (takenOver !== true) await ledger.changeIfUnmodified(payment, { kind: 'unspend' })
@@ -112,7 +112,7 @@ function directPayment(
   return dueAt === undefined ? record : { ...record, dueAt }
 }
 
-/** Picks the fields of a price that a ledger row stores. */
+/** Selects the fields of a price that a ledger row stores. */
 export function storedTerms({
   amount,
   atomic,
@@ -125,12 +125,12 @@ export function storedTerms({
   return { amount, atomic, decimals, asset, network, payTo, extra }
 }
 
-/** A spent payment of this age without its task belongs to a process that died in between. */
+/** The age at which a spent payment without a task is attributed to a process that died in between. */
 const abandonedAfterMs = 5000
 
 /**
- * The ledger already holds the transfer or a payment for this purpose: in progress, settled and unspent, or
- * used.
+ * Handles a transfer or purpose that the ledger already holds. That payment is in progress, settled and
+ * unspent, or used.
  */
 async function reusePayment(
   ledger: Ledger,
@@ -141,11 +141,11 @@ async function reusePayment(
   const same = await ledger.store.findByPurpose(purchase.purpose)
   if (same !== undefined && same.nonceKey !== nonceKey) throw paymentInProgress()
   const existing = same ?? (await ledger.store.findByNonce(nonceKey))
-  // Released in the meantime. No money was taken, and the caller can retry.
+  // The payment was released in the meantime. No money was taken, and the caller can retry.
   if (existing === undefined) throw paymentInProgress()
   if (isSameRequest(existing, purchase)) return resume(ledger, purchase, existing)
   if (same !== undefined) throw paymentInProgress()
-  // Settled, but its purchase was rejected: the payment can be used for this one.
+  // The payment is settled but its purchase was rejected, so it can be used for this one.
   if (existing.owner === owner && existing.state === 'settled' && existing.sandbox === claimed.sandbox)
     return { payment: await spend(ledger, purchase, existing, 'invalid_exact_evm_nonce_already_used') }
   const refusal = new PaymentRefused('invalid_exact_evm_nonce_already_used')
@@ -154,8 +154,8 @@ async function reusePayment(
 }
 
 /**
- * Whether the payment already pays for this purchase, or did until reconciliation orphaned it because the
- * task was missing.
+ * Returns whether the payment already pays for this purchase, or did so until reconciliation orphaned it
+ * because of a missing task.
  */
 function isSameRequest(existing: PaymentRecord, { owner, taskId, purpose }: Purchase): boolean {
   if (existing.owner !== owner || existing.taskId !== taskId) return false
@@ -163,7 +163,7 @@ function isSameRequest(existing: PaymentRecord, { owner, taskId, purpose }: Purc
   return isListed || (existing.state === 'spent' && existing.purpose === purpose)
 }
 
-/** Repeats a request with the same payment: the purchase has not been made yet. */
+/** Repeats a request with the same payment if the purchase has not been made yet. */
 async function resume(
   ledger: Ledger,
   { purpose }: Purchase,
@@ -189,7 +189,7 @@ async function spendSession(
   if (found.state === 'failed') throw new PaymentRefused('payment_session_failed')
   if (['open', 'claimed', 'settling', 'unknown'].includes(found.state))
     throw new PaymentRefused('payment_session_pending')
-  // A test payment from before this agent accepted real money.
+  // The test payment was made before this agent accepted real money.
   if (found.sandbox !== sandbox) throw new PaymentRefused('payment_session_mismatch')
   if (isSameRequest(found, purchase) && purchase.terms.some((price) => covers(found.terms, price)))
     return resume(ledger, purchase, found)
@@ -197,7 +197,10 @@ async function spendSession(
   return { payment: await spend(ledger, purchase, found, 'payment_session_spent') }
 }
 
-/** @throws PaymentRefused when another request spent the payment first or the amount is too small */
+/**
+ * Spends the payment.
+ * @throws PaymentRefused when another request spent the payment first or the amount is too small
+ */
 async function spend(
   ledger: Ledger,
   { taskId, purpose, terms }: Purchase,

@@ -8,7 +8,7 @@ import type { Facilitator, LookupResult } from '../facilitators/facilitator.ts'
 import { SandboxFacilitator } from '../facilitators/sandbox.ts'
 import { Payments } from '../payments.ts'
 
-test('several processes share a store: only one looks an unknown settlement up and settles it', async () => {
+test('when several processes share a store, only one looks up an unknown settlement and settles it', async () => {
   await using agent = await testAgent({ handle: () => 'done' })
   const store = agent.app.services.store.payments
   const calls = { lookUp: 0, settle: 0 }
@@ -60,7 +60,7 @@ test('several processes share a store: only one looks an unknown settlement up a
   expect(calls).toEqual({ lookUp: 1, settle: 1 })
 })
 
-test('a payment that is reconciled while its task starts is not orphaned', async () => {
+test('does not orphan a payment that is reconciled while its task starts', async () => {
   await using agent = await testAgent({ handle: () => 'done' })
   const store = agent.app.services.store.payments
   const row = samplePayment({ state: 'spent', taskId: 't', txHash: '0x1', dueAt: Date.now() })

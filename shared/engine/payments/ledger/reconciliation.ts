@@ -11,21 +11,21 @@ interface ReconcilerParts {
   collector: Collector
   tasks: PaidTasks
   log: Log
-  /** Other processes reconcile the same rows. */
+  /** Whether other processes reconcile the same rows. */
   shared: boolean
   /** How often due rows are reconciled. Default 1 s. */
   intervalMs?: number
 }
 
 const batch = 100
-/** Large enough that rows of an unresponsive facilitator do not hide the others. */
+/** Large enough that the rows of an unresponsive facilitator do not hide the others. */
 const dueMax = 1000
-/** Concurrent look-ups, each of which may wait for an unresponsive facilitator. */
+/** Maximum number of concurrent look-ups, each of which may wait for an unresponsive facilitator. */
 const lookupsMax = 10
 const sweepIntervalMs = 60 * 60 * 1000
 const unpaidRetentionMs = 30 * 24 * 60 * 60 * 1000
 
-/** Reconciles every payment that is due, until its state is final. */
+/** Reconciles every due payment until its state is final. */
 export class PaymentReconciler implements Disposable {
   readonly #parts: ReconcilerParts
   #timer: NodeJS.Timeout | undefined
@@ -39,9 +39,9 @@ export class PaymentReconciler implements Disposable {
   }
 
   /**
-   * Recovers the rows of an earlier process: releases unverified claims, marks unfinished settlements as
-   * `unknown`, orphans paid tasks that do not exist. Call before accepting payments, and only when no other
-   * process uses the store.
+   * Recovers an earlier process's rows: releases unverified claims, marks unfinished settlements as
+   * `unknown`, and orphans payments whose tasks do not exist. Call it before accepting payments, and only if
+   * no other process uses the store.
    */
   async recover(): Promise<void> {
     for (const state of ['claimed', 'settling', 'spent'] as const)
@@ -61,7 +61,7 @@ export class PaymentReconciler implements Disposable {
     try {
       const due = await this.#parts.ledger.store.listDuePayments(Date.now(), dueMax)
       for (const record of due) {
-        // Only look-ups wait for the facilitator and run in the background; all other rows need only the
+        // Only look-ups wait for the facilitator, so they run in the background. All other rows need only the
         // store.
         if (record.state !== 'unknown') await this.#tryReconcile(record)
         else if (this.#lookups.size < lookupsMax && !this.#lookups.has(record.id)) this.#startLookup(record)
@@ -119,14 +119,14 @@ export class PaymentReconciler implements Disposable {
     }
   }
 
-  /** Two concurrent look-ups would settle twice: the second settlement would fail and waste its gas. */
+  /** Two concurrent look-ups would settle twice. The second settlement would fail and waste its gas. */
   async #lookUp(record: PaymentRecord): Promise<void> {
     const { ledger, collector, shared } = this.#parts
     const claimed = shared ? await ledger.changeIfUnmodified(record, { kind: 'start-lookup' }) : record
     if (claimed !== undefined) await collector.lookUp(claimed)
   }
 
-  /** Reconciles the payment of a task that has ended. */
+  /** Reconciles the payment for a task that has ended. */
   async taskEnded(id: string): Promise<void> {
     const payment = await this.#parts.ledger.store.loadPayment(id)
     if (payment?.state === 'spent') await this.#reconcileSpent(payment)
@@ -136,7 +136,7 @@ export class PaymentReconciler implements Disposable {
       await this.#parts.ledger.change(payment, { kind: 'earn' })
   }
 
-  /** Marks the payment earned or orphaned if its task has ended; otherwise schedules the next check. */
+  /** Marks the payment as earned or orphaned if its task has ended. Otherwise schedules the next check. */
   async #reconcileSpent(record: PaymentRecord): Promise<void> {
     const { ledger, tasks } = this.#parts
     const state = await tasks.outcomeOf(record)
@@ -144,7 +144,7 @@ export class PaymentReconciler implements Disposable {
       await tasks.onSettled(record)
       await ledger.change(record, { kind: 'recheck' })
     } else if (state === 'completed') await ledger.change(record, { kind: 'earn' })
-    // A task that starts at the same time confirms its payment, so only one of the two commits succeeds.
+    // A task that starts concurrently confirms its payment, so only one of the two commits succeeds.
     else if (state === 'none') await ledger.changeIfUnmodified(record, { kind: 'orphan', reason: noTask })
     else await ledger.change(record, { kind: 'orphan', reason: `task_${state}` })
   }

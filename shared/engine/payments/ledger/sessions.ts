@@ -16,10 +16,10 @@ interface Parts {
   sandbox: boolean
 }
 
-/** `expiresAt` bounds the time for the payment (spec/payments.md#payment-session). */
+/** `expiresAt` limits the time within which the session must be paid (spec/payments.md#payment-session). */
 const payWithinMs = 15 * 60_000
 const waitMaxMs = 60_000
-/** Polled, because another process may decide the payment. */
+/** The row is polled, because another process may decide the payment. */
 const pollIntervalMs = 1000
 /** Maximum number of unpaid sessions, per owner and in total. */
 const openMax = { owner: 10_000, all: 100_000 }
@@ -27,7 +27,7 @@ const openMax = { owner: 10_000, all: 100_000 }
 export type SessionStatus = PaymentSession['status']
 
 /**
- * A payment made by a person or a program, and spent by one later `message/send`
+ * A payment that a person or a program makes and that a later `message/send` spends
  * (spec/payments.md#payment-session).
  */
 export class PaymentSessions {
@@ -37,7 +37,7 @@ export class PaymentSessions {
     this.#parts = parts
   }
 
-  /** @throws ParleyError TooManyRequests, Unavailable at the maximum number of unpaid sessions */
+  /** Starts a session. @throws ParleyError TooManyRequests or Unavailable if there are too many unpaid sessions */
   async start(owner: string, terms: PaymentTerms): Promise<PaymentRecord> {
     const { ledger, sandbox } = this.#parts
     const open = await ledger.store.countOpen(owner)
@@ -64,7 +64,7 @@ export class PaymentSessions {
     return record
   }
 
-  /** @throws ParleyError NotFound when the owner has no such session */
+  /** Returns the session. @throws ParleyError NotFound if the owner has no such session */
   async find(id: string, owner: string): Promise<PaymentRecord> {
     const found = await this.#parts.ledger.store.findPayment(id, owner)
     if (found?.kind !== 'session') throw sessionNotFound()
@@ -72,7 +72,8 @@ export class PaymentSessions {
   }
 
   /**
-   * The token of the capture address is a capability: its holder may view and pay the session.
+   * Finds a session by the token in its capture address. The token is a capability: its holder may view and
+   * pay the session.
    * @throws ParleyError NotFound
    */
   async findByCapture(captureToken: string): Promise<PaymentRecord> {
@@ -90,7 +91,7 @@ export class PaymentSessions {
     for (;;) {
       const record = await this.find(id, owner)
       if (statusOf(record) !== 'pending' || until.aborted) return record
-      // An open session also expires without a change of its row.
+      // An open session can expire without a change to its row.
       const endsAt = record.state === 'open' ? record.expiresAt : undefined
       const left = Math.max((endsAt ?? Infinity) - Date.now(), 1)
       const poll = AbortSignal.timeout(Math.min(pollIntervalMs, left))
@@ -99,15 +100,16 @@ export class PaymentSessions {
   }
 
   /**
-   * Pays the session with a signed transfer. Resolves with the session when it is decided, or after 10 s.
-   * @throws PaymentRefused (no money was taken; an open session remains payable), ParleyError Unavailable
+   * Pays the session with a signed transfer. Resolves with the session once it is decided, or after 10 s.
+   * @throws PaymentRefused when the payment is refused (no money was taken; an open session remains payable)
+   * @throws ParleyError Unavailable
    */
   async paySession(session: PaymentRecord, presented: PresentedPayment): Promise<PaymentRecord> {
     const { ledger, collector } = this.#parts
     if (presented.kind === 'session') throw new PaymentRefused('invalid_payload')
     const transfer = presented.transfer
     const nonceKey = nonceKeyOf(session.terms, transfer)
-    // A repeated payment returns its outcome.
+    // A repeated payment returns the original outcome.
     if (session.nonceKey === nonceKey) return session
     const status = statusOf(session)
     if (status === 'expired') throw new PaymentRefused('payment_session_expired')
@@ -130,7 +132,7 @@ export function statusOf({ state, expiresAt, txHash }: PaymentRecord): SessionSt
   return txHash === undefined ? 'pending' : 'completed'
 }
 
-/** The session as its owner sees it. @param baseUrl the address that the caller used to reach the agent */
+/** Returns the session as its owner sees it. @param baseUrl the address at which the caller reached the agent */
 export function sessionOf(record: PaymentRecord, baseUrl: string): PaymentSession {
   const { expiresAt = 0 } = record
   return {

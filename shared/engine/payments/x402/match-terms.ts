@@ -4,14 +4,14 @@ import type { PresentedPayment } from './presented-payment.ts'
 
 type PresentedTransfer = Extract<PresentedPayment, { kind: 'transfer' }>
 
-/** Time for the transfer to be included in a block, as in the official packages. */
+/** Time allowed for including the transfer in a block. The official packages use the same value. */
 const remainingMinSeconds = 6n
-/** Bounds how long a settlement can stay unknown: until its transfer expires. */
+/** Limits how long a settlement can remain unknown, because it ends when its transfer expires. */
 const validityMaxSeconds = 24n * 60n * 60n
 
 /**
- * Returns the terms that the transfer is for. With `requireTimely`, all checks that need neither the ledger
- * nor the facilitator.
+ * Returns the terms that the transfer pays. Together with `requireTimely`, this performs all checks that need
+ * neither the ledger nor the facilitator.
  * @throws PaymentRefused
  */
 export function matchTerms(presented: PresentedTransfer, accepts: readonly PaymentTerms[]): PaymentTerms {
@@ -31,6 +31,7 @@ export function matchTerms(presented: PresentedTransfer, accepts: readonly Payme
 }
 
 /**
+ * Checks the validity period of the transfer.
  * @throws PaymentRefused when the transfer is not valid yet, about to expire, or valid for more than a day
  */
 export function requireTimely({ authorization }: SignedTransfer, nowMs = Date.now()): void {
@@ -43,7 +44,7 @@ export function requireTimely({ authorization }: SignedTransfer, nowMs = Date.no
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_before')
 }
 
-/** Key of an authorization: a token contract accepts each nonce of a payer once. */
+/** Returns the key of an authorization. A token contract accepts each of a payer's nonces once. */
 export function nonceKeyOf(terms: PaymentTerms, { authorization }: SignedTransfer): string {
   return [terms.network, terms.asset, authorization.from, authorization.nonce].join(' ').toLowerCase()
 }
@@ -57,8 +58,8 @@ function isAccepted(terms: PaymentTerms, accepted: NonNullable<PresentedTransfer
 }
 
 /**
- * Version 1 does not name the asset: of several terms, the amount selects one, and the signature check
- * confirms it.
+ * Version 1 does not name the asset. If there are several terms, the amount selects one of them, and the
+ * signature check confirms the choice.
  */
 function termsOfVersion1(
   onNetwork: readonly PaymentTerms[],

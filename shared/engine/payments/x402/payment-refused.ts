@@ -1,7 +1,7 @@
 import type { PaymentTerms } from '../../store/payment-store.ts'
 import { paymentRequired, type Resource } from './x402.ts'
 
-/** Why a payment is refused; x402's codes where it defines one. */
+/** Why a payment was refused. Uses the x402 code if x402 defines one. */
 export type Refusal =
   | 'payment_required'
   | 'invalid_payload'
@@ -25,7 +25,7 @@ export type Refusal =
   | 'payment_refused'
   | 'settlement_failed'
 
-/** The payment is refused and no money was taken. */
+/** The payment was refused and no money was taken. */
 export class PaymentRefused extends Error {
   override readonly name = 'PaymentRefused'
   readonly refusal: string
@@ -37,14 +37,14 @@ export class PaymentRefused extends Error {
 }
 
 /**
- * HTTP 402: the only error with an x402 body instead of the error envelope (spec/payments.md#unpaid-calls).
+ * HTTP 402, the only error with an x402 body instead of the error envelope (spec/payments.md#unpaid-calls).
  */
 export class PaymentRequired extends Error {
   override readonly name = 'PaymentRequired'
   readonly status = 402
   readonly body: string
   readonly headers: Record<string, string>
-  /** The code in the `error` field of the body. */
+  /** The code in the body's `error` field. */
   readonly refusal: string
 
   constructor(details: {

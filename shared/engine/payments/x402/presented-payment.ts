@@ -7,7 +7,7 @@ import type { SignedTransfer } from '../../store/payment-store.ts'
 import { PaymentRefused } from './payment-refused.ts'
 import { networkOfVersion1 } from './version-1-networks.ts'
 
-/** The payment of a request: a signed transfer, or the id of a paid session. */
+/** A request's payment: a signed transfer, or the id of a paid session. */
 export type PresentedPayment =
   | { kind: 'session'; sessionId: string }
   | { kind: 'transfer'; network: string; accepted?: Accepted; transfer: SignedTransfer }
@@ -16,7 +16,7 @@ const headerMaxChars = 16 * 1024
 
 const hex = (bytes: number) => z.string().regex(new RegExp(`^0x[\\da-fA-F]{${bytes * 2}}$`))
 const uint = z.string().regex(/^\d{1,78}$/)
-/** Contract wallets sign with more than 65 bytes; the facilitator verifies those signatures. */
+/** Contract wallets produce signatures longer than 65 bytes. The facilitator verifies those signatures. */
 const transfer = z.object({
   signature: z.string().regex(/^0x(?:[\da-fA-F]{2}){65,4096}$/),
   authorization: z.object({
@@ -47,9 +47,9 @@ const version1 = z.object({
 })
 
 /**
- * Reads the payment of a request: `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or
+ * Reads a request's payment from `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or
  * `{session_id}`), `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id`
- * (spec/payments.md#session-handle). Undefined for a request without a payment.
+ * (spec/payments.md#session-handle). Returns undefined if the request has no payment.
  * @throws PaymentRefused when the payment is malformed
  */
 export function readPresentedPayment(
@@ -70,7 +70,7 @@ function readPayment(header: unknown): PresentedPayment {
 }
 
 /**
- * Reads the decoded JSON of a header or body.
+ * Reads the decoded JSON from a header or body.
  * @throws PaymentRefused
  */
 export function readPayload(given: unknown): PresentedPayment {

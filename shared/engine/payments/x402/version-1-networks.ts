@@ -1,4 +1,4 @@
-/** Network names of x402 version 1. Its official clients reject a response that contains any other. */
+/** The x402 version 1 network names. Its official clients reject a response that contains any other name. */
 const official: Readonly<Record<string, string>> = {
   abstract: 'eip155:2741',
   'abstract-testnet': 'eip155:11124',
@@ -17,18 +17,18 @@ const official: Readonly<Record<string, string>> = {
   story: 'eip155:1514',
 }
 
-/** Further names that are accepted in payments. */
+/** Additional names that are accepted in payments. */
 const further: Readonly<Record<string, string>> = { ethereum: 'eip155:1', sepolia: 'eip155:11155111' }
 
 const networks = new Map(Object.entries({ ...official, ...further }))
 const names = new Map(Object.entries(official).map(([name, network]) => [network, name]))
 
-/** Returns the CAIP-2 name, or undefined for an unknown network. */
+/** Returns the CAIP-2 name, or undefined if the network is unknown. */
 export function networkOfVersion1(name: string): string | undefined {
   return networks.get(name)
 }
 
-/** Returns the name in version 1, or undefined if its clients do not know the network. */
+/** Returns the version 1 name, or undefined if version 1 clients do not know the network. */
 export function nameOfVersion1(network: string): string | undefined {
   return names.get(network)
 }

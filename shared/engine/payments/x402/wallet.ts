@@ -1,6 +1,6 @@
 import type { Requirements, Resource } from './x402.ts'
 
-/** A signed payment of x402 version 2. The header `PAYMENT-SIGNATURE` carries it as base64 of its JSON. */
+/** A signed x402 version 2 payment. The `PAYMENT-SIGNATURE` header carries its JSON in base64. */
 export interface SignedPayment {
   x402Version: 2
   accepted: Requirements
@@ -8,8 +8,8 @@ export interface SignedPayment {
 }
 
 /**
- * Signs a transfer for exactly these requirements with the official client, without a spending limit: the
- * caller decides what may be paid. Loads the client and viem on first use.
+ * Signs a transfer for exactly these requirements with the official client. There is no spending limit,
+ * because the caller decides what may be paid. Loads the client and viem on first use.
  */
 export async function signPayment(
   privateKey: `0x${string}`,
@@ -29,13 +29,13 @@ export async function signPayment(
   return { ...payload, x402Version: 2, accepted: requirements }
 }
 
-/** Generates a key in the format of PAYMENT_SIGNER_KEY_FILE: 64 hex digits after `0x`. */
+/** Generates a key in the format of PAYMENT_SIGNER_KEY_FILE, which is `0x` followed by 64 hex digits. */
 export async function newWalletKey(): Promise<`0x${string}`> {
   const { generatePrivateKey } = await import('viem/accounts')
   return generatePrivateKey()
 }
 
-/** @throws Error when the key is invalid */
+/** Returns the address for a key. @throws Error when the key is invalid */
 export async function addressOf(privateKey: `0x${string}`): Promise<string> {
   const { privateKeyToAccount } = await import('viem/accounts')
   return privateKeyToAccount(privateKey).address

@@ -1,7 +1,7 @@
 import type { PaymentRecord, PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 import { nameOfVersion1 } from './version-1-networks.ts'
 
-/** The parts of x402 version 2 (`@x402/core`) that Parley writes and reads. */
+/** The parts of x402 version 2 (`@x402/core`) that Parley reads and writes. */
 
 type Caip2 = `${string}:${string}`
 
@@ -9,14 +9,14 @@ export interface Requirements {
   scheme: 'exact'
   network: string
   asset: string
-  /** In atomic units. */
+  /** The amount in atomic units. */
   amount: string
   payTo: string
   maxTimeoutSeconds: number
   extra: { name: string; version: string }
 }
 
-/** The resource that is paid for. */
+/** The resource that the payment is for. */
 export interface Resource {
   url: string
   description: string
@@ -34,16 +34,19 @@ export function requirementsOf(terms: PaymentTerms): Requirements & { network: C
 
 const isCaip2 = (network: string): network is Caip2 => network.includes(':')
 
-/** The payload for a facilitator: always version 2, because the signature does not cover the version. */
+/**
+ * Returns the payload for a facilitator. It is always version 2, because the signature does not cover the
+ * version.
+ */
 export function payloadOf(terms: PaymentTerms, transfer: SignedTransfer) {
   return { x402Version: 2, accepted: requirementsOf(terms), payload: { ...transfer } }
 }
 
 /**
- * The body and header of a 402 response. Clients of version 2 read the header. Clients of version 1 read the
- * body, and reject it when it names a network that they do not know. The body is therefore version 1 if any
- * of the networks has a name there, and omits the others; otherwise it repeats the header. `sandbox` marks
- * test money.
+ * Returns the body and header of a 402 response. Version 2 clients read the header. Version 1 clients read
+ * the body, and reject it if it names an unknown network. The body is therefore version 1 if any of the
+ * networks has a version 1 name, and omits the others. Otherwise it repeats the header. `sandbox` marks test
+ * money.
  */
 export function paymentRequired(refusal: {
   error: string
@@ -68,12 +71,12 @@ export function paymentRequired(refusal: {
   return { body: { ...inBody, ...(refusal.sandbox && { sandbox: true }) }, header: base64Of(required) }
 }
 
-/** Adds the version 1 fields to the equivalent ones of version 2. */
+/** Adds the version 1 fields to the equivalent version 2 fields. */
 function fieldsOfBoth(one: Requirements, { url, description, mimeType }: Resource) {
   return { ...one, maxAmountRequired: one.amount, resource: url, description, mimeType }
 }
 
-/** The receipt as response headers of both versions; empty until the settlement is known. */
+/** Returns the receipt as response headers of both versions, or no headers until the settlement is known. */
 export function receiptHeaders(payment: PaymentRecord): Record<string, string> {
   if (payment.txHash === undefined) return {}
   const receipt = base64Of({
