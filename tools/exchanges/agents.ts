@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 
-/** The names under which a checkout has had its library for authors, newest first. */
+/** Names of the agent library in current and older checkouts, newest first. */
 const libraries = ['@parley/agent', 'parley/handler']
 
 const echo = (library: string) => `import { artifact, data, file } from ${JSON.stringify(library)}
@@ -112,7 +112,7 @@ const strict = `export default {
 
 export const agentNames = ['echo', 'paid', 'plain', 'strict']
 
-/** Writes the agents of the record into a folder, for the library of this checkout. */
+/** Writes the agents of the record into a folder. They import the library of this checkout. */
 export async function writeAgents(folder: string, checkout: string): Promise<void> {
   const sources = { echo: echo(libraryOf(checkout)), paid, plain, strict }
   await mkdir(folder, { recursive: true })
@@ -123,7 +123,7 @@ export async function writeAgents(folder: string, checkout: string): Promise<voi
   }
 }
 
-/** @throws Error when the checkout has it under none of the names */
+/** @throws Error when the checkout has no library with any of the names */
 function libraryOf(checkout: string): string {
   const { resolve } = createRequire(path.join(checkout, 'package.json'))
   for (const name of libraries) {
@@ -133,5 +133,5 @@ function libraryOf(checkout: string): string {
       // The next name.
     }
   }
-  throw new Error(`${checkout} has none of ${libraries.join(', ')}`)
+  throw new Error(`${checkout} contains none of these libraries: ${libraries.join(', ')}`)
 }

@@ -14,7 +14,7 @@ import type { World } from './world.ts'
 /** Each area is one file of the record. */
 export const areas: Record<string, (recorder: Recorder, world: World) => Promise<void>> = {
   discovery,
-  // Before the agents have worked: their measured speed is a part of each answer.
+  // First, because the measured speed of the agents is part of each response.
   negotiation,
   'rpc-agent': rpcAt('agent', ({ deployment }) => `${deployment.agents['echo']}/`),
   'rpc-agent-through-gateway': rpcAt('proxy', ({ deployment }) => `${deployment.gateway}/agents/echo`),

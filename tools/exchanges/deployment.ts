@@ -11,21 +11,21 @@ import { send, textAt } from './http.ts'
 const startLimitMs = 90_000
 const corsOrigin = 'https://app.example'
 
-/** A running product: a gateway with the agents of the record, and a second gateway without any. */
+/** A gateway with the agents of the record, and a second gateway without agents. */
 export interface Deployment extends AsyncDisposable {
   gateway: string
-  /** The own addresses of the agents, by name. */
+  /** Direct URLs of the agents, by name. */
   agents: Record<string, string>
-  /** In production mode, without an identity and with a rate limit. */
+  /** URL of a gateway in production mode, without an identity and with a rate limit. */
   bare: string
   initialToken: string
   operator: { clientId: string; clientSecret: string }
   developer: { clientId: string; clientSecret: string }
-  /** Addresses and folders, with the names that stand for them in a record. */
+  /** URLs and folders, with the names that replace them in a record. */
   literals: [value: string, name: string][]
 }
 
-/** Starts `cli/bin.mjs` of the checkout with a data folder and ports of its own. */
+/** Starts `cli/bin.mjs` of the checkout with a new data folder and unused ports. */
 export async function startDeployment(checkout: string, receiverPort: number): Promise<Deployment> {
   await using stack = new AsyncDisposableStack()
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-exchanges-'))
@@ -142,7 +142,7 @@ async function clientIn(file: string): Promise<{ clientId: string; clientSecret:
   return { clientId: textAt(answer, 'client_id'), clientSecret: textAt(answer, 'client_secret') }
 }
 
-/** The first of `count` ports in a row that are free. Five digits each, so that lengths are the same in every run. */
+/** The first of `count` consecutive free ports. All have five digits, so that lengths are the same in every run. */
 async function freePorts(count: number): Promise<number> {
   for (;;) {
     const first = 20_000 + Math.floor(Math.random() * 10_000)

@@ -1,4 +1,4 @@
-/** An exchange that is not as recorded, with the lines that differ. */
+/** An exchange that differs from the record, with the different lines. */
 export interface Difference {
   title: string
   text: string

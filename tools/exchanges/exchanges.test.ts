@@ -2,7 +2,7 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 import { compare, countOf, record } from './record.ts'
 
-// What differs on purpose is recorded by `node tools/exchanges/record.ts --write`.
+// Record intended changes with `node tools/exchanges/record.ts --write`.
 test('every byte on the wire is as recorded', async () => {
   const files = await record(path.resolve(import.meta.dirname, '../..'))
   const found = await compare(files)

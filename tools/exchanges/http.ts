@@ -1,6 +1,6 @@
 import http from 'node:http'
 
-/** A request as it is sent. A `body` that is neither text nor bytes is sent as JSON. */
+/** A request. A `body` that is neither a string nor bytes is sent as JSON. */
 export interface Sent {
   method?: string
   url: string
@@ -8,7 +8,7 @@ export interface Sent {
   body?: unknown
 }
 
-/** An answer as it arrived; `headers` holds names and values alternately, as they were spelled. */
+/** A response; `headers` contains alternating names and values, with their original spelling. */
 export interface Answer {
   status: number
   statusText: string
@@ -23,12 +23,12 @@ export function bytesOf(body: unknown): Buffer | undefined {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
 }
 
-/** Sends one request on a new connection and reads the whole answer. */
+/** Sends one request on a new connection and reads the whole response. */
 export function send({ method = 'GET', url, headers = {}, body }: Sent): Promise<Answer> {
   const bytes = bytesOf(body)
   const length = bytes === undefined ? {} : { 'content-length': String(bytes.byteLength) }
   const { hostname, port } = new URL(url)
-  // The path as it is written: a URL parser would resolve dot segments.
+  // The unparsed path, because a URL parser would resolve dot segments.
   const path = /^https?:\/\/[^/?#]*(.*)$/s.exec(url)?.[1] || '/'
   return new Promise((resolve, reject) => {
     const request = http.request(
@@ -68,7 +68,7 @@ export function header(answer: Answer, name: string): string | undefined {
   return at === -1 ? undefined : answer.headers[at + 1]
 }
 
-/** The value at a path of keys in the JSON body; undefined where there is none. */
+/** The value at a path of keys in the JSON body; undefined if it is absent. */
 export function valueAt({ body }: Answer, ...keys: (string | number)[]): unknown {
   let value: unknown
   try {
@@ -83,7 +83,7 @@ export function valueAt({ body }: Answer, ...keys: (string | number)[]): unknown
   return value
 }
 
-/** @throws Error when the JSON body holds no text there */
+/** @throws Error when the JSON body has no string at this path */
 export function textAt(answer: Answer, ...keys: (string | number)[]): string {
   const value = valueAt(answer, ...keys)
   if (typeof value === 'string') return value

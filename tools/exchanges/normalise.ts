@@ -1,4 +1,4 @@
-/** Replaces volatile values by placeholders that are numbered by their first appearance; every other byte stays. */
+/** Replaces volatile values with placeholders, numbered by first appearance. All other bytes are unchanged. */
 export class Normaliser {
   readonly #literals: [value: string, name: string][]
   readonly #numbers = new Map<string, string>()
@@ -8,7 +8,7 @@ export class Normaliser {
     this.#literals = [...literals].sort(([a], [b]) => b.length - a.length)
   }
 
-  /** From now on `value` is written as `<name>`. */
+  /** Replaces `value` with `<name>` from now on. */
   hide(value: string, name: string): void {
     if (value === '' || this.#literals.some(([known]) => known === value)) return
     this.#literals.push([value, name])
@@ -42,7 +42,7 @@ export class Normaliser {
   }
 }
 
-/** In this order: a longer form before the forms that it holds. */
+/** In this order: a longer form before the forms that it contains. */
 const patterns: [kind: string, pattern: RegExp][] = [
   ['jwt', /\beyJ[\w-]+\.[\w-]+\.[\w-]+/g],
   ['uuid', /(?<![\da-f])[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}(?![\da-f])/g],
@@ -65,7 +65,7 @@ const patterns: [kind: string, pattern: RegExp][] = [
   ['id21', /(?<="client_id":"|client_id=|\/register\/|\/clients\/)[\w-]{21,22}(?![\w-])/g],
 ]
 
-/** Of the other kinds two values are not told apart: which of them are equal depends on the clock. */
+/** Values of other kinds are not numbered, because the clock determines which of them are equal. */
 const numbered = new Set(['uuid', 'tx', 'hex64', 'hex32', 'hex16', 'capture', 'multibase', 'bytes32', 'id21'])
 
 const fields: [RegExp, string][] = [

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { challengeAnswer, type Signer } from './signing.ts'
 
-/** A request that came to the receiver. */
+/** A request to the receiver. */
 export interface Received {
   method: string
   url: string
@@ -15,7 +15,7 @@ export interface Received {
 export interface Receiver extends AsyncDisposable {
   port: number
   url: string
-  /** The requests to a path, once there are `count` of them. */
+  /** Waits for `count` requests to a path and returns them. */
   received(path: string, count: number): Promise<Received[]>
 }
 
@@ -26,7 +26,7 @@ interface Reply {
 
 const waitLimitMs = 30_000
 
-/** A server of the recorder: takes webhooks at `/hook/…` and is an external agent at `/agent/…`. */
+/** A server of the recorder: receives webhooks at `/hook/…` and acts as an external agent at `/agent/…`. */
 export async function startReceiver(signer: Signer): Promise<Receiver> {
   const all: Received[] = []
   const server = http.createServer((request, response) => {

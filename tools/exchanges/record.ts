@@ -9,7 +9,7 @@ import { startWorld } from './world.ts'
 
 export const recordedDir = path.join(import.meta.dirname, 'recorded')
 
-/** Runs the product of a checkout, sends every request of the record and returns one text for each area. */
+/** Runs Parley from a checkout, sends every request of the record and returns one text per area. */
 export async function record(checkout: string, only?: string): Promise<Map<string, string>> {
   await using world = await startWorld(checkout)
   const files = new Map<string, string>()
@@ -22,7 +22,7 @@ export async function record(checkout: string, only?: string): Promise<Map<strin
   return files
 }
 
-/** What differs between the record in the repository and this one. */
+/** The differences between the record in the repository and this one. */
 export async function compare(files: ReadonlyMap<string, string>, dir = recordedDir): Promise<Difference[]> {
   const all: Difference[] = []
   for (const [area, text] of files) {

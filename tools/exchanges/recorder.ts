@@ -1,7 +1,7 @@
 import { type Answer, bytesOf, type Sent, send } from './http.ts'
 import { Normaliser } from './normalise.ts'
 
-/** Longer request bodies are shown by their length. */
+/** For longer request bodies only the length is recorded. */
 const shownMaxChars = 600
 
 export interface Recorded {
@@ -9,15 +9,15 @@ export interface Recorded {
   text: string
 }
 
-/** What a recording leaves out beyond the volatile values of every exchange. */
+/** Values to omit from a recording, in addition to the volatile values of every exchange. */
 export interface Leaving {
-  /** Keys of the JSON body whose number (or null) depends on the load of the machine. */
+  /** Keys of the JSON body with a number (or null) that depends on the load of the machine. */
   figures?: string[]
-  /** Shows a body in another way, for example without its values. */
+  /** Converts the body for the record, for example to omit its values. */
   body?: (text: string) => string
 }
 
-/** Sends requests and keeps them with their answers, as text without volatile values. */
+/** Sends requests and records them with their responses, as text without volatile values. */
 export class Recorder {
   readonly exchanges: Recorded[] = []
   readonly #normaliser: Normaliser
@@ -36,14 +36,14 @@ export class Recorder {
     return answer
   }
 
-  /** Keeps something else that was on the wire, for example what a webhook received. */
+  /** Records other traffic, for example the requests to a webhook. */
   note(title: string, lines: readonly string[]): void {
     const before = this.exchanges.filter((exchange) => exchange.title === title).length
     if (before > 0) throw new Error(`two exchanges are titled ${title}`)
     this.exchanges.push({ title, text: `${lines.join('\n')}\n` })
   }
 
-  /** Head and body as lines; values are replaced in the order in which a reader sees them. */
+  /** Head and body as lines; values are replaced in order of appearance. */
   message(first: string, headers: readonly string[], body: Buffer, leaving: Leaving = {}): string[] {
     const shown = this.#normaliser.text(first)
     const pairs = headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1] ?? ''] as const] : []))
@@ -96,7 +96,7 @@ export class Recorder {
   }
 }
 
-/** Headers of nearly every answer; where all of them are there, one line says so. */
+/** Headers of almost every response; one line replaces them if all are present. */
 const usual = [
   'Connection: keep-alive',
   "content-security-policy: default-src 'none'; frame-ancestors 'none'",

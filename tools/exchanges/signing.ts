@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import bs58 from 'bs58'
 import nacl from 'tweetnacl'
 
-/** A key pair with the DIDs made of it, from a seed: the same in every run. */
+/** A key pair and its DIDs, derived from a seed: the same in every run. */
 export interface Signer {
   did: string
   publicKey: string

@@ -1,7 +1,7 @@
 import { privateKeyToAccount } from 'viem/accounts'
 import { seconds } from './signing.ts'
 
-/** What a paid agent asks, as its 402 lists it. */
+/** The payment requirements in the 402 response of a paid agent. */
 export interface Requirements {
   network: string
   asset: string
@@ -29,7 +29,7 @@ type Hex = `0x${string}`
 
 const isHex = (text: string): text is Hex => text.startsWith('0x')
 
-/** A payment of x402 version 2, signed by the wallet of the recorder; `nonce` makes it another one. */
+/** A payment of x402 version 2, signed by the wallet of the recorder; a different `nonce` gives a different payment. */
 export async function payment(asked: Requirements, nonce: number, more: { validBefore?: number } = {}) {
   const { network, asset, amount, payTo, extra } = asked
   if (!isHex(asset) || !isHex(payTo)) throw new Error('an address does not start with 0x')

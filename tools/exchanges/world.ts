@@ -16,7 +16,7 @@ type CallerName = 'signer' | 'operator' | 'developer'
 
 const readAndWrite = 'agent:read agent:write'
 
-/** What the areas of the record send their requests to, and whom they can be. */
+/** The servers that the areas of the record send requests to, and the callers that they use. */
 export interface World extends AsyncDisposable {
   deployment: Deployment
   receiver: Receiver
@@ -26,7 +26,7 @@ export interface World extends AsyncDisposable {
   /** The key of the external agent at the receiver. */
   external: Signer
   literals: [value: string, name: string][]
-  /** A new client of an area, with its token. */
+  /** Registers a client for an area and returns it with its token. */
   client(recorder: Recorder, name: string, scope?: string): Promise<Client>
 }
 
@@ -113,7 +113,7 @@ async function withToken({ gateway }: Deployment, client: Registered, scope: str
   return { ...client, token: textAt(answer, 'access_token') }
 }
 
-/** A form for the token endpoint, or another one of the OAuth server. */
+/** A form request to the token endpoint, or to another endpoint of the OAuth server. */
 export function tokenRequest(
   gateway: string,
   { clientId, clientSecret }: Registered,
@@ -140,7 +140,7 @@ export function rpc(url: string, { token }: { token: string }, method: string, p
   return { method: 'POST', url, headers: { ...bearer(token), 'content-type': 'application/json' }, body }
 }
 
-/** UUIDs that are the same in every run, one after the other. */
+/** A generator of UUIDs that are the same in every run. */
 export function ids(area: string): () => string {
   let count = 0
   return () => uuidOf(hash('sha256', `${area} ${++count}`, 'buffer'))
@@ -170,7 +170,7 @@ const settledStates = new Set([
 ])
 const settleLimitMs = 60_000
 
-/** Waits until the task has ended or waits for its caller, without recording. */
+/** Waits until the task has ended or paused, without recording. */
 export async function settled(url: string, caller: { token: string }, taskId: string): Promise<Answer> {
   return untilState(url, caller, taskId, (state) => settledStates.has(state))
 }

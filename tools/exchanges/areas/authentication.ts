@@ -107,8 +107,8 @@ async function signatures(recorder: Recorder, world: World, name: string, url: s
     list,
     signed(signer, { body: list.body, timestamp: seconds() + 400 }),
   )
-  await exchange('a signature that is no base58', list, { ...good, 'x-did-signature': '0OIl' })
-  await exchange('a timestamp that is no number', list, { ...good, 'x-did-timestamp': 'now' })
+  await exchange('a signature that is not base58', list, { ...good, 'x-did-signature': '0OIl' })
+  await exchange('a timestamp that is not a number', list, { ...good, 'x-did-timestamp': 'now' })
   await exchange('a DID without signature', list, { 'x-did': signer.did })
   await exchange('another DID', list, { ...good, 'x-did': 'did:parley:nobody:agent:1' })
   await exchange('a signature with another key', list, {
@@ -116,13 +116,13 @@ async function signatures(recorder: Recorder, world: World, name: string, url: s
     'x-did': signer.did,
   })
   const ofAlice = sentBy(alice, 'tasks/list', {})
-  await exchange('a signature of a client that is no DID', ofAlice, signed(signer, { body: ofAlice.body }))
+  await exchange('a signature of a client that is not a DID', ofAlice, signed(signer, { body: ofAlice.body }))
   await exchange('a DID client without signature', list, {})
   const send = sentBy(callers.signer, 'message/send', text(id(), 'echo caller'))
   await exchange('a signed send', send, signed(signer, { body: send.body }))
 }
 
-/** An agent that requires signatures of callers that are DIDs. */
+/** An agent that requires signatures from callers with a DID. */
 async function strict(recorder: Recorder, { deployment, callers, signer }: World): Promise<void> {
   const id = ids('strict')
   const own = `${deployment.agents['strict']}/`
@@ -133,7 +133,7 @@ async function strict(recorder: Recorder, { deployment, callers, signer }: World
     await recorder.exchange(`unsigned send to strict at ${name}`, sent)
     await recorder.exchange(`signed send to strict at ${name}`, { ...sent, body, headers })
     await recorder.exchange(`signed send to strict at ${name}, replayed`, { ...sent, body, headers })
-    await recorder.exchange(`unsigned send of a client that is no DID at ${name}`, {
+    await recorder.exchange(`unsigned send of a client that is not a DID at ${name}`, {
       ...rpc(url, callers.developer, 'message/send', text(id(), 'count')),
     })
   }

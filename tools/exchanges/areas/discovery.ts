@@ -11,7 +11,7 @@ const figures = [
   'latency_p95_ms',
 ]
 
-/** Names and help lines alone: the values are those of the moment. */
+/** Only names and help lines, because the values change. */
 const metricNames = (text: string) =>
   `${text
     .split('\n')
@@ -40,14 +40,17 @@ export async function discovery(recorder: Recorder, { deployment, external }: Wo
     await get(`a missing skill of ${name}`, `${url}/agent/skills/nothing`)
     await get(`documentation of a missing skill of ${name}`, `${url}/agent/skills/nothing/documentation`)
     await get(`DID resolution at ${name} without a DID`, `${url}/did/resolve`)
-    await get(`DID resolution at ${name} of what is no DID`, `${url}/did/resolve?did=nobody`)
+    await get(`DID resolution at ${name} of a value that is not a DID`, `${url}/did/resolve?did=nobody`)
     await get(`DID resolution at ${name} of an unknown DID`, `${url}/did/resolve?did=${external.did}`)
     await get(`/docs at ${name}`, `${url}/docs`)
     await recorder.exchange(`metrics of ${name}`, { url: `${url}/metrics` }, { body: metricNames })
   }
   await get('skill by its name', `${agents['echo']}/agent/skills/Plain%20echo`)
   await get('documentation of a skill', `${agents['echo']}/agent/skills/echo/documentation`)
-  await get('documentation of a skill that has none', `${agents['echo']}/agent/skills/plain/documentation`)
+  await get(
+    'documentation of a skill without documentation',
+    `${agents['echo']}/agent/skills/plain/documentation`,
+  )
   await get('skill of one agent at the gateway', `${gateway}/agent/skills/echo?agent=echo`)
   await get('skill of another agent at the gateway', `${gateway}/agent/skills/echo?agent=plain`)
   await get('DID document of the gateway', `${gateway}/.well-known/did.json`)
@@ -74,7 +77,7 @@ async function resolution(recorder: Recorder, { gateway, agents }: World['deploy
     await post('malformed did:key', { did: 'did:key:z6Mk' })
     await post('no DID', {})
     await post('DID that is a number', { did: 7 })
-    await post('DID in what is not JSON', 'did=nobody')
+    await post('DID in a body that is not JSON', 'did=nobody')
     await post('DID in a form', `did=${did}`, 'application/x-www-form-urlencoded')
   }
 }

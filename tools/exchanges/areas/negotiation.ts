@@ -2,7 +2,7 @@ import { header, type Sent } from '../http.ts'
 import type { Recorder } from '../recorder.ts'
 import { bearer, ids, rpc, text, type World } from '../world.ts'
 
-/** Latencies and loads are measured, and scores are computed of them. */
+/** Latencies and loads are measured, and scores depend on them. */
 const figures = [
   'score',
   'confidence',
@@ -15,7 +15,7 @@ const figures = [
 
 const weights = { skill_match: 0.5, io_compatibility: 0.2, performance: 0.1, load: 0.1, cost: 0.1 }
 
-/** `POST /agent/negotiation` of agents and gateway, the records of decisions, and the choice of `POST /`. */
+/** `POST /agent/negotiation` of agents and gateway, decision records, and the agent chosen by `POST /`. */
 export async function negotiation(recorder: Recorder, world: World): Promise<void> {
   const { agents, gateway } = world.deployment
   for (const [name, url] of Object.entries({ echo: agents['echo'], paid: agents['paid'], gateway })) {
@@ -35,7 +35,7 @@ async function questions(recorder: Recorder, name: string, url: string): Promise
   await post('without weights', { task_summary: 'echo a text back' })
   await post('all weights 0', { ...question, weights: { skill_match: 0 } })
   await post('a weight of 2', { ...question, weights: { skill_match: 2 } })
-  await post('a weight that is a text', { ...question, weights: { skill_match: '1' } })
+  await post('a weight that is a string', { ...question, weights: { skill_match: '1' } })
   await post('without a summary', { weights })
   await post('an empty summary', { task_summary: '', weights })
   await post('all fields', {
@@ -51,7 +51,7 @@ async function questions(recorder: Recorder, name: string, url: string): Promise
   })
   await post('camel case', { taskSummary: 'echo a text', maxLatencyMs: 5000, minScore: 0.1, weights })
   await post('a cost that is a number', { ...question, max_cost_amount: 0.005 })
-  await post('a cost that is no amount', { ...question, max_cost_amount: 'much' })
+  await post('a cost that is not an amount', { ...question, max_cost_amount: 'much' })
   await post('a missing tool', { ...question, required_tools: ['hammer'] })
   await post('a forbidden tool', { ...question, forbidden_tools: ['echo-chamber'] })
   await post('a type that cannot be read', { ...question, input_mime_types: ['video/mp4'] })
@@ -60,7 +60,7 @@ async function questions(recorder: Recorder, name: string, url: string): Promise
   await post('a score of 3', { ...question, min_score: 3 })
   await post('another trade', { task_summary: 'bake bread', weights })
   await post('weather', { task_summary: 'divine the weather of tomorrow', weights })
-  await post('a latency that is a text', { ...question, max_latency_ms: 'soon' })
+  await post('a latency that is a string', { ...question, max_latency_ms: 'soon' })
   await post('a limit of 1', { ...question, limit: 1 })
   await post('a limit of 0', { ...question, limit: 0 })
   await post('not JSON', '{')
@@ -93,7 +93,7 @@ async function decisions(recorder: Recorder, world: World): Promise<void> {
   await read('a decision with an unknown token', own, bearer('nothing'))
 }
 
-/** Messages at the gateway that name no agent. */
+/** Messages to the gateway without an agent. */
 async function choices(recorder: Recorder, world: World): Promise<void> {
   const { gateway } = world.deployment
   const [alice, id] = [await world.client(recorder, 'carol'), ids('choices')]

@@ -56,7 +56,7 @@ async function registration(recorder: Recorder, { deployment, callers }: World):
   await register('remote keys', { ...machine, jwks_uri: 'https://keys.example' })
   await register('a redirect to http', { client_name: 'page', redirect_uris: ['http://page.example/cb'] })
   await register('a malformed public key', { ...machine, public_key: 'x' })
-  await register('what is not JSON', '{')
+  await register('a body that is not JSON', '{')
   await register('a list', [])
   const key = signerFrom(44, 'recorder')
   const did = { ...machine, client_id: key.did, public_key: key.publicKey, issuer: `${gateway}/oauth2` }
@@ -96,7 +96,7 @@ async function tokens(recorder: Recorder, { deployment, callers }: World, alice:
   await grant('of an unknown scope', { ...credentials, scope: 'everything' })
   await grant('of OpenID scopes', { ...credentials, scope: 'openid offline agent:read' })
   await grant('for a resource', { ...credentials, scope: 'agent:read', resource: `${agents['echo']}` })
-  await grant('for a resource that is no address', { ...credentials, resource: 'echo' })
+  await grant('for a resource that is not a URL', { ...credentials, resource: 'echo' })
   await grant('of an unknown grant', { grant_type: 'magic' })
   await grant('without a grant', {})
   await grant('for an unknown code', {
@@ -212,7 +212,7 @@ async function codeGrant(recorder: Recorder, { deployment }: World): Promise<voi
 
 const hiddenNonces = (text: string) => text.replace(/nonce-[\w+/=-]+/g, 'nonce-<nonce>')
 
-/** The page of a person; a wrong code is refused, so is the request in the end. */
+/** The approval page in a browser: a wrong code is refused, and finally the user denies the request. */
 async function approval(
   recorder: Recorder,
   gateway: string,

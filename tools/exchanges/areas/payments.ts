@@ -3,7 +3,7 @@ import type { Recorder } from '../recorder.ts'
 import { encoded, payment, type Requirements, walletAddress } from '../wallet.ts'
 import { bearer, type Client, ids, rpc, settled, text, type World } from '../world.ts'
 
-/** An agent that charges: 402, payments, sessions, the page of a session, the ledger. */
+/** A paid agent: 402, payments, sessions, the page of a session, the ledger. */
 export async function payments(recorder: Recorder, world: World): Promise<void> {
   const { agents, gateway } = world.deployment
   const targets = { paid: `${agents['paid']}`, 'paid through the gateway': `${gateway}/agents/paid` }
@@ -44,8 +44,8 @@ async function unpaid({ recorder, name, url, alice, id }: Parts): Promise<Requir
     'message/send',
     text(id(), 'rain?', { metadata: { skill_id: 'dear' } }),
   )
-  await call('payment that is no base64', 'message/send', text(id(), 'rain?'), { 'x-payment': '§' })
-  await call('payment that is no JSON', 'message/send', text(id(), 'rain?'), { 'x-payment': 'aGVsbG8=' })
+  await call('payment that is not base64', 'message/send', text(id(), 'rain?'), { 'x-payment': '§' })
+  await call('payment that is not JSON', 'message/send', text(id(), 'rain?'), { 'x-payment': 'aGVsbG8=' })
   const version = encoded({ x402Version: 9 })
   await call('payment of an unknown version', 'message/send', text(id(), 'rain?'), { 'x-payment': version })
   const scheme = encoded({ x402Version: 1, scheme: 'upto', network: 'base-sepolia', payload: {} })
@@ -57,7 +57,7 @@ async function unpaid({ recorder, name, url, alice, id }: Parts): Promise<Requir
   return requirementsOf(await send(rpc(`${url}/`, alice, 'message/send', text(id(), 'rain?'))))
 }
 
-/** The body names the network as version 1 does; the header has the name that is signed. */
+/** The body has the network name of version 1; the header has the name that is signed. */
 function requirementsOf(answer: Answer): Requirements {
   const at = answer.headers.findIndex((name) => name.toLowerCase() === 'payment-required')
   const body = Buffer.from(answer.headers[at + 1] ?? '', 'base64')
@@ -187,7 +187,7 @@ function hideCapture(recorder: Recorder, session: Answer, name: string): string 
   return token
 }
 
-/** What a person sees who pays a session. */
+/** The pages for a person who pays a session. */
 async function capture({ recorder, name, url, alice, id, nonce }: Parts, asked: Requirements): Promise<void> {
   const begun = await send({
     method: 'POST',
@@ -288,11 +288,11 @@ async function ledger({ recorder, name, url, alice }: Parts, { callers }: World)
   await change('refund by a caller', `${String(id)}/refunded`, {}, bearer(alice.token))
   await change('refund', `${String(id)}/refunded`, { tx_hash: `0x${'ab'.repeat(32)}` })
   await change('refund again', `${String(id)}/refunded`, {})
-  await change('decision on what is decided', `${String(id)}/decide`, { settled: true })
+  await change('decision on a decided payment', `${String(id)}/decide`, { settled: true })
   await change('decision without a body', `${String(id)}/decide`, {})
 }
 
-/** An agent that does not charge. */
+/** An agent without a price. */
 async function free(recorder: Recorder, world: World): Promise<void> {
   const { agents, gateway } = world.deployment
   const alice = await world.client(recorder, 'alice')

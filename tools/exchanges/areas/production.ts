@@ -2,7 +2,7 @@ import { send } from '../http.ts'
 import type { Recorder } from '../recorder.ts'
 import type { World } from '../world.ts'
 
-/** A gateway in production mode without agents, identity and origins, that limits its callers. */
+/** A gateway in production mode with a rate limit, without agents, identity or origins. */
 export async function production(recorder: Recorder, { deployment }: World): Promise<void> {
   const { bare } = deployment
   const json = { 'content-type': 'application/json' }

@@ -3,7 +3,7 @@ import type { Recorder } from '../recorder.ts'
 import { signed } from '../signing.ts'
 import { bearer, type Client, ids, rpc, text, type World } from '../world.ts'
 
-/** Loads and measurements are those of the moment. */
+/** Loads and measurements change. */
 const figures = [
   'queue_depth',
   'active_tasks',
@@ -18,7 +18,7 @@ const figures = [
 
 const body = (json: string) => json.replace(/"measurements":\{[^}]*\}/g, '"measurements":null')
 
-/** The registry: lists, entries, registration, heartbeats, the operator's decisions, signatures. */
+/** The registry: lists, entries, registration, heartbeats, decisions of the operator, signatures. */
 export async function registry(recorder: Recorder, world: World): Promise<void> {
   const { gateway } = world.deployment
   const owner = await world.client(recorder, 'owner')
@@ -85,14 +85,14 @@ async function registrations(recorder: Recorder, world: World, owner: Client): P
   await register({ title: 'without a token', url: `${url}/agent`, headers: {} })
   await register({ title: 'with agent:read alone', url: `${url}/agent`, headers: bearer(reader.token) })
   await register({ title: 'without an address', url: undefined })
-  await register({ title: 'of an address that is no text', url: 7 })
-  await register({ title: 'of an address that is no URL', url: 'agent' })
+  await register({ title: 'of an address that is not a string', url: 7 })
+  await register({ title: 'of an address that is not a URL', url: 'agent' })
   await register({ title: 'of another scheme', url: 'ftp://agent.example' })
   await register({ title: 'of an address with a password', url: 'http://a:b@127.0.0.1:1/' })
   await register({ title: 'of a private address', url: 'http://10.0.0.1/' })
   await register({ title: 'of the gateway', url: gateway })
-  await register({ title: 'of what is no agent', url: `${url}/no-card` })
-  await register({ title: 'of what answers 404', url: `${url}/missing` })
+  await register({ title: 'of a URL that is not an agent', url: `${url}/no-card` })
+  await register({ title: 'of a URL that answers 404', url: `${url}/missing` })
   await register({ title: 'of a supervised agent', url: agents['echo'] })
 }
 
@@ -158,7 +158,7 @@ async function heartbeats(recorder: Recorder, world: World, id: string, owner: C
   })
   await beat('in camel case', { queueDepth: 0, activeTasks: 0 })
   await beat('with a negative figure', { queue_depth: -1 })
-  await beat('with a figure that is a text', { queue_depth: 'few' })
+  await beat('with a figure that is a string', { queue_depth: 'few' })
   await beat('with a malformed outcome', { outcomes: [{ task_id: 'one', state: 'completed' }] })
   await beat('that is not JSON', '{')
   await beat('of another caller', {}, id, bearer(world.callers.developer.token))
@@ -201,7 +201,7 @@ async function decisions(recorder: Recorder, world: World, id: string, owner: Cl
   await decide('release of a missing agent', 'nobody/release')
 }
 
-/** What an external agent receives of a call through the gateway. */
+/** The request that an external agent receives for a call through the gateway. */
 async function forwarded(recorder: Recorder, world: World): Promise<void> {
   const { gateway } = world.deployment
   const [alice, id] = [await world.client(recorder, 'alice'), ids('forwarded')]
@@ -230,7 +230,7 @@ async function forwarded(recorder: Recorder, world: World): Promise<void> {
   ]
   for (const [i, { method, url, headers: got, body: bytes }] of calls.entries()) {
     recorder.note(
-      `what the external agent received ${i + 1}`,
+      `request received by the external agent ${i + 1}`,
       recorder.message(`${method} ${url} HTTP/1.1`, got, bytes),
     )
   }
@@ -252,7 +252,7 @@ async function claims(recorder: Recorder, world: World, id: string, owner: Clien
   const hash = Buffer.alloc(32, 3).toString('base64url')
   await claim('of a signature', hash)
   await claim('of the same signature', hash)
-  await claim('of what is no hash', 'one')
+  await claim('of a value that is not a hash', 'one')
   await claim('of another caller', hash, bearer(world.callers.developer.token))
   await claim('without a token', hash, {})
   await claim('of a missing agent', hash, bearer(owner.token), 'nobody')

@@ -39,11 +39,11 @@ export async function reading({ call, run, id, recorder, url, alice, bob }: Call
 }
 
 export async function cancelling({ call, run, id, recorder, url, alice, bob }: Calls): Promise<void> {
-  const running = await call('a task that runs', 'message/send', text(id(), 'echo wait'))
+  const running = await call('a running task', 'message/send', text(id(), 'echo wait'))
   if (running !== '') {
     await untilState(url, alice, running, (state) => state === 'working')
-    await call('tasks/get of a task that runs', 'tasks/get', { task_id: running })
-    await call('message to a task that runs', 'message/send', text(id(), 'echo more', { taskId: running }))
+    await call('tasks/get of a running task', 'tasks/get', { task_id: running })
+    await call('message to a running task', 'message/send', text(id(), 'echo more', { taskId: running }))
     await recorder.exchange(
       'tasks/cancel of a foreign task',
       rpc(url, bob, 'tasks/cancel', { task_id: running }),
@@ -101,7 +101,7 @@ export async function pushConfigs({ call, run, id, recorder, url, bob }: Calls):
   await set('without an id', { url: config.url })
   await set('without a url', { id: id() })
   await set('malformed id', { ...config, id: 'one' })
-  await set('an address that is no URL', { ...config, url: 'hooks' })
+  await set('an address that is not a URL', { ...config, url: 'hooks' })
   await set('ftp', { ...config, url: 'ftp://hooks.example' })
   await set('a private address', { ...config, url: 'http://192.168.1.1/' })
   await set('the address of cloud metadata', { ...config, url: 'http://169.254.169.254/latest' })
@@ -152,7 +152,7 @@ export async function contexts({ call, run, id, recorder, url, alice, bob }: Cal
   await call('a task of a cleared context', 'tasks/get', { task_id: waiting })
 }
 
-/** The gateway drops its route to a cleared context after it has answered. */
+/** Waits until the gateway has removed its route to a cleared context, which it does after the response. */
 async function forgotten(url: string, caller: Client, context_id: string): Promise<void> {
   if (url.includes('/agents/')) return
   for (let tries = 0; tries < 100; tries++) {

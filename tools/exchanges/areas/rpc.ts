@@ -4,7 +4,7 @@ import { ids, rpc, settled, text, type World } from '../world.ts'
 import type { Calls } from './rpc-calls.ts'
 import { cancelling, contexts, feedback, idempotency, pushConfigs, reading, streams } from './rpc-tasks.ts'
 
-/** The JSON-RPC methods, the same calls for each address that takes them. */
+/** The JSON-RPC methods, with the same calls for each URL that accepts them. */
 export const rpcAt =
   (name: string, urlOf: (world: World) => string) =>
   async (recorder: Recorder, world: World): Promise<void> => {
@@ -161,7 +161,7 @@ async function refusedMessages({ call, id, bob, url, recorder, run }: Calls): Pr
   const message = (more: object) => ({ role: 'user', kind: 'message', messageId: id(), parts, ...more })
   await refused('no params', undefined)
   await refused('no message', {})
-  await refused('a message that is a text', { message: 'hello' })
+  await refused('a message that is a string', { message: 'hello' })
   await refused('no parts', { message: message({ parts: undefined }) })
   await refused('empty parts', { message: message({ parts: [] }) })
   await refused('a part of unknown kind', { message: message({ parts: [{ kind: 'song', song: 'la' }] }) })

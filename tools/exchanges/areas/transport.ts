@@ -1,7 +1,7 @@
 import type { Recorder } from '../recorder.ts'
 import { bearer, ids, rpc, text, type World } from '../world.ts'
 
-/** What belongs to HTTP: origins, methods, sizes, paths, headers that are passed on, agents without capabilities. */
+/** HTTP: origins, methods, sizes, paths, forwarded headers, agents without capabilities. */
 export async function transport(recorder: Recorder, world: World): Promise<void> {
   const { agents, gateway, bare } = world.deployment
   for (const [name, url] of Object.entries({ echo: agents['echo'] ?? '', gateway, bare })) {
@@ -73,7 +73,7 @@ async function methods(recorder: Recorder, name: string, url: string): Promise<v
 async function sizes(recorder: Recorder, { callers }: World, name: string, url: string): Promise<void> {
   const headers = { ...bearer(callers.developer.token), 'content-type': 'application/json' }
   const tooLarge = { ...headers, 'content-length': String(11 * 1024 * 1024) }
-  // The head alone: the server refuses before the body is sent.
+  // Only the head, because the server refuses the request before the body is sent.
   await recorder.exchange(`11 MiB at ${name}`, {
     method: 'POST',
     url: `${url}/`,

@@ -1,7 +1,7 @@
 import type { Recorder } from '../recorder.ts'
 import { ids, rpc, settled, text, type World } from '../world.ts'
 
-/** What a receiver of webhooks gets: request line, headers and body of every event. */
+/** Requests to a receiver of webhooks: request line, headers and body of every event. */
 export async function webhooks(recorder: Recorder, world: World): Promise<void> {
   const { agents, gateway } = world.deployment
   const [alice, id] = [await world.client(recorder, 'alice'), ids('webhooks')]
