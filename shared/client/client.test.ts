@@ -14,7 +14,7 @@ test('a call posts a JSON-RPC request with the bearer token and returns the resu
   })
 })
 
-test('send writes a message and its configuration as spec/methods.md#messagesend says', async () => {
+test('send writes a message and its configuration as specified in spec/methods.md#messagesend', async () => {
   await using agent = await scriptedAgent({ 'message/send': () => ({ result: task('submitted') }) })
   const client = new AgentClient({ url: agent.url })
   await client.send({ text: 'hi', taskId }, { acceptedOutputModes: ['text/plain'] })
@@ -30,7 +30,7 @@ test('send writes a message and its configuration as spec/methods.md#messagesend
   })
 })
 
-test('an error is thrown with code, status, message, data and headers', async () => {
+test('a call throws an error with code, status, message, data and headers', async () => {
   const error = { code: -32001, message: 'Task not found', data: { taskId } }
   await using agent = await scriptedAgent({ 'tasks/get': () => ({ error, status: 404 }) })
   const thrown = await new AgentClient({ url: agent.url }).get(taskId).catch((e: unknown) => e)
@@ -47,13 +47,13 @@ test.each([
   ['the answer to another request', { status: 200, body: '{"jsonrpc":"2.0","id":"x","result":1}' }],
   ['a malformed error', { status: 500, body: '{"error":"bad"}' }],
   ['a redirect', { status: 302, body: '' }],
-])('%s instead of an envelope: an RpcError with code 0', async (_, answer) => {
+])('%s instead of an envelope throws an RpcError with code 0', async (_, answer) => {
   await using agent = await scriptedAgent({ 'tasks/get': () => answer })
   const failed = new AgentClient({ url: agent.url }).get(taskId)
   await expect(failed).rejects.toMatchObject({ name: 'RpcError', code: 0, status: answer.status })
 })
 
-test('a refused connection is a ConnectionError that names the address and the reason', async () => {
+test('a refused connection throws a ConnectionError that names the address and the reason', async () => {
   const agent = await scriptedAgent({})
   await agent[Symbol.asyncDispose]()
   const failed = new AgentClient({ url: agent.url }).get(taskId)
@@ -63,13 +63,13 @@ test('a refused connection is a ConnectionError that names the address and the r
   })
 })
 
-test('an answer larger than the limit is cut off', async () => {
+test('the client stops reading an answer that exceeds the limit', async () => {
   await using agent = await scriptedAgent({ 'tasks/get': () => ({ result: 'x'.repeat(2000) }) })
   const failed = new AgentClient({ url: agent.url, responseMaxBytes: 1000 }).get(taskId)
   await expect(failed).rejects.toThrow(/larger than 1000 bytes/)
 })
 
-test('a server that does not answer in time is a ConnectionError; an abort of the caller throws its own reason', async () => {
+test('a timeout throws a ConnectionError, and an aborted signal throws the reason of the signal', async () => {
   await using agent = await scriptedAgent({ 'tasks/get': () => new Promise(() => undefined) })
   const client = new AgentClient({ url: agent.url, requestTimeoutMs: 30 })
   await expect(client.get(taskId)).rejects.toThrow(/no answer in time/)
@@ -86,7 +86,7 @@ test('wait follows the stream to the end of the task', async () => {
   expect(await new AgentClient({ url: agent.url }).wait(taskId)).toEqual(task('completed'))
 })
 
-test('wait polls an agent that does not stream', async () => {
+test('wait polls an agent that does not support streaming', async () => {
   await using agent = await scriptedAgent({
     'tasks/get': ({ earlier }) => ({ result: task(earlier < 3 ? 'working' : 'input-required') }),
     'tasks/resubscribe': () => ({ error: { code: -32004, message: 'no' }, status: 400 }),
@@ -96,7 +96,7 @@ test('wait polls an agent that does not stream', async () => {
   expect(agent.calls.filter(({ method }) => method === 'tasks/resubscribe')).toHaveLength(1)
 })
 
-test('wait returns in one of the requested states, and always when the task has ended', async () => {
+test('wait returns when the task reaches a requested state or has ended', async () => {
   await using agent = await scriptedAgent({
     'tasks/get': ({ earlier }) => ({ result: task(earlier === 0 ? 'input-required' : 'rejected') }),
     'tasks/resubscribe': () => ({ frames: [status(2, 'input-required')] }),

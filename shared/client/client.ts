@@ -20,10 +20,10 @@ import { type CallOptions, type ClientOptions, type Reply, Transport } from './t
 
 /**
  * Calls the methods of one agent, or of the gateway, over HTTP (spec/methods.md#method-table). Every method throws `RpcError`
- * when the server answers with an error, `ConnectionError` when it does not answer, and the reason of an aborted `signal`.
+ * when the server answers with an error, `ConnectionError` when it does not answer, and the reason of `signal` if that is aborted.
  */
 export class AgentClient {
-  /** Base address, with a slash at the end. */
+  /** The base address, with a trailing slash. */
   readonly url: string
   readonly #transport: Transport
   readonly #limits: Partial<FollowLimits>
@@ -36,7 +36,7 @@ export class AgentClient {
   }
 
   /**
-   * Calls any method and returns its result as it was received.
+   * Calls any method and returns its result as received.
    * @throws RpcError when the server answers with an error, ConnectionError when it does not answer
    */
   async call(method: string, params: unknown = {}, options?: CallOptions): Promise<unknown> {
@@ -57,13 +57,13 @@ export class AgentClient {
     return this.#call('sendMessage', sendParams(message, configuration), options)
   }
 
-  /** Returns a task with its newest `historyLength` messages; default: all of them (spec/methods.md#tasksget). */
+  /** Returns a task with its newest `historyLength` messages, by default with all messages (spec/methods.md#tasksget). */
   get(id: string, options?: CallOptions & { historyLength?: number }): Promise<WireTask> {
     const { historyLength } = options ?? {}
     return this.#operate('getTask', { taskId: id, historyLength }, options)
   }
 
-  /** Returns a page of the caller's tasks, the newest first; `params` as in spec/methods.md#taskslist. */
+  /** Returns a page of the caller's tasks, newest first. See spec/methods.md#taskslist for `params`. */
   list(params: Record<string, unknown> = {}, options?: CallOptions): Promise<WireTask[]> {
     return this.#call('listTasks', params, options)
   }
@@ -73,7 +73,7 @@ export class AgentClient {
     return this.#operate('cancelTask', { taskId: id }, options)
   }
 
-  /** Returns a page of the event log of a task, after event number `afterSequence` (default 0). */
+  /** Returns a page of a task's event log, starting after event number `afterSequence` (default 0). */
   events(
     id: string,
     page: { afterSequence?: number; limit?: number } = {},
@@ -82,7 +82,7 @@ export class AgentClient {
     return this.#operate('listTaskEvents', { taskId: id, ...page }, options)
   }
 
-  /** Registers a webhook for the following events of a task, or replaces the one with the same id. */
+  /** Registers a webhook for a task's future events, or replaces the webhook with the same ID. */
   setPushConfig(
     taskId: string,
     config: WirePushConfig,
@@ -98,7 +98,7 @@ export class AgentClient {
     return this.#operate('getPushConfig', { taskId }, options)
   }
 
-  /** Returns the webhooks of a task, the newest first. */
+  /** Returns a task's webhooks, newest first. */
   listPushConfigs(taskId: string, options?: CallOptions): Promise<WireTaskPushConfig[]> {
     return this.#operate('listPushConfigs', { taskId }, options)
   }
@@ -117,7 +117,7 @@ export class AgentClient {
     return this.#call(operation, writeParams(operation, params), options)
   }
 
-  /** The server is trusted to answer in the shape of the method. */
+  /** Does not validate the answer: the client trusts the server to return the type that the method specifies. */
   async #call<O extends keyof WireResults>(
     operation: O,
     params: object,
@@ -127,8 +127,8 @@ export class AgentClient {
   }
 
   /**
-   * Sends a message and yields the events of its task until it ends or pauses (spec/streaming.md#frames): every numbered
-   * event once and in order, and deltas as they arrive. After a lost connection the stream resumes behind the last numbered
+   * Sends a message and yields its task's events until the task ends or pauses (spec/streaming.md#frames): every numbered
+   * event once and in order, and deltas as they arrive. After a lost connection the stream resumes after the last numbered
    * event; deltas sent in between are lost.
    */
   stream(
@@ -140,15 +140,15 @@ export class AgentClient {
     return followStream(this.#transport, { method: methodOf('streamMessage'), params }, options, this.#limits)
   }
 
-  /** Yields the events of a task after number `afterSequence`, then live events, like `stream`. */
+  /** Yields a task's events after event number `afterSequence`, then live events, like `stream`. */
   resubscribe(id: string, afterSequence?: number, options: CallOptions = {}): AsyncGenerator<WireEvent> {
     const opening: Opening = { ...resubscription(id, afterSequence), taskId: id, afterSequence }
     return followStream(this.#transport, opening, options, this.#limits)
   }
 
   /**
-   * Returns the task once it has ended or is in one of `untilStates` (default: any paused state). Follows the event stream;
-   * an agent that does not stream is polled (`stream: false` polls without trying). There is no time limit: pass a `signal`.
+   * Returns the task once it has ended or reached one of `untilStates` (default: any paused state). Follows the event stream;
+   * polls an agent that does not support streaming, or if `stream` is false. To set a time limit, pass a `signal`.
    */
   async wait(
     id: string,
@@ -163,7 +163,7 @@ export class AgentClient {
       if (reached(task.status.state)) return task
       if (streams) {
         const outcome = await this.#followUntil(id, reached, callOptions)
-        // The task was in the state, even if it has left it since.
+        // The task reached the state, even if it has left the state since.
         if (outcome === 'reached') return this.get(id, callOptions)
         streams = outcome !== 'no stream'
       }

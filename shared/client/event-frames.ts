@@ -4,9 +4,9 @@ import { createParser } from 'eventsource-parser'
 import { ConnectionError, RpcError } from './rpc-error.ts'
 
 export interface FrameLimits {
-  /** Longest time without a byte, heartbeats included, before the connection counts as lost. Default 60,000. */
+  /** The longest time without data or heartbeats before the connection counts as lost. Default 60,000. */
   idleTimeoutMs: number
-  /** Largest frame in characters. Default 134,217,728. */
+  /** The maximum size of a frame, in characters. Default 134,217,728. */
   frameMaxChars: number
 }
 

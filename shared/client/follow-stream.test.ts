@@ -33,7 +33,7 @@ test('a stream yields status, deltas and artifacts in order and ends with the ta
   expect(told).toEqual(frames.filter((frame) => typeof frame === 'object'))
 })
 
-test('after a lost connection the stream resumes behind the last numbered event: none is missed or repeated', async () => {
+test('after a lost connection, the stream resumes without missing or repeating a numbered event', async () => {
   await using agent = await scriptedAgent({
     'message/stream': () => ({
       frames: [present(0, 'submitted'), status(1, 'working'), delta('a', 'hi ')],
@@ -82,7 +82,7 @@ test.each([
   },
 )
 
-test('a first frame with the present status of an ended task ends the stream', async () => {
+test('a first frame that reports an ended task ends the stream', async () => {
   await using agent = await scriptedAgent({
     'tasks/resubscribe': () => ({ frames: [present(7, 'failed')], after: 'silence' }),
   })
@@ -96,7 +96,7 @@ test('a pause ends the stream without a reconnection', async () => {
   expect(agent.calls).toHaveLength(1)
 })
 
-test('the stream reconnects a bounded number of times to a server that restarts (503) or stops responding', async () => {
+test('the stream limits its reconnections to a server that restarts (503) or stops responding', async () => {
   await using agent = await scriptedAgent({
     'tasks/resubscribe': ({ earlier }) =>
       earlier === 1
@@ -108,14 +108,14 @@ test('the stream reconnects a bounded number of times to a server that restarts 
   expect(agent.calls).toHaveLength(1 + fast.reconnectMax)
 })
 
-test('a message is never sent twice: a connection lost before the first event is an error', async () => {
+test('a stream that loses its connection before the first event throws and does not send the message again', async () => {
   await using agent = await scriptedAgent({ 'message/stream': () => ({ frames: [], after: 'break' }) })
   const failed = all(new AgentClient({ url: agent.url, ...fast }).stream('hello'))
   await expect(failed).rejects.toMatchObject({ name: 'ConnectionError' })
   expect(agent.calls).toHaveLength(1)
 })
 
-test('an error before the first frame is an ordinary error', async () => {
+test('a stream throws an error response that precedes the first frame', async () => {
   const error = { code: -32008, message: 'Task has ended' }
   await using agent = await scriptedAgent({ 'message/stream': () => ({ error, status: 400 }) })
   await expect(all(new AgentClient({ url: agent.url }).stream('hello'))).rejects.toMatchObject(error)
@@ -127,14 +127,14 @@ test.each([
   ['a frame that is not an event', { frames: [{ kind: 'task' }] }, /not an event/],
   ['null as a frame', { frames: ['data: null\n\n'] }, /not an event/],
   ['a frame without end', { frames: [`data: ${'x'.repeat(5000)}`] }, /too large/],
-])('%s: a clear error, and no second attempt', async (_, answer, text) => {
+])('%s throws a clear error without a second attempt', async (_, answer, text) => {
   await using agent = await scriptedAgent({ 'tasks/resubscribe': () => answer })
   const client = new AgentClient({ url: agent.url, ...fast, frameMaxChars: 4000 })
   await expect(all(client.resubscribe(taskId))).rejects.toThrow(text)
   expect(agent.calls).toHaveLength(1)
 })
 
-test('an abort of the caller ends the stream', async () => {
+test('aborting the signal ends the stream', async () => {
   await using agent = await scriptedAgent({
     'tasks/resubscribe': () => ({ frames: [status(1, 'working')], after: 'silence' }),
   })

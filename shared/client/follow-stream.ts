@@ -9,9 +9,9 @@ import { ConnectionError, RpcError } from './rpc-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
 
 export interface FollowLimits extends FrameLimits {
-  /** Consecutive reconnections without a new event before the stream fails. Default 8. */
+  /** The number of consecutive reconnections without a new event after which the stream fails. Default 8. */
   reconnectMax: number
-  /** Delay before the first reconnection; it doubles up to 5 seconds. Default 200. */
+  /** The delay before the first reconnection, which doubles each time up to 5 seconds. Default 200. */
   reconnectDelayMs: number
 }
 
@@ -29,17 +29,17 @@ export interface Opening {
   afterSequence?: number | undefined
 }
 
-/** How far a stream has come. */
+/** The position of a stream. */
 interface Progress {
   taskId: string | undefined
-  /** Number of the last numbered event. */
+  /** The number of the last numbered event. */
   sequence: number | undefined
-  /** No further event is expected: the task has ended or is paused. */
+  /** Whether the task has ended or paused, so that no further event is expected. */
   ended: boolean
 }
 
 /**
- * Yields the events of a task and reconnects when the connection is lost. A message is never sent twice: a connection that is
+ * Yields a task's events and reconnects when the connection is lost. A message is never sent twice, so a connection that is
  * lost before the first event is an error.
  */
 export async function* followStream(
@@ -85,8 +85,8 @@ export async function* followStream(
 }
 
 /**
- * Updates the progress; false for an event that was yielded before. A frame without an event id is the present status of the
- * task, which may be ahead of the events that a resumed stream still sends, so it does not advance the sequence.
+ * Updates the progress; returns false for a repeated event. A frame without an event ID contains the current status of the
+ * task. It may be ahead of the events that a resumed stream has yet to send, so it does not advance the sequence.
  */
 function isNew(event: WireEvent, progress: Progress): boolean {
   const { taskId, eventId, sequence } = positionOf(event)
@@ -111,7 +111,7 @@ function resumption(taskId: string, sequence: number | undefined) {
   return { ...resubscription(taskId, sequence), ...headers }
 }
 
-/** Whether a reconnection may help: the connection failed, or the server or a proxy is temporarily unavailable. */
+/** Whether reconnecting may help, because the connection failed or the server or a proxy is temporarily unavailable. */
 function isTransient(thrown: unknown): boolean {
   if (thrown instanceof RpcError) return [429, 502, 503, 504].includes(thrown.status)
   return thrown instanceof ConnectionError

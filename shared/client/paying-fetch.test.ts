@@ -16,7 +16,7 @@ const option = {
 const asks = (more: object = {}) =>
   JSON.stringify({ x402Version: 2, error: 'payment_required', accepts: [option], ...more })
 
-/** An agent that requires payment, with the requests it has received. */
+/** An agent that requires payment and records the requests that it receives. */
 let unpaid = asks()
 let takes = true
 let received: { body: string; payment: string | undefined }[] = []
@@ -47,7 +47,7 @@ beforeEach(() => {
 const calling = (payer: Parameters<typeof payingFetch>[0]) =>
   new AgentClient({ url, fetch: payingFetch(payer) }).call('message/send', {})
 
-test('the required payment is sent once, with the same message', async () => {
+test('payingFetch sends the required payment once, with the same message', async () => {
   const seen: PaymentRequirements[] = []
   const done = await calling(async (asked) => {
     seen.push(asked)
@@ -62,7 +62,7 @@ test('the required payment is sent once, with the same message', async () => {
   expect(Buffer.from(received[1]?.payment ?? '', 'base64').toString()).toBe('{"payload":"signed ü"}')
 })
 
-test('a refused payment is not repeated: the refusal is the error', async () => {
+test('payingFetch does not repeat a refused payment but reports the refusal', async () => {
   takes = false
   unpaid = asks({ error: 'invalid_exact_evm_signature' })
   await expect(calling(async () => ({}))).rejects.toMatchObject({
@@ -72,7 +72,7 @@ test('a refused payment is not repeated: the refusal is the error', async () => 
   expect(received).toHaveLength(2)
 })
 
-test('without a payment, or when the payer throws, the message is not sent again', async () => {
+test('payingFetch does not send the message again if the payer declines or throws', async () => {
   await expect(calling(async () => undefined)).rejects.toMatchObject({
     status: 402,
     message: 'Payment required',
@@ -105,7 +105,7 @@ test.each([
   { extra: null },
   { payTo: 7 },
   { maxTimeoutSeconds: '300' },
-])('a way to pay with %o is none', async (wrong) => {
+])('payingFetch ignores a payment option with %o', async (wrong) => {
   unpaid = asks({ accepts: [{ ...option, ...wrong }, null, option] })
   let ways = 0
   await calling(async ({ accepts }) => {

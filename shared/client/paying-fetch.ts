@@ -3,33 +3,33 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { ClientOptions, OutgoingRequest } from './transport.ts'
 
-/** One way to pay, with the field names of x402. */
+/** One payment option, with the field names of x402. */
 export interface PaymentOption {
   scheme: string
   network: string
   asset: string
-  /** In atomic units, a decimal text. */
+  /** In atomic units, as a decimal string. */
   amount: string
   payTo: string
   maxTimeoutSeconds: number
   extra: { name: string; version: string }
 }
 
-/** The HTTP 402 response of an agent that requires payment. */
+/** The content of the HTTP 402 response from an agent that requires payment. */
 export interface PaymentRequirements {
-  /** A code: `payment_required`, or why a payment was refused. */
+  /** The code `payment_required`, or the code of the reason why a payment was refused. */
   error: string
   accepts: PaymentOption[]
   resource: { url: string; description: string; mimeType: string } | undefined
-  /** The agent accepts test money. */
+  /** Whether the agent accepts test money. */
   sandbox: boolean
-  /** The agent that the gateway chose. */
+  /** The agent that the gateway selected. */
   agent: string | undefined
 }
 
 /**
- * Returns the x402 payment (its JSON) with which the same message is sent again, or undefined to decline: the 402 is then the
- * response. An error that it throws fails the request.
+ * Returns the x402 payment as JSON, with which the same message is sent again. If it returns undefined, the 402 becomes the
+ * response. If it throws, the request fails with that error.
  */
 export type Payer = (required: PaymentRequirements) => Promise<object | undefined>
 
@@ -38,8 +38,9 @@ type Send = NonNullable<ClientOptions['fetch']>
 const bodyMaxBytes = 64 * 1024
 
 /**
- * Returns a `fetch` for `AgentClient` that pays when an agent requires it (spec/payments.md#unpaid-calls). A request is paid at most once:
- * a second 402 is the response.
+ * Returns a `fetch` for `AgentClient` that pays when an agent requires it
+ * (spec/payments.md#unpaid-calls). A request is paid at most once, so
+ * a second 402 is returned as the response.
  * @throws whatever `payer` and `send` throw
  */
 export function payingFetch(payer: Payer, send: Send = fetch): Send {
@@ -50,7 +51,7 @@ export function payingFetch(payer: Payer, send: Send = fetch): Send {
     const required = requirementsIn(text, response.headers)
     const payment = required === undefined ? undefined : await payer(required)
     if (payment !== undefined) return send(url, withPayment(init, payment))
-    // The body has been read: the caller gets a copy.
+    // The body has already been read, so the caller receives a copy.
     return new Response(text, { status: 402, headers: response.headers })
   }
 }
@@ -60,7 +61,7 @@ function withPayment(init: OutgoingRequest, payment: object): OutgoingRequest {
   return { ...init, headers: { ...init.headers, 'payment-signature': header } }
 }
 
-/** Version 2 is in the header. The body may be version 1, in which networks have other names. */
+/** The header contains version 2. The body may use version 1, in which networks have other names. */
 function requirementsIn(text: string, headers: Headers): PaymentRequirements | undefined {
   const body = jsonObjectOf(text)
   const header = headers.get('payment-required')
@@ -77,7 +78,7 @@ function requirementsIn(text: string, headers: Headers): PaymentRequirements | u
   }
 }
 
-/** Empty when the body is too large to be payment requirements. */
+/** Returns an empty string if the body is too large for payment requirements. */
 async function textOf({ body }: Response): Promise<string> {
   try {
     return await boundedText(body, bodyMaxBytes)

@@ -4,10 +4,10 @@ import { connectionFault } from '@parley/kit/net/connection-fault'
 export class RpcError extends Error {
   override readonly name = 'RpcError'
   readonly code: number
-  /** HTTP status. */
+  /** The HTTP status. */
   readonly status: number
   readonly data: Record<string, unknown>
-  /** Headers of the HTTP response, for example `retry-after` and `www-authenticate`. */
+  /** The headers of the HTTP response, for example `retry-after` and `www-authenticate`. */
   readonly headers: Headers
 
   constructor(fields: {
@@ -34,7 +34,7 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The message of `fetch` is "fetch failed"; the reason is its cause, or the first error of an AggregateError. */
+/** The message from `fetch` is "fetch failed". The reason is in its cause or in the first error of an AggregateError. */
 function reasonOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   const cause = thrown instanceof AggregateError ? thrown.errors[0] : thrown.cause

@@ -25,7 +25,7 @@ afterAll(async () => {
 let given: string[]
 beforeEach(() => (given = []))
 
-/** A token endpoint, and the source that asks it. */
+/** A token endpoint and a token source that uses it. */
 async function tokens(expires_in = 3600) {
   const answer = (): ScriptedAnswer => {
     const token = agent.identityProvider.issue(identity.did)
@@ -38,7 +38,7 @@ async function tokens(expires_in = 3600) {
   return { source, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
 }
 
-test('a signing client calls an agent that requires signatures, also with non-ASCII text', async () => {
+test('a signing client can call an agent that requires signatures, even with non-ASCII text', async () => {
   await using from = await tokens()
   const client = new AgentClient({ url: agent.url, fetch: signedFetch(identity, from.source) })
   const task = await client.wait((await client.send('Grüße 😀')).id)
@@ -48,7 +48,7 @@ test('a signing client calls an agent that requires signatures, also with non-AS
   expect(given).toHaveLength(1)
 })
 
-test('with an audience every request is signed for that server: another server rejects it', async () => {
+test('a request that is signed with an audience is rejected by other servers', async () => {
   await using from = await tokens()
   await using other = await testAgent(
     { handle: () => 'done', signatures: 'required' },
@@ -63,14 +63,14 @@ test('with an audience every request is signed for that server: another server r
   })
 })
 
-test('64 concurrent requests fetch one token', async () => {
+test('64 concurrent requests fetch a single token', async () => {
   await using from = await tokens()
   const client = new AgentClient({ url: agent.url, fetch: signedFetch(identity, from.source) })
   await Promise.all(Array.from({ length: 64 }, () => client.list()))
   expect(given).toHaveLength(1)
 })
 
-test('a rejected token is renewed once', async () => {
+test('the client renews a rejected token once', async () => {
   await using from = await tokens()
   const fetched = signedFetch(identity, from.source)
   const client = new AgentClient({ url: agent.url, fetch: fetched })
@@ -102,7 +102,7 @@ test('a late 401 for the previous token does not drop the new one', async () => 
   expect(given).toHaveLength(2)
 })
 
-test('the same body within a second gets another signature, so that it is not a replay', async () => {
+test('a body that is sent twice within a second is signed differently, so that it is not a replay', async () => {
   await using from = await tokens()
   const fetched = signedFetch(identity, from.source)
   const body = JSON.stringify({
@@ -122,7 +122,7 @@ test('the same body within a second gets another signature, so that it is not a 
   }
 })
 
-test('a GET signs the empty text', async () => {
+test('a GET request signs the empty string', async () => {
   await using from = await tokens()
   await using server = await scriptedAgent({ 'GET /x': () => ({ status: 200, body: 'ok' }) })
   await signedFetch(identity, from.source)(`${server.url}/x`, {
@@ -139,7 +139,7 @@ test('a GET signs the empty text', async () => {
   expect(verifySigned(signed, signature, identity.key.publicKey)).toBe(true)
 })
 
-test('a redirect is returned, and a body that is not UTF-8 is rejected', async () => {
+test('the client returns a redirect and rejects a body that is not UTF-8', async () => {
   await using from = await tokens()
   const fetched = signedFetch(identity, from.source)
   await using server = await scriptedAgent({ 'GET /': () => ({ status: 302, body: '' }) })

@@ -11,7 +11,7 @@ export interface Signer {
 /** Supplies the bearer token; `ClientToken` caches one and renews it. */
 export interface TokenSource {
   get(): Promise<string>
-  /** Called when the server rejected a token: the source must not return it again. */
+  /** Called when the server has rejected a token, which the source must not return again. */
   forget(refused?: string): void
 }
 
@@ -19,7 +19,7 @@ export interface TokenSource {
 export interface SignedInit {
   method?: string
   headers?: Record<string, string>
-  /** Sent and signed without change: a text, or the UTF-8 bytes of one. */
+  /** Sent and signed unchanged: a string or UTF-8 bytes. */
   body?: string | Uint8Array
   signal?: AbortSignal
 }
@@ -27,23 +27,23 @@ export interface SignedInit {
 /** Options of `signedFetch`. */
 export interface SignedFetchOptions {
   /**
-   * Address or DID of the server, the token resource of its registry entry. It is part of the signature, so that no other
-   * server accepts the request. Default: none, for servers that support the reference form only.
+   * The server's address or DID, which is the token resource of its registry entry. The signature covers it, so that no other
+   * server accepts the request. Default: none, for servers that support only the reference form.
    */
   audience?: string
 }
 
-/** A `fetch` that adds token and signature. */
+/** A `fetch` that adds the token and the signature. */
 export type SignedFetch = (url: string | URL, init?: SignedInit) => Promise<Response>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-/** A server accepts each signature once: a repeated body needs another timestamp within the same second. */
+/** A server accepts each signature once, so a body repeated within the same second needs a different timestamp. */
 const aheadMaxSeconds = 60
 
 /**
  * Returns a `fetch` that authenticates as an agent (spec/authentication.md#did-signatures): every request carries a bearer
- * token and a fresh DID signature of its body (of the empty text for a GET). After a 401 the request is sent again, with a
- * new token. Redirects are returned and not followed, because token and signature are for this server.
+ * token and a fresh DID signature of its body (of an empty string for a GET). After a 401, the request is sent again with a
+ * new token. Redirects are returned but not followed, because the token and the signature are for this server.
  * @throws TypeError for a body that is not UTF-8, and whatever `fetch` and the token source throw
  *
  * ```ts
@@ -84,13 +84,13 @@ export function signedFetch(
     const response = await attempt(url, init, text, token)
     if (response.status !== 401) return response
     await response.body?.cancel()
-    // A concurrent call may have renewed the token: only the rejected one is dropped.
+    // A concurrent call may have renewed the token, so only the rejected token is dropped.
     tokens.forget(token)
     return attempt(url, init, text, await tokens.get())
   }
 }
 
-/** The current second, or the next one with which the same body was not signed; at most a minute ahead of the clock. */
+/** Returns the first second, from now to a minute ahead, that the same body has not been signed with. */
 function freshTimestamps(): (body: string) => number {
   const last = new RecentMap<string, number>(1000)
   return (body) => {

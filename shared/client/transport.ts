@@ -4,20 +4,20 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { ConnectionError, RpcError } from './rpc-error.ts'
 
 export interface ClientOptions {
-  /** Base address of an agent or of the gateway, with or without the slash at the end. */
+  /** The base address of an agent or of the gateway, with or without a trailing slash. */
   url: string
-  /** Bearer token, or a function that returns one before each request. */
+  /** A bearer token, or a function that returns one before each request. */
   token?: string | (() => string | Promise<string>)
   headers?: Record<string, string>
-  /** Sends the requests; `signedFetch` adds token and signature. Default: `fetch`. */
+  /** Sends the requests; `signedFetch` adds the token and the signature. Default: `fetch`. */
   fetch?: (url: string, init: OutgoingRequest) => Promise<Response>
-  /** Deadline of a response, and of the first byte of a stream. Default 60,000. */
+  /** The deadline for a response or for the first byte of a stream. Default 60,000. */
   requestTimeoutMs?: number
-  /** Largest response other than a stream. Default 268,435,456 (256 MiB). */
+  /** The maximum size of a response other than a stream. Default 268,435,456 (256 MiB). */
   responseMaxBytes?: number
 }
 
-/** The request that `fetch` gets. */
+/** The request that is passed to `fetch`. */
 export interface OutgoingRequest {
   method: 'POST'
   redirect: 'manual'
@@ -28,13 +28,13 @@ export interface OutgoingRequest {
 
 /** Options of one call. */
 export interface CallOptions {
-  /** Added to the request, for example `idempotency-key`. */
+  /** Headers that are added to the request, for example `idempotency-key`. */
   headers?: Record<string, string>
-  /** Aborts the call; the call then throws the reason of the signal. */
+  /** Aborts the call, which then throws the signal's reason. */
   signal?: AbortSignal
 }
 
-/** The result of a call with its HTTP response. */
+/** The result of a call and its HTTP response. */
 export interface Reply {
   result: unknown
   status: number
@@ -68,7 +68,7 @@ export class Transport {
     params: unknown,
     options: CallOptions,
   ): Promise<ReadableStream<Uint8Array>> {
-    // The deadline applies to the first byte only: a stream may last for days.
+    // The deadline applies only to the first byte, because a stream may last for days.
     const deadline = new AbortController()
     const timer = setTimeout(
       () => deadline.abort(new DOMException('no answer in time', 'TimeoutError')),
@@ -141,7 +141,7 @@ export class Transport {
     return { result: envelope.result, status, headers }
   }
 
-  /** The reason of the caller's signal; any other failure becomes a ConnectionError. */
+  /** Returns the reason of the caller's signal if it aborted; any other failure becomes a ConnectionError. */
   #failureOf(thrown: unknown, signal: AbortSignal | undefined): unknown {
     if (signal?.aborted === true && !isTimeout(signal.reason)) return signal.reason
     return new ConnectionError(this.url, thrown)
@@ -173,7 +173,7 @@ function envelopeOf(text: string): Envelope | undefined {
   }
 }
 
-/** The body of HTTP 402 is defined by x402 and has no envelope; its `error` is a code. */
+/** x402 defines the body of a 402 response: it has no envelope, and its `error` is a code. */
 function paymentText(text: string): string {
   const code = /"error"\s*:\s*"(\w{1,100})"/.exec(text)?.[1]
   return `Payment required${code === undefined || code === 'payment_required' ? '' : `: ${code}`}`

@@ -1,6 +1,6 @@
 /**
- * The one error class and the one table of codes (docs/errors.md).
- * Numbers are permanent once assigned: rows are added, never changed or removed. `docs/errors.md` is held equal by a test.
+ * The error class and the table of error codes (docs/errors.md).
+ * Codes are permanent: rows are added but never changed or removed. A test compares the table with `docs/errors.md`.
  */
 export const errorTable = {
   ParseError: { code: -32700, status: 400, message: 'Parse error' },
@@ -43,18 +43,18 @@ export type ErrorName = keyof typeof errorTable
 export type ErrorData = Record<string, unknown>
 
 interface ErrorOptions {
-  /** Says more than the table's text. Never holds stacks, paths or driver text. */
+  /** More specific than the table's text. It never contains stack traces, paths or driver messages. */
   message?: string
   /** `error.data`, always an object. */
   data?: ErrorData
-  /** HTTP status where it differs from the table: 413, 415, 405 (spec/json-rpc.md#http). */
+  /** The HTTP status if it differs from the table: 413, 415 or 405 (spec/json-rpc.md#http). */
   status?: number
   /** Extra response headers, for example `Retry-After`. */
   headers?: Record<string, string>
   cause?: unknown
 }
 
-/** Every failure that a caller may see. Thrown anywhere, turned into an envelope in one place. */
+/** Every failure that a caller may see. It can be thrown anywhere; one place turns it into an envelope. */
 export class ParleyError extends Error {
   override readonly name = 'ParleyError'
   readonly error: ErrorName
@@ -73,7 +73,7 @@ export class ParleyError extends Error {
     this.headers = options.headers ?? {}
   }
 
-  /** Any thrown value as a ParleyError; what is not ours becomes `InternalError` without its text. */
+  /** Converts any thrown value to a ParleyError. Other errors become `InternalError` without their message. */
   static from(thrown: unknown): ParleyError {
     return thrown instanceof ParleyError ? thrown : new ParleyError('InternalError', { cause: thrown })
   }

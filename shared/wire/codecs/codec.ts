@@ -7,14 +7,14 @@ import type { Calls, Operation } from '../model/operation.ts'
 import type { Part, Task, TaskEnd } from '../model/task.ts'
 
 /**
- * A dialect of the wire: translates between the JSON of clients and the model. Methods, the task engine and webhooks use the
+ * A wire dialect translates between the JSON of clients and the model. Methods, the task engine and webhooks use the
  * model only. To add a dialect, add a folder with the same file names as `parley/` and a line in `dialects.ts`.
  *
- * Writers return values for `JSON.stringify` and not text, so that a response is serialized once and large parts
+ * Writers return values for `JSON.stringify` rather than text, so that a response is serialized once and large parts
  * (`LazyPart`) are loaded one at a time while it is sent.
  */
 export interface Codec {
-  /** Identifies the dialect in stored records, for example of a webhook; never changes. */
+  /** Identifies the dialect in stored records such as webhooks; it never changes. */
   readonly name: string
   /** The operation of each method name, including aliases. */
   readonly methods: ReadonlyMap<string, MethodName>
@@ -28,53 +28,53 @@ export interface Codec {
    */
   accepts(request: WireRequest): boolean
 
-  /** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; values of the caller are not repeated */
+  /** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; the issues do not repeat the caller's values */
   readParams<O extends Operation>(operation: O, params: Record<string, unknown>): Calls[O]['params']
-  /** Reads only the task id, for a gateway that forwards the other params unread. @throws ParleyError InvalidParams */
+  /** Reads only the task ID; a gateway uses it to forward the other params unread. @throws ParleyError InvalidParams */
   readTaskId(params: Record<string, unknown>): string
-  /** The negotiation fields that a message may carry for a gateway, unvalidated; undefined when absent. */
+  /** Returns the negotiation fields that a message may carry for a gateway, unvalidated; undefined if it has none. */
   readQuery(params: Record<string, unknown>): unknown
-  /** The rating of `giveFeedback`, 1 to 5. Any other value counts as absent. */
+  /** Returns the rating of `giveFeedback`, from 1 to 5. Any other value counts as absent. */
   readRating(params: Record<string, unknown>): number | undefined
-  /** The deprecation marks of the method and of the params in use. */
+  /** Returns the deprecation marks of the method and of the params in use. */
   deprecations(method: string, params: Record<string, unknown>): DeprecationMark[]
 
   /** The result may contain lazy parts; `writePart` writes each of them when it is loaded. */
   writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): WireResult
   readonly writePart: (part: Part) => unknown
   /**
-   * Creates the writer of one stream, which gets the items in order.
-   * @param id of the request, for dialects that send each frame as a JSON-RPC response
+   * Creates the writer of one stream, which receives the items in order.
+   * @param id the request's ID, for dialects that send each frame as a JSON-RPC response
    */
   openStream(id: RequestId): FrameWriter
   writeError(error: ParleyError): WireError
   writeCard(card: AgentCard): object
   /** The body of a webhook delivery, as JSON. */
   writeWebhook(event: TaskEvent): string
-  /** The headers of a webhook delivery. @param token credential of the receiver */
+  /** The headers of a webhook delivery. @param token the bearer token that the receiver expects */
   webhookHeaders(token: string | undefined): Record<string, string>
 
-  // For clients, and for gateways that forward messages of other servers.
+  // The following readers are for clients and for gateways that forward messages from other servers.
 
   methodOf(operation: Operation): string
   writeParams<O extends keyof ClientParams>(operation: O, params: ClientParams[O]): object
-  /** Reads a task of another server without its history, and checks its size. Undefined when the JSON is not a task. */
+  /** Reads another server's task without its history, and checks its size. Returns undefined if the JSON is not a task. */
   readTaskOutput(json: unknown): Task | undefined
-  /** The ids in a result or in a frame of a stream. Undefined when the JSON is not an object. */
+  /** Returns the IDs in a result or in a stream frame; undefined if the JSON is not an object. */
   readTaskReference(json: unknown): TaskReference | undefined
-  /** The end of the task in a result; undefined for a running or canceled task. */
+  /** Returns how the task in a result ended; undefined for a running or canceled task. */
   readEnd(result: unknown): TaskEnd | undefined
-  /** The end of the task in the last frame of a stream; undefined if the stream ended before the task. */
+  /** Returns how the task ended according to the last stream frame; undefined if the stream ended before the task did. */
   readStreamEnd(frame: unknown): TaskEnd | undefined
-  /** The ids of the message in the params of a call to another server. Ids of another type count as absent. */
+  /** Returns the message's IDs from the params of a call to another server. IDs of any other type count as absent. */
   readMessageIds(params: unknown): MessageIds
   /** Whether a result without a task, such as that of `clearContext`, reports success. */
   isSuccess(result: unknown): boolean
-  /** The id and the sort key of an item, for merging the lists of several agents. */
+  /** Returns the ID and the sort key of an item, used to merge the lists of several agents. */
   readListItem(list: 'listTasks' | 'listContexts', json: unknown): ListItem
 }
 
-/** Operations whose params a client writes; the params of other operations come from its caller. */
+/** The operations whose params the client writes itself; for other operations, the client's caller supplies them. */
 export type ClientParams = {
   [O in
     | 'getTask'
@@ -88,12 +88,12 @@ export type ClientParams = {
     | 'deletePushConfig']: Undefinable<Calls[O]['params']>
 }
 
-/** Params with a default on the server may be absent. */
+/** Params that have a default on the server may be absent. */
 type Undefinable<T> = Pick<T, Extract<keyof T, 'taskId'>> & {
   [K in Exclude<keyof T, 'taskId'>]?: T[K] | undefined
 }
 
-/** Ids as another server wrote them: of any type. */
+/** IDs as another server wrote them, so they may have any type. */
 export interface TaskReference {
   taskId: unknown
   contextId: unknown
@@ -106,25 +106,25 @@ export interface MessageIds {
 
 export interface ListItem {
   id: string
-  /** Creation of a task, last change of a context. */
+  /** When the task was created, or when the context last changed. */
   at: string
 }
 
-/** The operation of a method name. Answers to a deprecated method or param carry the `Deprecation` header. */
+/** The operation that a method name stands for. Answers to a deprecated method or param carry the `Deprecation` header. */
 export interface MethodName {
   operation: Operation
   deprecated?: DeprecationMark
-  /** Deprecated params by their path on the wire, such as `configuration.blocking`. */
+  /** Deprecated params, keyed by their path on the wire, such as `configuration.blocking`. */
   deprecatedParams?: Readonly<Record<string, DeprecationMark>>
 }
 
-/** `method` is fixed where the path itself names a method: the body must name the same one. */
+/** `method` is set if the path itself names a method; the body must then name the same one. */
 export interface RpcPath {
   path: string
   method?: string
 }
 
-/** The parts of a request by which its dialect is chosen. */
+/** The parts of a request that determine its dialect. */
 export interface WireRequest {
   path: string
   /** Lower-case names. */
@@ -148,7 +148,7 @@ export interface WireError {
   data: unknown
 }
 
-/** One server-sent event: `id` is absent on frames that a client cannot resume from. */
+/** One server-sent event. `id` is absent on frames that a client cannot resume from. */
 export interface Frame {
   id?: number
   data: unknown

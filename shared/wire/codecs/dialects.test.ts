@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { operations } from '../model/operation.ts'
 import { cardPaths, defaultDialect, dialectOf, dialects, rpcPaths } from './dialects.ts'
 
-test('each dialect has its own name, and a method name for every operation', () => {
+test('each dialect has a unique name and a method name for every operation', () => {
   expect(new Set(dialects.map(({ name }) => name)).size).toBe(dialects.length)
   for (const dialect of dialects)
     for (const [method, { operation }] of dialect.methods) {
@@ -12,7 +12,7 @@ test('each dialect has its own name, and a method name for every operation', () 
     }
 })
 
-test('the path selects the dialect of a request; it also rejects a method that no dialect has', () => {
+test('the path selects the dialect of a request, and that dialect rejects unknown methods', () => {
   for (const { path } of rpcPaths())
     expect(dialectOf({ path, headers: {} }).accepts({ path, headers: {} })).toBe(true)
   for (const path of cardPaths()) expect(dialectOf({ path, headers: {} }).cardPaths).toContain(path)
@@ -20,7 +20,7 @@ test('the path selects the dialect of a request; it also rejects a method that n
   expect(dialectOf({ path: '/nowhere', headers: {} })).toBe(defaultDialect)
 })
 
-test('paths of JSON-RPC are unique, and a path with a method belongs to a dialect that has it', () => {
+test('JSON-RPC paths are unique, and a path that names a method belongs to a dialect that has the method', () => {
   const paths = rpcPaths()
   expect(new Set(paths.map(({ path }) => path)).size).toBe(paths.length)
   const unknown = paths.filter(

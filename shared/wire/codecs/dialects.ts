@@ -1,12 +1,12 @@
 import type { Codec, RpcPath, WireRequest } from './codec.ts'
 import { parley } from './parley/dialect.ts'
 
-/** Every dialect that this deployment speaks, the default one first. A new dialect is a folder and a line here. */
+/** Every dialect that this deployment speaks, the default one first. To add one, add a folder and a line here. */
 export const dialects: readonly [Codec, ...Codec[]] = [parley]
 
 export const defaultDialect = dialects[0]
 
-/** Every path that accepts JSON-RPC, once. */
+/** Returns every path that accepts JSON-RPC, without duplicates. */
 export function rpcPaths(): RpcPath[] {
   const paths = dialects.flatMap((dialect) => dialect.rpcPaths)
   return [...new Map(paths.map((path) => [path.path, path])).values()]
@@ -17,8 +17,8 @@ export function cardPaths(): string[] {
 }
 
 /**
- * The dialect of a request: the first that accepts its path, headers and, once the body has been read, its method. A method
- * that no dialect knows is for the dialect of the path to refuse.
+ * Returns the first dialect that accepts the path, the headers and, once the body has been read, the method. A method
+ * that no dialect knows is refused by the dialect that the path selects.
  */
 export function dialectOf(request: WireRequest): Codec {
   const { method } = request

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Part } from '../model/task.ts'
 
-/** Placeholder in JSON for a part that is read later. Callers cannot guess it. */
+/** The placeholder in JSON for a part that is read later. Callers cannot guess it. */
 const placeholder = `lazy-part-${randomUUID()}`
 
 let found: LazyPart[] | undefined
@@ -9,7 +9,7 @@ let found: LazyPart[] | undefined
 /** A large part that is still in the store. It replaces the part in a task that is about to be serialized. */
 export class LazyPart {
   readonly kind = 'lazy'
-  /** Estimated length of its JSON. */
+  /** The estimated length of its JSON. */
   readonly bytes: number
   readonly load: () => Promise<Part>
 
@@ -25,20 +25,20 @@ export class LazyPart {
   }
 }
 
-/** JSON of a value whose lazy parts are loaded one at a time while it is read. */
+/** The JSON of a value. Its lazy parts are loaded one at a time while the JSON is read. */
 export interface LazyJson {
-  /** Estimated length of the whole JSON. */
+  /** The estimated length of the whole JSON. */
   bytes: number
-  /** The text between the parts: one more than there are parts. */
+  /** The texts between the parts; there is one more text than there are parts. */
   texts: string[]
   parts: LazyPart[]
   writePart: WritePart
 }
 
-/** Spells a loaded part in the dialect of the value. */
+/** Writes a loaded part in the value's dialect. */
 type WritePart = (part: Part) => unknown
 
-/** @param wrap puts text around the JSON of the value */
+/** @param wrap adds text around the value's JSON */
 export function toLazyJson(
   value: unknown,
   writePart: WritePart,
@@ -58,7 +58,7 @@ export function toLazyJson(
 
 const chunkBytes = 64 * 1024
 
-/** The bytes, in chunks of at most 64 KiB. At most one part is in memory. */
+/** Yields the bytes in chunks of at most 64 KiB. At most one part is in memory at a time. */
 export async function* chunksOf({ texts, parts, writePart }: LazyJson): AsyncGenerator<Buffer> {
   for (const [index, text] of texts.entries()) {
     yield* cut(Buffer.from(text))
@@ -72,7 +72,7 @@ function* cut(bytes: Buffer): Generator<Buffer> {
     yield bytes.subarray(from, from + chunkBytes)
 }
 
-/** Estimated length of the JSON of a value, without serializing it. */
+/** Estimates the length of a value's JSON without serializing it. */
 export function roughBytesOf(value: unknown): number {
   let bytes = 0
   const waiting: unknown[] = [value]

@@ -6,7 +6,7 @@ import { dialects } from './dialects.ts'
 const root = path.resolve(import.meta.dirname, '../../..')
 const codecs = 'shared/wire/codecs/'
 
-/** Names that are spelled like fields of the wire and are not. */
+/** Names that are spelled like wire fields but are not. */
 const allowed: { files: RegExp; names: readonly string[] | 'all'; because: string }[] = [
   {
     files: /(^|\/)(sqlite|mongodb|memory|redis|store|stores|database|migration)\/|-store\.ts$/,
@@ -40,7 +40,7 @@ const sources = globSync(['shared/**/*.ts', 'gateway/**/*.ts', 'cli/**/*.{ts,mjs
   .map((file) => file.replaceAll('\\', '/'))
   .filter(isProduct)
 
-/** The code of a file, without its comments and the fields of its log lines. */
+/** Returns a file's code without its comments and log fields. */
 function codeOf(file: string): string {
   return readFileSync(path.join(root, file), 'utf8')
     .replaceAll(/\/\*.*?\*\//gs, '')
@@ -60,14 +60,14 @@ function isAllowed(file: string, name: string): boolean {
   return allowed.some(({ files, names }) => files.test(file) && (names === 'all' || names.includes(name)))
 }
 
-test('the names of the wire are read from the codecs', () => {
+test('the codecs supply the names of wire fields and methods', () => {
   expect(known.size).toBeGreaterThan(80)
   expect([...known]).toEqual(
     expect.arrayContaining(['task_id', 'context_id', 'push_notification_config', 'tx_hash']),
   )
 })
 
-test('no field name of the wire is written outside the codecs', () => {
+test('no code outside the codecs contains the name of a wire field', () => {
   const found = sources
     .filter((file) => !file.startsWith(codecs))
     .flatMap((file) => namesIn(codeOf(file)).map((name) => ({ file, name })))
@@ -75,7 +75,7 @@ test('no field name of the wire is written outside the codecs', () => {
   expect(found).toEqual([])
 })
 
-test('no method name of the wire is written outside the codecs', () => {
+test('no code outside the codecs contains a method name', () => {
   const names = new Set(dialects.flatMap((dialect) => [...dialect.methods.keys()]))
   const found = sources
     .filter((file) => !file.startsWith(codecs))
@@ -86,7 +86,7 @@ test('no method name of the wire is written outside the codecs', () => {
   expect(found).toEqual([])
 })
 
-test('every exception is in use', () => {
+test('every allowed exception is needed', () => {
   const unused = allowed.filter(
     ({ files, names }) =>
       !sources.some(

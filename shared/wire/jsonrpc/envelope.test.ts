@@ -14,7 +14,7 @@ const json = { 'content-type': 'application/json' }
 const post = (body: string | Uint8Array, path = '/') => raw(agent, { path, token, headers: json, body })
 const list = (fields: object) => JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', ...fields })
 
-/** After a hostile body the server accepts the next request. */
+/** Checks that the server still accepts requests after a hostile body. */
 async function stillServes(): Promise<void> {
   expect((await post(list({}))).json).toMatchObject({ jsonrpc: '2.0', id: '1', result: expect.any(Array) })
 }
@@ -47,7 +47,7 @@ test.each<[string, string | Uint8Array, number]>([
   ['an id beyond all numbers', '{"jsonrpc":"2.0","id":1e400,"method":"tasks/list"}', -32600],
   ['an object as id', '{"jsonrpc":"2.0","id":{},"method":"tasks/list"}', -32600],
   ['true as id', '{"jsonrpc":"2.0","id":true,"method":"tasks/list"}', -32600],
-])('a body that is %s: 400, its code, id null', async (_name, body, code) => {
+])('a body that is %s receives 400 with its code and a null id', async (_name, body, code) => {
   const answer = await post(body)
   expect([answer.status, answer.json]).toEqual([
     400,
@@ -70,7 +70,7 @@ test.each<[string, string, number, number]>([
   ['a method of objects', `{"jsonrpc":"2.0",${id},"method":"toString"}`, 404, -32601],
   ['an empty method', `{"jsonrpc":"2.0",${id},"method":""}`, 404, -32601],
   ['a method in capitals', `{"jsonrpc":"2.0",${id},"method":"Tasks/List"}`, 404, -32601],
-])('%s: its code, and the id comes back', async (_name, body, status, code) => {
+])('%s receives its error code, and the response repeats the id', async (_name, body, status, code) => {
   const answer = await post(body)
   expect([answer.status, answer.json]).toMatchObject([status, { jsonrpc: '2.0', id: '7', error: { code } }])
 })
@@ -84,18 +84,18 @@ test.each<[string, unknown]>([
   ['a negative integer', -5],
   ['the largest safe integer', Number.MAX_SAFE_INTEGER],
   ['a text of odd characters', '\u2028"\\\u0000😀'],
-])('an id that is %s comes back with the same type and value', async (_name, given) => {
+])('the response repeats an id that is %s with the same type and value', async (_name, given) => {
   const call = JSON.stringify({ jsonrpc: '2.0', id: given, method: 'tasks/list' })
   expect((await post(call)).json.id).toBe(given)
   const failing = JSON.stringify({ jsonrpc: '2.0', id: given, method: 'nothing' })
   expect((await post(failing)).json.id).toBe(given)
 })
 
-test('absent params are an empty object', async () => {
+test('absent params are read as an empty object', async () => {
   expect((await post('{"jsonrpc":"2.0","id":1,"method":"tasks/list"}')).status).toBe(200)
 })
 
-test('duplicate keys: the last one counts', async () => {
+test('the last of several duplicate keys counts', async () => {
   const body = '{"jsonrpc":"2.0","id":"a","id":"b","method":"nothing","method":"tasks/list"}'
   expect((await post(body)).json).toMatchObject({ id: 'b', result: [] })
 })
@@ -116,14 +116,14 @@ test.each([
     'constructor.prototype, escaped',
     `{"jsonrpc":"2.0",${id},"method":"tasks/list","params":{"c\\u006fnstructor":{"\\u0070rototype":{}}}}`,
   ],
-])('%s: -32600, and the process lives', async (_name, body) => {
+])('%s is rejected with -32600, and the process keeps running', async (_name, body) => {
   const answer = await post(body)
   expect([answer.status, answer.json]).toMatchObject([400, { error: { code: -32600 } }])
   expect(({} as { admin?: unknown }).admin).toBeUndefined()
   await stillServes()
 })
 
-test('100 levels, a constructor without prototype and a text "__proto__" are accepted', async () => {
+test('100 levels, a key "constructor" without "prototype" and a string "__proto__" are accepted', async () => {
   expect((await post(nested(99))).status).toBe(200)
   expect((await post(list({ params: { constructor: { name: 'x' }, a: '__proto__' } }))).status).toBe(200)
 })
@@ -142,7 +142,7 @@ test('huge numbers and lone surrogates are returned as valid JSON', async () => 
   expect(stored.history[0]?.parts[0]).toMatchObject({ text: 'a\ud800b' })
 })
 
-test('11 MB: 413 with the envelope and -32600; 9 MB are read', async () => {
+test('a body of 11 MB receives 413 with an envelope and -32600; a body of 9 MB is read', async () => {
   const large = list({ params: { note: 'x'.repeat(11 * 1024 * 1024) } })
   const answer = await post(large)
   expect([answer.status, answer.json]).toMatchObject([

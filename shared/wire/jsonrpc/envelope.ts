@@ -1,6 +1,6 @@
 import { ParleyError } from '../errors.ts'
 
-/** The id of a request; the response repeats its type and value. Null when it could not be read. */
+/** The ID of a request; the response repeats its type and value. It is null if it could not be read. */
 export type RequestId = string | number | null
 
 export interface RpcRequest {
@@ -39,7 +39,7 @@ export function resultEnvelope(id: RequestId, result: string): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
 }
 
-/** Any other property of `error` is left out. */
+/** Leaves out all other properties of `error`. */
 export function errorEnvelope(
   id: RequestId,
   error: { code: number; message: string; data: unknown },
@@ -48,7 +48,7 @@ export function errorEnvelope(
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
 }
 
-/** The `result` of a response; undefined when it is an error or not JSON-RPC. */
+/** Returns the `result` of a response; undefined if the response is an error or not JSON-RPC. */
 export function resultIn(answer: unknown): unknown {
   return isObject(answer) ? answer['result'] : undefined
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { ParleyError } from '../errors.ts'
 
-/** Deeper JSON is rejected, so that later code may walk a value by recursion. */
+/** JSON nested more deeply is rejected, so that later code can process values recursively. */
 export const maxDepth = 100
 
 /** @throws ParleyError ParseError when the bytes are not UTF-8 or not JSON; InvalidRequest for hostile keys and nesting. */
@@ -21,7 +21,7 @@ function decode(bytes: Uint8Array): unknown {
   }
 }
 
-/** Walks without recursion, because the depth is not known yet. */
+/** Visits the values without recursion, because the depth is not known yet. */
 function refuseHostile(root: unknown): void {
   if (!isTree(root)) return
   const open = [root]

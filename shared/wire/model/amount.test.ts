@@ -10,7 +10,7 @@ test.each<[string, number, bigint]>([
   ['12', 0, 12n],
   // A float would round it.
   ['9007199254740993.000000000000000001', 18, 9007199254740993000000000000000001n],
-])('%s with %i decimals is %i atomic units', (amount, decimals, atomic) => {
+])('%s with %i decimals equals %i atomic units', (amount, decimals, atomic) => {
   expect(toAtomic(amount, decimals)).toBe(atomic)
 })
 
@@ -21,7 +21,7 @@ test.each<[bigint, number, string]>([
   [1_000_000n, 6, '1'],
   [0n, 6, '0'],
   [12n, 0, '12'],
-])('%i atomic units with %i decimals are %s', (atomic, decimals, amount) => {
+])('%i atomic units with %i decimals equal %s', (atomic, decimals, amount) => {
   expect(toWhole(atomic, decimals)).toBe(amount)
 })
 
@@ -46,7 +46,7 @@ test.each([
   expect(() => toAtomic(amount, 6)).toThrow(RangeError)
 })
 
-test('more digits than the asset has are rejected, even zeros', () => {
+test('an amount with more decimals than the asset has is rejected, even if they are zeros', () => {
   expect(() => toAtomic('0.0000001', 6)).toThrow('has 7 digits after the point, and the asset has 6')
   expect(() => toAtomic('0.0000000', 6)).toThrow(RangeError)
 })

@@ -1,19 +1,19 @@
 /** Money is a decimal text in whole units (`"0.01"`) or a bigint in atomic units (`10000n`); never a float. */
 
-/** Digits before the point; the largest number of a token contract has 78. */
+/** The maximum number of digits before the point. The largest number in a token contract has 78 digits. */
 const wholeDigitsMax = 60
 export const decimalsMax = 36
 
 const decimal = new RegExp(String.raw`^(0|[1-9]\d{0,${wholeDigitsMax - 1}})(?:\.(\d{1,${decimalsMax}}))?$`)
 
-/** True for `"12"` and `"0.01"`: no sign, no exponent, no leading zeros, at least one digit on each side of a point. */
+/** True for `"12"` and `"0.01"`: no sign, exponent or leading zeros, and at least one digit on each side of a point. */
 export function isDecimal(text: string): boolean {
   return decimal.test(text)
 }
 
 /**
- * Whole units to atomic ones: `("0.01", 6)` is `10000n`.
- * @throws RangeError when it is not a decimal number, or has more than `decimals` digits after the point
+ * Converts whole units to atomic units: `("0.01", 6)` becomes `10000n`.
+ * @throws RangeError when the amount is not a decimal number, or has more than `decimals` digits after the point
  */
 export function toAtomic(amount: string, decimals: number): bigint {
   const match = decimal.exec(amount)
@@ -24,7 +24,7 @@ export function toAtomic(amount: string, decimals: number): bigint {
   return BigInt(whole + fraction.padEnd(decimals, '0'))
 }
 
-/** Atomic units to whole ones, without zeros at the end: `(10000n, 6)` is `"0.01"`. */
+/** Converts atomic units to whole units without trailing zeros: `(10000n, 6)` becomes `"0.01"`. */
 export function toWhole(atomic: bigint, decimals: number): string {
   const digits = atomic.toString().padStart(decimals + 1, '0')
   const point = digits.length - decimals

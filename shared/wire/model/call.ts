@@ -2,7 +2,7 @@ import type { TaskEvent } from './event.ts'
 import type { JsonObject, Part, Role } from './task.ts'
 import type { Timestamp } from './timestamp.ts'
 
-/** A message as a caller sends it: the ids of its task and context are optional. */
+/** A message as a caller sends it. The IDs of its task and context are optional. */
 export interface IncomingMessage {
   role: Role
   parts: Part[]
@@ -18,7 +18,7 @@ export interface PushConfigInput {
   /** Unique within the task. */
   id: string
   url: string
-  /** Sent to the receiver as bearer credential. */
+  /** Sent to the receiver as a bearer token. */
   token?: string | undefined
   authentication?: JsonObject | undefined
 }
@@ -56,9 +56,9 @@ export interface PushConfigState extends PushConfigInput {
   health: {
     attempts: number
     delivered: number
-    /** Events that were given up, by reason. */
+    /** The number of undelivered events, by reason. */
     dropped: Record<string, number>
-    /** HTTP status of the last attempt that was answered. */
+    /** The HTTP status of the last attempt that received an answer. */
     lastStatus?: number
     lastError?: string
     lastAttemptAt?: Timestamp
@@ -69,17 +69,17 @@ export interface ContextSummary {
   id: string
   createdAt: Timestamp
   updatedAt: Timestamp
-  /** It has a task that has not ended. */
+  /** Whether one of its tasks has not ended. */
   busy: boolean
   taskCount: number
   taskIds: string[]
 }
 
-/** A page of a task's event log; `more`: events follow the last one of the page. */
+/** A page of a task's event log. `more` is true if further events follow the page. */
 export interface EventPage {
   taskId: string
   events: TaskEvent[]
-  /** Number of the newest event of the task. */
+  /** The number of the task's newest event. */
   lastSequence: number
   more: boolean
 }

@@ -1,6 +1,6 @@
 import type { Price } from './price.ts'
 
-/** The public description of an agent, or of a gateway with the skills of all of its agents. */
+/** The public description of an agent, or of a gateway with the skills of all its agents. */
 export interface AgentCard {
   id: string
   did?: string | undefined
@@ -12,11 +12,11 @@ export interface AgentCard {
   author?: string | undefined
   streaming: boolean
   pushNotifications: boolean
-  /** The card lists the DID as the key that signs artifacts. */
+  /** Whether the card lists the DID as the key that signs artifacts. */
   signsArtifacts: boolean
   skills: readonly CardSkill[]
   prices?: ShownPrices | undefined
-  /** Further fields of the author, written over the others. */
+  /** Additional fields from the author, which override the others. */
   more?: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -30,12 +30,12 @@ export interface CardSkill {
   version?: string | undefined
   documentationPath?: string | undefined
   prices?: ShownPrices | undefined
-  /** Slug of the agent, in the card of a gateway. */
+  /** The agent's slug, in a gateway's card. */
   agent?: string | undefined
 }
 
 export interface ShownPrices {
   ways: readonly Price[]
-  /** Paid with test money. */
+  /** Whether prices are paid in test money. */
   sandbox: boolean
 }

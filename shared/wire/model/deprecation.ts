@@ -1,6 +1,6 @@
-/** Marks a name in a table of settings, methods, fields or manifest names as deprecated (CHANGELOG.md, "Deprecated"). */
+/** Marks the name of a setting, method, field or manifest entry as deprecated (CHANGELOG.md, "Deprecated"). */
 export interface DeprecationMark {
-  /** The day of the release that deprecated it, `YYYY-MM-DD`. */
+  /** The release date of the version that deprecated it, `YYYY-MM-DD`. */
   since: `${number}-${number}-${number}`
   /** What to use instead. */
   use: string
@@ -11,14 +11,14 @@ export interface Deprecation extends DeprecationMark {
   name: string
 }
 
-/** The `Deprecation` header (RFC 9745) with the date of the name that was deprecated first. */
+/** The `Deprecation` header (RFC 9745), dated when the first of the names was deprecated. */
 export function deprecationHeader(inUse: readonly DeprecationMark[]): { deprecation?: string } {
   if (inUse.length === 0) return {}
   const seconds = inUse.map(({ since }) => Date.parse(`${since}T00:00:00Z`) / 1000)
   return { deprecation: `@${Math.min(...seconds)}` }
 }
 
-/** The deprecated fields of an object, by their path: `configuration.longRunning`. */
+/** Finds the deprecated fields of an object by their paths, such as `configuration.longRunning`. */
 export function deprecatedFields(
   marks: Readonly<Record<string, DeprecationMark>>,
   given: Readonly<Record<string, unknown>>,

@@ -4,7 +4,7 @@ import type { Timestamp } from './timestamp.ts'
 /** The envelope of an event (spec/events.md#envelope). */
 interface EventEnvelope {
   eventId: string
-  /** Per task, increasing from 1. */
+  /** Increases from 1 within each task. */
   sequence: number
   timestamp: Timestamp
   taskId: string
@@ -14,7 +14,7 @@ interface EventEnvelope {
 export interface StatusUpdate extends EventEnvelope {
   kind: 'status-update'
   status: TaskStatus
-  /** True on terminal states. */
+  /** True for terminal states. */
   final: boolean
 }
 
@@ -25,7 +25,7 @@ export interface ArtifactUpdate extends EventEnvelope {
 
 export type TaskEvent = StatusUpdate | ArtifactUpdate
 
-/** A piece of an unfinished artifact: sent to live readers only, without a number, never stored. */
+/** A piece of an unfinished artifact. It has no number, is sent only to live readers and is never stored. */
 export interface ArtifactDelta {
   kind: 'artifact-delta'
   taskId: string
@@ -34,20 +34,20 @@ export interface ArtifactDelta {
   artifact: Artifact
 }
 
-/** The task as it is when a stream opens. */
+/** The task's state when a stream opens. */
 export interface PresentTask {
   kind: 'present-task'
   task: Task
-  /** Number of its last event. */
+  /** The number of its last event. */
   sequence: number
-  /** The event that brought the present status, where there is one. */
+  /** The event that set the current status, if there is one. */
   event?: TaskEvent | undefined
 }
 
 /** An item of a stream. */
 export type StreamItem = PresentTask | TaskEvent | ArtifactDelta
 
-/** An event as it is stored with its task: an artifact is referenced by its id. */
+/** An event as stored with its task. It refers to an artifact by its ID. */
 export type StoredEvent =
   | {
       eventId: string

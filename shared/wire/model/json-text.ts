@@ -1,6 +1,6 @@
 import type { JsonObject } from './task.ts'
 
-/** The value of a JSON text; undefined when it is not JSON. The message of the parser is dropped, because it quotes the text. */
+/** Parses JSON text; returns undefined if it is not JSON. The parser's message is dropped because it quotes the text. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -9,7 +9,7 @@ export function jsonOf(text: string): unknown {
   }
 }
 
-/** The object in a JSON text; undefined for any other text. */
+/** Parses the text of a JSON object; returns undefined for any other text. */
 export function jsonObjectOf(text: string): JsonObject | undefined {
   const value = jsonOf(text)
   return isJsonObject(value) ? value : undefined

@@ -1,4 +1,4 @@
-/** Words that clients of the reference implementation send where MIME types belong. */
+/** Words that clients of the reference implementation send instead of MIME types. */
 const words = new Map([
   ['*', '*/*'],
   ['text', 'text/*'],
@@ -6,7 +6,7 @@ const words = new Map([
   ['text/event-stream', '*/*'],
 ])
 
-/** Lower case, without parameters. */
+/** Converts a MIME type to lower case without parameters. */
 export function normalMode(mode: string): string {
   const bare = mode.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   return words.get(bare) ?? bare

@@ -1,4 +1,4 @@
-/** The five parts of a score, each 0..1. */
+/** The weights of the five parts of a score, each from 0 to 1. */
 export interface Weights {
   skillMatch: number
   ioCompatibility: number
@@ -7,41 +7,41 @@ export interface Weights {
   cost: number
 }
 
-/** A question to an agent, or a gateway, about a task that a caller considers to send. */
+/** A question to an agent or a gateway about a task that the caller may send. */
 export interface NegotiationQuery {
   taskSummary?: string | undefined
   taskDetails?: string | undefined
   inputMimeTypes?: string[] | undefined
   outputMimeTypes?: string[] | undefined
   maxLatencyMs?: number | undefined
-  /** In whole units, a decimal text. */
+  /** In whole units, as a decimal string. */
   maxCostAmount?: string | undefined
   requiredTools?: string[] | undefined
   forbiddenTools?: string[] | undefined
   minScore?: number | undefined
   weights?: Weights | undefined
-  /** Candidates wanted of a gateway. */
+  /** The number of candidates that a gateway should return. */
   limit?: number | undefined
 }
 
 /** How well an agent suits the task. */
 export interface NegotiationAnswer {
   canHandle: boolean
-  /** 0..1 */
+  /** From 0 to 1. */
   score: number
   confidence: number
   rejectionReason?: string
   reasons: string[]
   subscores: Weights
-  /** The best first. */
+  /** Best first. */
   skillMatches: { skillId: string; skillName: string; score: number; reasons: string[] }[]
   queueDepth: number
   estimatedLatencyMs?: number
-  /** In whole units, a decimal text; "0" when the agent is free. */
+  /** In whole units, as a decimal string; "0" if the agent is free. */
   estimatedCostAmount?: string
 }
 
-/** An agent of a gateway. */
+/** An agent behind a gateway. */
 export interface NamedAgent {
   slug: string
   name: string
@@ -55,32 +55,32 @@ export interface Candidate {
 }
 
 export interface ExcludedAgent {
-  /** Slug. */
+  /** The agent's slug. */
   agent: string
   rule: string
-  /** The agent is expected back. */
+  /** Set if the agent is expected to become available again. */
   temporary?: true
 }
 
-/** The answer of a gateway: the best agent, and how the others compare. */
+/** A gateway's answer: the best agent, and how the others compare. */
 export interface GatewayNegotiation {
   id: string
   best: Candidate | undefined
-  /** The best first. */
+  /** Best first. */
   candidates: Candidate[]
   candidatesTotal: number
   excluded: ExcludedAgent[]
   excludedTotal: number
 }
 
-/** The record of a message that a gateway routed, or of a question that it answered. */
+/** The record of a message that a gateway routed or of a negotiation request that it answered. */
 export interface RoutingRecord {
   /** `agent/negotiation`, or the method of the message. */
   method: string
   decidedAt: string
-  /** Slug of the agent that got the message. */
+  /** The slug of the agent that received the message. */
   chosen: string | null
   tried: { agent: string; outcome: string }[]
-  /** Without the texts of the caller. */
+  /** The query without the caller's text. */
   asked: NegotiationQuery
 }

@@ -13,7 +13,7 @@ import type { JsonObject, Task, TaskState } from './task.ts'
 import type { Timestamp } from './timestamp.ts'
 
 /**
- * The operations of the JSON-RPC API: the scope that the token needs, and the target by which a gateway routes the call.
+ * The operations of the JSON-RPC API, each with the scope that the token needs and the target by which a gateway routes it.
  * A dialect maps each operation to a method name.
  */
 export const operations = {
@@ -39,12 +39,12 @@ interface OperationRow {
   target: Target
 }
 
-/** The subject of a call: one message, task or context, all tasks or contexts of the caller, or the server itself. */
+/** The subject of a call: a message, a task, a context, all of the caller's tasks or contexts, or the server itself. */
 export type Target = 'message' | 'task' | 'context' | 'tasks' | 'contexts' | 'server'
 
 export type Operation = keyof typeof operations
 
-/** Params and result of every operation. A stream has no result, but stream items. */
+/** The params and the result of every operation. A stream has items instead of a result. */
 export interface Calls {
   sendMessage: { params: SendMessage; result: Task }
   streamMessage: { params: SendMessage; result: never }

@@ -1,6 +1,6 @@
 import type { Timestamp } from './timestamp.ts'
 
-/** A payment session as its owner sees it. */
+/** A payment session from its owner's point of view. */
 export interface PaymentSession {
   id: string
   status: 'pending' | 'completed' | 'failed' | 'expired'
@@ -9,18 +9,18 @@ export interface PaymentSession {
   expiresAt: Timestamp
   /** The page where a person pays. */
   captureUrl: string
-  /** Test money. */
+  /** Whether it is paid in test money. */
   sandbox: boolean
   payer?: string | undefined
   txHash?: string | undefined
   completedAt?: Timestamp | undefined
-  /** The session has paid for a task. */
+  /** Whether the session has paid for a task. */
   spent: boolean
-  /** Why it failed. */
+  /** Why the payment failed. */
   reason?: string | undefined
 }
 
-/** A row of the ledger as an operator sees it. */
+/** A ledger row from an operator's point of view. */
 export interface LedgerPayment {
   id: string
   kind: 'direct' | 'session'

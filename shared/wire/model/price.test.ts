@@ -38,12 +38,12 @@ test.each<[string, unknown, string]>([
   ['a chain that is not EVM', { ...price, network: 'solana:mainnet' }, 'CAIP-2'],
   ['a misspelled field', { ...price, payto: price.payTo }, 'payto'],
   ['one asset twice', [price, { ...price, amount: '2' }], 'each asset of a network once'],
-])('%s is a start-up error that names it', (_what, given, text) => {
+])('%s is reported as a start-up error that names the fault', (_what, given, text) => {
   expect(() => agentWith(given)).toThrow(text)
   expect(() => agentWith(given)).toThrow('executionCost')
 })
 
-test('a price is complete: decimals of USDC, its EIP-712 domain, the amount in atomic units', () => {
+test('a resolved price contains the decimals and EIP-712 domain of USDC and the amount in atomic units', () => {
   const { extra: _extra, ...rest } = price
   expect(agentWith(rest).executionCost).toEqual([
     { ...rest, decimals: 6, extra: { name: 'USD Coin', version: '2' }, atomic: '10000' },
@@ -80,7 +80,7 @@ test('in production a paid agent with no facilitator refuses to start, unless PA
   expect(agent.app.services.payments?.sandbox).toBe(true)
 })
 
-test('in the sandbox a price on a main chain becomes one on a test chain', async () => {
+test('in the sandbox, a price on a main chain becomes a price on a test chain', async () => {
   await using agent = await testAgent({ ...paid, executionCost: { ...price, network: 'eip155:8453' } })
   const card = (await (await fetch(`${agent.url}/.well-known/agent.json`)).json()) as {
     executionCost: object
@@ -88,7 +88,7 @@ test('in the sandbox a price on a main chain becomes one on a test chain', async
   expect(card.executionCost).toMatchObject({ network: 'eip155:31337', sandbox: true })
 })
 
-test('a chain requires a key that pays its gas, and a node that responds', async () => {
+test('payments on a chain require a key that pays for gas and a node that responds', async () => {
   const env = { PAYMENT_RPC_URL: 'http://127.0.0.1:9' }
   await expect(testAgent(paid, { env })).rejects.toThrow('PAYMENT_SIGNER_KEY_FILE must be set')
   const folder = await mkdtemp(`${tmpdir()}/parley-key-`)

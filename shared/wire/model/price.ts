@@ -1,31 +1,31 @@
 import { z } from 'zod'
 import { decimalsMax, isDecimal, toAtomic } from './amount.ts'
 
-/** One way to pay, as an author writes it. */
+/** One payment option, as an author writes it. */
 export interface PriceDefinition {
-  /** In whole units, a decimal text: `"0.01"`. `"0"`: nothing in advance, but the handler may ask (`requirePayment`). */
+  /** A decimal string in whole units: `"0.01"`. With `"0"`, only the handler can request payment (`requirePayment`). */
   amount: string
-  /** Address of the token contract (EIP-3009, for example USDC). */
+  /** The address of the token contract (EIP-3009, for example USDC). */
   asset: string
-  /** CAIP-2 name of the chain, for example `eip155:8453`. */
+  /** The CAIP-2 name of the chain, for example `eip155:8453`. */
   network: string
-  /** The address that is paid. */
+  /** The address that receives the payment. */
   payTo: string
-  /** Digits after the point that the asset has. Default 6. */
+  /** The number of decimals of the asset. Default 6. */
   decimals?: number
-  /** The token's EIP-712 domain: its `name` and `version`. Default that of USDC, `USD Coin` and `2`. */
+  /** The `name` and `version` of the token's EIP-712 domain. Default: those of USDC, `USD Coin` and `2`. */
   extra?: { name: string; version: string }
 }
 
-/** A checked price with all defaults. */
+/** A validated price with all defaults applied. */
 export interface Price extends Required<PriceDefinition> {
-  /** The amount in atomic units, as a decimal text. */
+  /** The amount in atomic units, as a decimal string. */
   atomic: string
 }
 
 const address = z.string().regex(/^0x[\da-fA-F]{40}$/, 'must be an address: 0x and 40 hex digits')
 const zero = /^0x0{40}$/
-/** uint256 */
+/** The maximum of a uint256. */
 const mostAtomic = 2n ** 256n - 1n
 
 const definition = z
@@ -57,7 +57,7 @@ const definition = z
     }
   })
 
-/** One price, or several of which the caller chooses one. */
+/** One price, or several from which the caller chooses. */
 export const executionCost = z
   .preprocess(
     (given) => (given === undefined || Array.isArray(given) ? given : [given]),
@@ -70,12 +70,12 @@ export const executionCost = z
   )
   .optional()
 
-/** The prices with another amount. @throws RangeError when an asset has fewer digits after the point */
+/** Returns the prices with another amount. @throws RangeError when the amount has more decimals than an asset */
 export function withAmount(prices: readonly Price[], amount: string): Price[] {
   return prices.map((price) => ({ ...price, amount, atomic: toAtomic(amount, price.decimals).toString() }))
 }
 
-/** The prices that are paid in advance: those above zero. */
+/** Returns the prices above zero, which are paid in advance. */
 export function inAdvance(prices: readonly Price[]): Price[] {
   return prices.filter(({ atomic }) => atomic !== '0')
 }

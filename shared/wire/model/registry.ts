@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from './task.ts'
 import type { Timestamp } from './timestamp.ts'
 
-/** Figures about its work that an agent reports with each heartbeat. */
+/** Figures about an agent's work, which it reports with each heartbeat. */
 export interface LoadReport {
   queueDepth?: number | undefined
   activeTasks?: number | undefined
@@ -11,21 +11,21 @@ export interface LoadReport {
   failed?: number | undefined
 }
 
-/** How a task ended, or was rated by its owner. */
+/** How a task ended, or how its owner rated it. */
 export interface TaskOutcome {
   taskId: string
   state: 'completed' | 'failed'
-  /** 1 to 5. */
+  /** From 1 to 5. */
   rating?: number | undefined
 }
 
 export interface Heartbeat extends LoadReport {
-  /** The process of the agent, where it has several. */
+  /** Identifies the process if the agent has several. */
   replicaId?: string | undefined
   outcomes?: TaskOutcome[] | undefined
 }
 
-/** An agent in the list of a registry. */
+/** An agent in a registry's list. */
 export interface EntrySummary {
   slug: string
   id: string
@@ -40,14 +40,14 @@ export interface EntrySummary {
   origin: string
   external: boolean
   quarantined: boolean
-  /** When the status began. */
+  /** When the current status began. */
   since: Timestamp
   lastSeen: Timestamp | null
   left?: Timestamp | undefined
   skills: readonly { id: string; name: string; tags: readonly string[] }[]
 }
 
-/** An agent in full. */
+/** All details of an agent. */
 export interface EntryDetail {
   summary: EntrySummary
   registeredAt: Timestamp
@@ -70,8 +70,8 @@ export interface EntryDetail {
         latencyP95Ms?: number | undefined
       }
     | undefined
-  /** As the agent listed them. */
+  /** The skills as the agent listed them. */
   skills: readonly JsonObject[]
-  /** As the agent serves it. */
+  /** The card as the agent serves it. */
   card: JsonObject
 }

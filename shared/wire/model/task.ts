@@ -1,6 +1,6 @@
 import type { Timestamp } from './timestamp.ts'
 
-/** The model of tasks, in camelCase. Codecs translate it to and from the wire. */
+/** The task model, in camelCase. Codecs translate it to and from the wire format. */
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 export type JsonObject = { [key: string]: JsonValue }
@@ -23,10 +23,10 @@ const paused = new Set<TaskState>(pausedStates)
 
 export const isTerminal = (state: TaskState): state is TerminalState => terminal.has(state)
 export const isPaused = (state: TaskState): state is PausedState => paused.has(state)
-/** The task waits for its caller, or has ended. */
+/** Whether the task is waiting for its caller or has ended. */
 export const isResting = (state: TaskState): boolean => isTerminal(state) || isPaused(state)
 
-/** `bytes` of a file is base64 (spec/messages-and-artifacts.md#part). */
+/** A part of a message or artifact. The `bytes` of a file are base64 (spec/messages-and-artifacts.md#part). */
 export type Part =
   | { kind: 'text'; text: string; metadata?: JsonObject }
   | { kind: 'data'; data: JsonObject; metadata?: JsonObject }
@@ -42,7 +42,7 @@ export interface FileContent {
 /** How a task ended at its agent: completed or failed, not canceled by its caller. */
 export interface TaskEnd {
   state: 'completed' | 'failed'
-  /** In milliseconds since 1970; absent when the agent did not report it. */
+  /** In milliseconds since 1970; absent if the agent did not report the time. */
   at?: number
 }
 
@@ -70,7 +70,7 @@ export interface TaskStatus {
   message?: Message
 }
 
-/** A task as its owner sees it. */
+/** A task from its owner's point of view. */
 export interface Task {
   id: string
   contextId: string

@@ -1,14 +1,14 @@
 /**
  * Timestamps on the wire: `YYYY-MM-DDTHH:MM:SS.ffffff+00:00` (spec/json-rpc.md#timestamps).
- * Inside, a time is the same string: it sorts as text and needs no conversion on the way out.
+ * Internally, a time is the same string, which sorts as text and needs no conversion for output.
  */
 export type Timestamp = string
 
 let last = 0
 
-/** The current time in microseconds since 1970; strictly increasing within the process. */
+/** Returns the current time in microseconds since 1970. The values strictly increase within the process. */
 export function nowMicros(): number {
-  // The wall clock has milliseconds; the monotonic clock supplies the digits below.
+  // The wall clock supplies the milliseconds, and the monotonic clock supplies the remaining digits.
   const micros = Date.now() * 1000 + (Math.floor(performance.now() * 1000) % 1000)
   last = micros > last ? micros : last + 1
   return last
@@ -19,7 +19,7 @@ export function timestampOf(micros: number): Timestamp {
   return `${secondsText(Math.floor(micros / 1_000_000))}.${fraction}+00:00`
 }
 
-/** The current time as a timestamp. Two calls never return the same one. */
+/** Returns the current time as a timestamp. Two calls never return the same value. */
 export function timestamp(): Timestamp {
   return timestampOf(nowMicros())
 }
@@ -31,7 +31,7 @@ export function millisOf(text: Timestamp): number {
 let cachedSecond = -1
 let cachedText = ''
 
-/** `toISOString` costs a microsecond; most calls fall into the same second as the one before. */
+/** Caches the text, because `toISOString` takes a microsecond and most calls fall into the same second as the last. */
 function secondsText(second: number): string {
   if (second !== cachedSecond) {
     cachedSecond = second

@@ -12,15 +12,15 @@ test.each([
     { state: 'completed', at: Date.parse(at) },
   ],
   ['a failed task without a time', { status: { state: 'failed' } }, { state: 'failed' }],
-  ['no object', 'completed', undefined],
+  ['a text', 'completed', undefined],
   ['a status that is not an object', { status: 'failed' }, undefined],
-])('the end of %s', (_, result, end) => {
+])('reads the end of %s', (_, result, end) => {
   expect(readEnd(result)).toEqual(end)
   expect(readStreamEnd(result)).toBeUndefined()
   expect(readStreamEnd(Object.assign(Object(result), { final: true }))).toEqual(end)
 })
 
-test('the reference of a task and of an event, in either spelling', () => {
+test('reads the reference of a task and of an event in either spelling', () => {
   const reference = { taskId: 't', contextId: 'c' }
   expect(readTaskReference({ id: 't', context_id: 'c' })).toEqual(reference)
   expect(readTaskReference({ id: 't', contextId: 'c' })).toEqual(reference)
@@ -28,7 +28,7 @@ test('the reference of a task and of an event, in either spelling', () => {
   expect(readTaskReference([])).toBeUndefined()
 })
 
-test('a task of an agent that does not report its creation is sorted by its status', () => {
+test('a task without a creation time is sorted by the time of its status', () => {
   expect(readListItem('listTasks', { id: 't', status: { timestamp: at } })).toEqual({ id: 't', at })
   expect(readListItem('listTasks', { id: 't', created_at: '1', status: {} })).toEqual({ id: 't', at: '1' })
   expect(readListItem('listContexts', { context_id: 'c', updated_at: at })).toEqual({ id: 'c', at })

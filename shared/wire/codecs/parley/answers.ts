@@ -57,7 +57,7 @@ export function isSuccess(result: unknown): boolean {
   return isObject(result) && result['success'] === true
 }
 
-/** Agents of earlier versions do not say when a task was created. */
+/** Earlier versions of agents do not report when a task was created. */
 export function readListItem(list: 'listTasks' | 'listContexts', json: unknown): ListItem {
   const item = isObject(json) ? json : {}
   if (list === 'listContexts') return { id: String(item['context_id']), at: String(item['updated_at']) }

@@ -2,7 +2,7 @@ import type { AgentCard, CardSkill, ShownPrices } from '../../model/card.ts'
 
 export const cardPaths = ['/.well-known/agent.json']
 
-/** The card is public and, unlike the other answers, in camelCase. Absent fields do not appear in JSON. */
+/** The card is public and, unlike other answers, uses camelCase. Absent fields do not appear in the JSON. */
 export function cardOut(card: AgentCard): object {
   return {
     id: card.id,
@@ -30,7 +30,7 @@ export function cardOut(card: AgentCard): object {
   }
 }
 
-/** Readers of this extension verify artifacts with the key of the DID. */
+/** Clients that understand this extension verify artifacts with the DID's key. */
 function didExtension({ did, author, name, id }: AgentCard) {
   return {
     uri: did,
@@ -56,7 +56,7 @@ function skillOut({ id, name, description, tags, version, inputModes, outputMode
   }
 }
 
-/** The first way to pay, in whole units, and all of them where there are several. */
+/** The first payment option, in whole units, and the list of all options if there are several. */
 function priceOut({ ways: prices, sandbox }: ShownPrices) {
   const ways = prices.map(({ amount, asset, network, payTo, decimals }) => ({
     amount,

@@ -17,7 +17,7 @@ import { writeParams } from './requests.ts'
 import { partOut } from './task.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 
-/** The service's own dialect (docs/spec): snake_case out, both spellings in. Every method name is a path as well. */
+/** The native dialect (docs/spec). It writes snake_case and reads both spellings. Every method name is also a path. */
 export const parley: Codec = {
   name: 'parley',
   methods,

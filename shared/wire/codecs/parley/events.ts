@@ -4,7 +4,7 @@ import { isTerminal, type Task } from '../../model/task.ts'
 import type { Unserialized, WireArtifactUpdate, WireEvent } from './shapes.ts'
 import { artifactOut, statusOut } from './task.ts'
 
-/** A numbered event, in streams, webhooks and the event log. */
+/** Writes a numbered event for streams, webhooks and the event log. */
 export function eventOut(event: TaskEvent): Unserialized<WireEvent> {
   const envelope = {
     event_id: event.eventId,
@@ -26,8 +26,8 @@ export function eventOut(event: TaskEvent): Unserialized<WireEvent> {
 }
 
 /**
- * A delta has neither an event id nor a number.
- * @param isFirst the first of its artifact on this stream, so that there is nothing to append to
+ * Writes a delta, which has neither an event ID nor a number.
+ * @param isFirst whether it is the artifact's first delta on this stream and so has nothing to append to
  */
 export function deltaOut(delta: ArtifactDelta, isFirst: boolean): Unserialized<WireEvent> {
   return {
@@ -41,7 +41,7 @@ export function deltaOut(delta: ArtifactDelta, isFirst: boolean): Unserialized<W
   }
 }
 
-/** The first frame of a stream: the present status of the task. Sequence 0: no event has happened yet. */
+/** Writes the first frame of a stream, the task's current status. Sequence 0 means that there has been no event yet. */
 export function presentStatusOut(task: Task, sequence: number): Unserialized<WireEvent> {
   return {
     sequence,
@@ -54,14 +54,14 @@ export function presentStatusOut(task: Task, sequence: number): Unserialized<Wir
   }
 }
 
-/** Whether a frame of a stream is an event. */
+/** Whether a stream frame is an event. */
 export function isEvent(json: unknown): json is WireEvent {
   if (!isObject(json)) return false
   const { kind, task_id: taskId } = json
   return (kind === 'status-update' || kind === 'artifact-update') && typeof taskId === 'string'
 }
 
-/** An event with a place in the event log of its task: every event but a delta. */
+/** An event that is in its task's event log, which is every event except deltas. */
 export type NumberedEvent = WireEvent & { event_id: string; sequence: number }
 
 interface EventPosition {
@@ -71,7 +71,7 @@ interface EventPosition {
   sequence?: number | undefined
 }
 
-/** Undefined where the JSON, the body of a webhook for example, is not an event with a number. */
+/** Returns undefined if the JSON, for example a webhook body, is not a numbered event. */
 export function readNumberedEvent(json: unknown): NumberedEvent | undefined {
   return isNumbered(json) ? json : undefined
 }
@@ -89,7 +89,7 @@ function isId(value: unknown): boolean {
   return typeof value === 'string' && value !== '' && value.length <= 200
 }
 
-/** The task of an event, and its place in the event log. */
+/** The task of an event, and the event's place in the log. */
 export function positionOf(event: NumberedEvent): {
   [K in keyof EventPosition]-?: NonNullable<EventPosition[K]>
 }
@@ -99,7 +99,7 @@ export function positionOf(event: WireEvent) {
   return { taskId, contextId, eventId, sequence }
 }
 
-/** Whether an update carries a piece of an artifact and not the whole. */
+/** Whether an update carries only a piece of an artifact. */
 export function isDelta({ append, last_chunk: lastChunk }: WireArtifactUpdate): boolean {
   return append === true || lastChunk === false
 }

@@ -3,9 +3,9 @@ import type { Frame, FrameWriter } from '../codec.ts'
 import { deltaOut, eventOut, presentStatusOut } from './events.ts'
 import { partOut } from './task.ts'
 
-/** Each frame is one event. The number of an event is its `id`, from which a client resumes. */
+/** Each frame is one event. A frame's `id` is the event number, from which a client can resume. */
 export function openStream(): FrameWriter {
-  /** Artifacts of which the reader has received a delta. */
+  /** The artifacts for which the reader has received a delta. */
   const begun = new Set<string>()
   const write = (item: StreamItem): Frame => {
     if (item.kind === 'present-task') {

@@ -1,10 +1,10 @@
-/** State of a process, as `GET /health` answers it. */
+/** The state of a process as `GET /health` reports it. */
 export interface Health {
   version: string
   id: string
   did: string
   environment: string
-  /** Every mandatory check passes and the process does not drain. */
+  /** Every mandatory check passes, and the process is not draining. */
   ready: boolean
   /** Every mandatory check passes. */
   strictReady: boolean
@@ -18,7 +18,7 @@ export interface Health {
   checks: Record<string, string | undefined>
 }
 
-/** The names are those of the contract (spec/operations.md#health). */
+/** The field names come from the contract (spec/operations.md#health). */
 export function healthOut(health: Health) {
   return {
     version: health.version,

@@ -5,15 +5,15 @@ import type { JsonObject, Part } from '../../model/task.ts'
 import { wireObject } from './spelling.ts'
 
 /** Message and Part as a caller sends them (spec/messages-and-artifacts.md#message). */
-/** As it was sent. */
+/** Keeps the upper and lower case of the sender. */
 const sentUuid = z
   .string()
   .regex(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i, 'must be a UUID')
 
-/** An id that is looked up, in lower case: UUIDs are compared without regard to case. */
+/** An ID used for lookups. It is converted to lower case because UUIDs are not case-sensitive. */
 export const uuid = sentUuid.toLowerCase()
 
-/** Unlike `z.record`, it does not copy. The parser has rejected hostile keys and deep nesting. */
+/** Unlike `z.record`, this does not copy the object. The parser has already rejected hostile keys and deep nesting. */
 export const jsonObject = z.custom<JsonObject>(isObject, 'must be an object')
 
 const base64 = z

@@ -1,4 +1,4 @@
-/** Keys of `message.metadata` that have a meaning here; messages are stored with the metadata as it was sent. */
+/** The keys of `message.metadata` that Parley interprets. Messages are stored with their metadata unchanged. */
 
 type Metadata = Record<string, unknown> | undefined
 
@@ -11,7 +11,7 @@ export function withSkillId(skillId: string) {
   return { skill_id: skillId }
 }
 
-/** Path of the skill in the issues of an error. */
+/** The path of the skill ID in an error's list of issues. */
 export const skillIdPath = 'message.metadata.skill_id'
 
 /** The payment session that pays for the message. */

@@ -17,7 +17,7 @@ interface Row<O extends Operation> {
   headers?: (result: Calls[O]['result']) => Record<string, string> | undefined
 }
 
-/** Every JSON-RPC method: its name, its params, and how its result is written (spec/methods.md#method-table). */
+/** The name, the params and the result writer of every JSON-RPC method (spec/methods.md#method-table). */
 const rows: { readonly [O in Operation]: Row<O> } = {
   sendMessage: { method: 'message/send', params: params.messageSend, result: taskOut },
   streamMessage: { method: 'message/stream', params: params.messageSend, result: streams },
@@ -70,7 +70,7 @@ const rows: { readonly [O in Operation]: Row<O> } = {
   getExtendedCard: { method: 'agent/getAuthenticatedExtendedCard', params: params.noParams, result: cardOut },
 }
 
-/** The operation of each method name. A method or its params can be marked as deprecated here. */
+/** Maps each method name to its operation. A method or its params can be marked as deprecated here. */
 export const methods = new Map<string, MethodName>(
   Object.entries(operationsByName()).map(([name, operation]) => [name, { operation }]),
 )
@@ -107,7 +107,7 @@ export function deprecations(method: string, given: Record<string, unknown>): De
   return row.deprecated === undefined ? fields : [row.deprecated, ...fields]
 }
 
-/** The cursor of the next page is a header, because the result of a list is an array (spec/methods.md#taskslist). */
+/** The cursor of the next page is in a header, because a list's result is an array (spec/methods.md#taskslist). */
 function cursorHeader({ nextCursor }: Page<unknown>): Record<string, string> | undefined {
   return nextCursor === undefined ? undefined : { 'x-next-cursor': nextCursor }
 }

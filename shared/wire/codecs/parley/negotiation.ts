@@ -10,7 +10,7 @@ import type {
 import type { JsonObject, JsonValue } from '../../model/task.ts'
 import { wireObject } from './spelling.ts'
 
-/** Fields of the request as texts for people name them. */
+/** The request's field names as they appear in text for people. */
 export const queryFields = {
   minScore: 'min_score',
   maxCostAmount: 'max_cost_amount',
@@ -43,7 +43,7 @@ export function weightsOut(weights: Weights) {
   }
 }
 
-/** The answer of one agent (spec/negotiation.md#response). */
+/** Writes one agent's answer (spec/negotiation.md#response). */
 export function answerOut(answer: NegotiationAnswer): JsonObject {
   return defined({
     can_handle: answer.canHandle,
@@ -75,7 +75,7 @@ const noCandidate: NegotiationAnswer = {
   queueDepth: 0,
 }
 
-/** The answer of a gateway: that of the best agent, with all candidates (spec/negotiation.md#gateway). */
+/** Writes a gateway's answer: the best agent's answer, with all candidates (spec/negotiation.md#gateway). */
 export function gatewayAnswerOut(answer: GatewayNegotiation): JsonObject {
   const { best } = answer
   return {
@@ -104,7 +104,7 @@ export function routingRecordOut(answer: GatewayNegotiation, record: RoutingReco
   }
 }
 
-/** Part of `error.data` when no agent can do the task. */
+/** The part of `error.data` that explains why no agent can do the task. */
 export function noAgentData({ id, candidates, excluded, excludedTotal }: GatewayNegotiation): JsonObject {
   return {
     negotiation_id: id,
@@ -114,7 +114,7 @@ export function noAgentData({ id, candidates, excluded, excludedTotal }: Gateway
   }
 }
 
-/** Part of `error.data` when the caller may send the message again under the key. */
+/** The part of `error.data` that names the key with which the caller may send the message again. */
 export function idempotencyKeyOut(key: string): JsonObject {
   return { idempotency_key: key }
 }
@@ -150,7 +150,7 @@ const gatewayAnswer = wireObject({
 export type ReadCandidate = z.output<ReturnType<typeof wireObject<typeof candidate>>>
 export type ReadNegotiation = z.output<typeof gatewayAnswer>
 
-/** For clients: an answer or a record of a gateway. Fields of another type count as absent. */
+/** Reads a gateway's answer or routing record, for clients. Fields of any other type count as absent. */
 export function readNegotiation(json: unknown): ReadNegotiation {
   return gatewayAnswer.safeParse(json).data ?? {}
 }

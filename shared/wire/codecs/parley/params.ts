@@ -6,7 +6,7 @@ import { jsonObject, messageIn, uuid } from './message.ts'
 import { pushNotificationConfig } from './push-config.ts'
 import { wireObject } from './spelling.ts'
 
-/** Names of the task ID in params. */
+/** The names that the task ID may have in params. */
 const anyOfTaskId = { taskId: ['id'] }
 
 export const messageSend = wireObject({
@@ -89,7 +89,7 @@ export function readRating(params: Record<string, unknown>): number | undefined 
   return parseParams(rated, params).rating
 }
 
-/** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; values of the caller are not repeated. */
+/** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; the issues do not repeat the caller's values */
 export function parseParams<T extends z.ZodType>(schema: T, params: unknown): z.output<T> {
   const parsed = schema.safeParse(params)
   if (parsed.success) return parsed.data

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { LedgerPayment, PaymentSession } from '../../model/payment.ts'
 import { wireObject } from './spelling.ts'
 
-/** Absent fields do not appear in JSON (spec/payments.md#payment-session). */
+/** Writes a payment session; absent fields do not appear in the JSON (spec/payments.md#payment-session). */
 export function sessionOut(session: PaymentSession) {
   const { status, terms, payer, txHash, completedAt, spent, reason } = session
   return {
@@ -22,7 +22,7 @@ export function sessionOut(session: PaymentSession) {
   }
 }
 
-/** Everything that a refund needs, without the payer's signature. */
+/** Writes everything that is needed for a refund, without the payer's signature. */
 export function ledgerPaymentOut(payment: LedgerPayment) {
   const { terms } = payment
   return {
@@ -61,9 +61,9 @@ export function ledgerOut(
 
 const txHash = z.string().regex(/^0x[\da-fA-F]{64}$/, 'must be the hash of a transaction')
 
-/** Body of `POST /payments/{id}/refunded`. */
+/** The body of `POST /payments/{id}/refunded`. */
 export const refundIn = wireObject({ txHash: txHash.optional() })
-/** Body of `POST /payments/{id}/decide`. */
+/** The body of `POST /payments/{id}/decide`. */
 export const decisionIn = wireObject({ settled: z.boolean(), txHash: txHash.optional() })
 export const txHashPath = 'tx_hash'
 
@@ -95,7 +95,7 @@ const ledger = wireObject({
 
 export type ReadPayment = z.output<typeof listed>
 
-/** For clients: a row of the ledger. Fields of another type count as absent. */
+/** Reads a ledger row, for clients. Fields of any other type count as absent. */
 export function readLedgerPayment(json: unknown): ReadPayment {
   return listed.safeParse(json).data ?? {}
 }
@@ -104,7 +104,7 @@ export function readLedger(json: unknown): z.output<typeof ledger> {
   return ledger.safeParse(json).data ?? { payments: [] }
 }
 
-/** The id of a session, where the body is one. */
+/** Returns the session ID if the body is a payment session. */
 export function readSessionId(json: unknown): unknown {
   return typeof json === 'object' && json !== null && 'session_id' in json ? json.session_id : undefined
 }

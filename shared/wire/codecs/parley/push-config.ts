@@ -7,7 +7,7 @@ import { wireObject } from './spelling.ts'
 const word = z.string().min(1).max(256)
 const text = z.string().max(4096).optional()
 
-/** A security scheme of OpenAPI, as agent cards have them; what a type needs is checked, the rest is kept as it was sent. */
+/** An OpenAPI security scheme, as in agent cards. The fields that a type requires are checked; others stay unchanged. */
 const securityScheme = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('http'), scheme: word, bearerFormat: text, description: text }),
   z.looseObject({
@@ -21,7 +21,7 @@ const securityScheme = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('mutualTLS'), description: text }),
 ])
 
-/** PushNotificationAuthenticationInfo of A2A, which its clients send in the same place. */
+/** The PushNotificationAuthenticationInfo of A2A, which A2A clients send in the same field. */
 const authenticationInfo = z.looseObject({ schemes: z.array(word).min(1).max(20), credentials: text })
 
 const authenticationMaxChars = 8192
@@ -49,7 +49,7 @@ export const pushNotificationConfig = wireObject({
   authentication: authentication.optional(),
 })
 
-/** For the owner of the task only: it holds the token and the state of the deliveries. */
+/** Writes a webhook for the task's owner only, because it contains the token and the state of its deliveries. */
 export function pushConfigOut({
   task,
   id,
@@ -72,10 +72,10 @@ export function pushConfigOut({
   }
 }
 
-/** Names of fields as texts for people and the issues of errors write them. */
+/** The field names as they appear in text for people and in error issues. */
 export const fieldNames = { pushConfig: 'push_notification_config' } as const
 
-/** `configuration` of a message with a webhook for the events of its task. */
+/** The `configuration` of a message that registers a webhook for its task's events. */
 export function webhookConfiguration(config: WirePushConfig): SendConfiguration {
   return { push_notification_config: config }
 }

@@ -3,7 +3,7 @@ import type { EntryDetail, EntrySummary, Heartbeat, LoadReport } from '../../mod
 import { uuid } from './message.ts'
 import { wireObject } from './spelling.ts'
 
-/** An agent in the list of `GET /registry/agents` (spec/gateway-registry.md#list). */
+/** Writes an agent for the list of `GET /registry/agents` (spec/gateway-registry.md#list). */
 export function entrySummaryOut(entry: EntrySummary) {
   return {
     slug: entry.slug,
@@ -25,7 +25,7 @@ export function entrySummaryOut(entry: EntrySummary) {
   }
 }
 
-/** An agent in full, the answer of `GET /registry/agents/{id}`. */
+/** Writes all details of an agent, the answer to `GET /registry/agents/{id}`. */
 export function entryDetailOut(entry: EntryDetail) {
   const { measurements } = entry
   return {
@@ -70,7 +70,7 @@ function loadOut(load: LoadReport) {
   }
 }
 
-/** @param agents entries with the proof of the gateway */
+/** @param agents entries with the gateway's proof */
 export function entryListOut(agents: readonly object[], total: number, nextCursor: string | undefined) {
   return { agents, total, next_cursor: nextCursor ?? null }
 }
@@ -80,17 +80,17 @@ export function renewalOut(entry: EntrySummary, leaseSeconds: number) {
   return { ...entrySummaryOut(entry), lease_seconds: leaseSeconds }
 }
 
-/** The answer to `admit`: agents that look like the one that was admitted. */
+/** The answer to `admit`, which lists agents that look like the admitted one. */
 export function lookAlikesOut(lookAlikes: readonly object[]) {
   return lookAlikes.length > 0 ? { look_alikes: lookAlikes } : {}
 }
 
-/** Body of `POST /registry/agents`. */
+/** The body of `POST /registry/agents`. */
 export const registrationIn = z
   .object({ url: z.string().min(1), replica_id: uuid.optional() })
   .transform(({ url, replica_id: replicaId }) => ({ url, replicaId }))
 
-/** Query of `DELETE /registry/agents/{id}`. */
+/** The query of `DELETE /registry/agents/{id}`. */
 export const leavingIn = z
   .object({ replica_id: uuid.optional() })
   .transform(({ replica_id: replicaId }) => ({ replicaId }))
@@ -99,7 +99,7 @@ export function registrationOut(url: string, replicaId: string | undefined) {
   return { url, ...replicaOut(replicaId) }
 }
 
-/** Query of `DELETE /registry/agents/{id}`, with its question mark. */
+/** The query string of `DELETE /registry/agents/{id}`, including the question mark. */
 export function leavingQuery(replicaId: string | undefined): string {
   return replicaId === undefined ? '' : `?replica_id=${replicaId}`
 }
@@ -107,7 +107,7 @@ export function leavingQuery(replicaId: string | undefined): string {
 const count = z.int().min(0).max(1_000_000_000).optional()
 const milliseconds = z.number().min(0).max(1_000_000_000).optional()
 
-/** Body of `PUT /registry/agents/{id}/heartbeat`. */
+/** The body of `PUT /registry/agents/{id}/heartbeat`. */
 export const heartbeatIn = wireObject({
   replicaId: uuid.optional(),
   queueDepth: count,
@@ -174,7 +174,7 @@ const list = wireObject({
 
 export type ReadEntry = z.output<typeof entry>
 
-/** For clients: an entry of a registry. Fields of another type count as absent. */
+/** Reads a registry entry, for clients. Fields of any other type count as absent. */
 export function readEntry(json: unknown): ReadEntry {
   return entry.safeParse(json).data ?? {}
 }

@@ -1,6 +1,6 @@
 import type { ClientParams } from '../codec.ts'
 
-/** The params of a request, as a client writes them. Absent fields do not appear in JSON. */
+/** Write the params of requests for clients. Absent fields do not appear in the JSON. */
 const writers: { [O in keyof ClientParams]: (params: ClientParams[O]) => object } = {
   getTask: ({ taskId, historyLength }) => ({ task_id: taskId, history_length: historyLength }),
   listTasks: ({ contextId, limit, historyLength }) => ({

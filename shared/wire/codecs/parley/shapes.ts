@@ -1,6 +1,6 @@
 import type { FileContent, JsonObject, Role, TaskState } from '../../model/task.ts'
 
-/** A shape before it is serialized: `JSON.stringify` omits fields that are undefined. */
+/** A shape before serialization, which may have undefined fields because `JSON.stringify` omits them. */
 export type Unserialized<T> = T extends readonly (infer Item)[]
   ? Unserialized<Item>[]
   : T extends object
@@ -15,7 +15,7 @@ export type WirePart =
   | { kind: 'data'; data: JsonObject; metadata?: JsonObject }
   | { kind: 'file'; file: WireFile; metadata?: JsonObject }
 
-/** Output has `mime_type`; callers may send `mimeType` as well. `bytes` is base64. */
+/** Output uses `mime_type`; callers may also send `mimeType`. `bytes` is base64. */
 export interface WireFile extends FileContent {
   mime_type?: string
 }
@@ -32,7 +32,7 @@ export interface WireMessage {
   metadata?: JsonObject
 }
 
-/** The state of a task, since when, and what the agent says about it (spec/tasks.md#taskstatus). */
+/** The state of a task, when it began, and the agent's message about it (spec/tasks.md#taskstatus). */
 export interface WireStatus {
   state: TaskState
   timestamp: string
@@ -69,8 +69,8 @@ export interface WireStatusUpdate {
 }
 
 /**
- * An artifact, or with `last_chunk: false` a delta of one: deltas have no number, and the whole artifact follows. The first
- * delta of an artifact has `append: false`, later ones have `append: true`.
+ * An artifact or, with `last_chunk: false`, a delta of one. Deltas have no number, and the whole artifact follows. The first
+ * delta of an artifact has `append: false`; later ones have `append: true`.
  */
 export interface WireArtifactUpdate {
   kind: 'artifact-update'
@@ -105,27 +105,27 @@ export interface WirePushConfig {
   /** A UUID, unique within the task. */
   id: string
   url: string
-  /** Sent to the receiver as the bearer credential. */
+  /** Sent to the receiver as a bearer token. */
   token?: string
   authentication?: JsonObject
 }
 
 /** A webhook of a task and the state of its deliveries. */
 export interface WireTaskPushConfig {
-  /** Id of the task. */
+  /** The task ID. */
   id: string
   push_notification_config: WirePushConfig
   long_running: boolean
   attempts: number
   delivered: number
-  /** Events that were given up, by reason. */
+  /** The number of undelivered events, by reason. */
   dropped: Record<string, number>
   last_status: number | null
   last_error: string | null
   last_attempt_at: string | null
 }
 
-/** A page of an event log; `more`: further events follow the last one. */
+/** A page of an event log. `more` is true if further events follow the last one. */
 export interface WireEventPage {
   task_id: string
   events: WireEvent[]
@@ -133,7 +133,7 @@ export interface WireEventPage {
   more: boolean
 }
 
-/** `configuration` of `message/send` and `message/stream`. */
+/** The `configuration` of `message/send` and `message/stream`. */
 export interface SendConfiguration {
   acceptedOutputModes?: string[]
   long_running?: boolean
@@ -141,7 +141,7 @@ export interface SendConfiguration {
   [key: string]: unknown
 }
 
-/** Results of the methods that a client calls, by operation. */
+/** The results of the methods that a client calls, by operation. */
 export interface WireResults {
   sendMessage: WireTask
   getTask: WireTask

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { JsonObject, JsonValue } from '../../model/task.ts'
 
-/** A skill as an agent lists it, with the facts that a negotiation uses. */
+/** A skill as its agent lists it, with the facts used in negotiation. */
 export interface SkillListing {
   id: string
   name: string
@@ -21,7 +21,7 @@ export interface SkillListing {
   }
 }
 
-/** A skill in the list of `GET /agent/skills` (spec/discovery.md#skills). */
+/** Writes a skill for the list of `GET /agent/skills` (spec/discovery.md#skills). */
 export function skillSummaryOut(skill: SkillListing) {
   return {
     id: skill.id,
@@ -43,7 +43,7 @@ export function skillSummaryOut(skill: SkillListing) {
   }
 }
 
-/** One skill in full, the answer of `GET /agent/skills/{id or name}`. */
+/** Writes all details of a skill, the answer to `GET /agent/skills/{id or name}`. */
 export function skillDetailOut(
   skill: SkillListing & { capabilitiesDetail: Record<string, unknown>; documentation?: string | undefined },
 ) {
@@ -54,7 +54,7 @@ export function skillDetailOut(
   }
 }
 
-/** A skill as an agent listed it, in the spelling of `GET /agent/skills`: a registry stores it and passes it on. */
+/** A skill as its agent listed it, spelled as in `GET /agent/skills`. A registry stores it and passes it on. */
 export interface ListedSkill extends JsonObject {
   id: string
   name: string
@@ -67,7 +67,7 @@ export interface ListedSkill extends JsonObject {
 const line = z.string().max(512)
 const words = z.array(line).max(256)
 
-/** A skill of a card (camelCase) or of `GET /agent/skills` (snake_case). */
+/** A skill from a card (camelCase) or from `GET /agent/skills` (snake_case). */
 const listed = z.looseObject({
   id: line.min(1),
   name: line.optional(),
@@ -80,7 +80,7 @@ const listed = z.looseObject({
   documentationPath: z.custom<JsonValue>().optional(),
 })
 
-/** Items that are not skills are left out, so that one of them does not exclude its agent. */
+/** Leaves out items that are not skills, so that one malformed item does not exclude the whole agent. */
 export function readListedSkills(list: unknown): ListedSkill[] {
   if (!Array.isArray(list)) return []
   return list.slice(0, 1000).flatMap((item) => {
@@ -104,14 +104,14 @@ export function modesOf(skill: ListedSkill): { inputModes: string[]; outputModes
   return { inputModes: skill.input_modes, outputModes: skill.output_modes }
 }
 
-/** The skill with the path of its documentation below that of its agent. */
+/** Returns the skill with its documentation path placed below the agent's path. */
 export function withDocumentationBelow(skill: ListedSkill, prefix: string): ListedSkill {
   const path = skill['documentation_path']
   if (typeof path !== 'string') return { ...skill }
   return { ...skill, documentation_path: `${prefix}/${path.replace(/^\/+/, '')}` }
 }
 
-/** A listed skill in full, the answer of `GET /agent/skills/{id or name}` of a gateway. */
+/** Writes all details of a listed skill, a gateway's answer to `GET /agent/skills/{id or name}`. */
 export function listedSkillDetail<T extends ListedSkill>(skill: T) {
   return { ...skill, has_documentation: typeof skill['documentation_path'] === 'string' }
 }
@@ -125,7 +125,7 @@ const facts = z.object({
   assessment: z.object({ keywords: texts, specializations: texts, anti_patterns: texts }).catch(noAssessment),
 })
 
-/** Facts about a skill that a negotiation uses and a registry does not require. Values of another type count as absent. */
+/** The facts that negotiation uses and a registry does not require. Values of any other type count as absent. */
 export function skillFacts(skill: ListedSkill) {
   const { examples, allowed_tools, performance, assessment } = facts.parse(skill)
   return {

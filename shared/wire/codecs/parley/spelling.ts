@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
 
-/** The snake_case name of a field. The model is in camelCase; requests may use either spelling (spec/json-rpc.md#field-names). */
+/** Returns a field's snake_case name. The model uses camelCase; requests may use both (spec/json-rpc.md#field-names). */
 export function snakeOf(camel: string): string {
   return camel.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /**
- * Schema of an object whose keys may be in either spelling; camelCase takes precedence. Unknown keys and nulls are dropped.
- * @param also further names of a key, in order of precedence
+ * Creates the schema of an object with keys in either spelling; camelCase takes precedence. Drops unknown keys and nulls.
+ * @param also additional names of a key, in order of precedence
  */
 export function wireObject<Shape extends z.core.$ZodLooseShape>(
   shape: Shape,

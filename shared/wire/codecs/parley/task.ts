@@ -9,7 +9,7 @@ import type {
   WireTask,
 } from './shapes.ts'
 
-/** The shapes of the wire on the way out, in snake_case (spec/tasks.md#task). */
+/** Writes a task in snake_case (spec/tasks.md#task). */
 export function taskOut(task: Task): Unserialized<WireTask> {
   return {
     id: task.id,
@@ -26,7 +26,7 @@ export function statusOut(status: TaskStatus): Unserialized<WireStatus> {
   return message === undefined ? { state, timestamp } : { state, timestamp, message: messageOut(message) }
 }
 
-/** `undefined` fields do not appear in JSON. */
+/** Writes a message; undefined fields do not appear in the JSON. */
 export function messageOut(message: Message): Unserialized<WireMessage> {
   return {
     role: message.role,
@@ -50,7 +50,7 @@ export function partOut(part: Part): Unserialized<WirePart> {
   return { kind: 'file', file: { name, mime_type: mimeType, bytes, uri }, metadata: part.metadata }
 }
 
-/** The ids of a task as it was received. */
+/** The IDs of a received task. */
 export function idsOf({ id, context_id: contextId }: WireTask) {
   return { taskId: id, contextId }
 }
@@ -59,7 +59,7 @@ export function artifactIdOf({ artifact_id: artifactId }: WireArtifact): string 
   return artifactId
 }
 
-/** The forms of a file that a signature may cover: as it is written here, then as a caller may have written it. */
+/** The forms of a file that a signature may cover: first as Parley writes it, then as a caller may have written it. */
 export function signedForms({ name, mimeType, mime_type, bytes, uri }: WireFile): [object, object] {
   return [
     { name, mime_type: mime_type ?? mimeType, bytes, uri },

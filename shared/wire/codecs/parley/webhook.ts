@@ -1,12 +1,12 @@
 import type { TaskEvent } from '../../model/event.ts'
 import { eventOut } from './events.ts'
 
-/** A delivery carries the event as a stream does (spec/events.md#envelope). */
+/** A delivery carries the event in the same form as a stream (spec/events.md#envelope). */
 export function writeWebhook(event: TaskEvent): string {
   return JSON.stringify(eventOut(event))
 }
 
-/** The token is the bearer credential, repeated in the header that receivers of A2A check. */
+/** Sends the token as a bearer token and also in the header that A2A receivers check. */
 export function webhookHeaders(token: string | undefined): Record<string, string> {
   const type = { 'content-type': 'application/json' }
   return token === undefined
