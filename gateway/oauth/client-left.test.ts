@@ -37,7 +37,7 @@ test.each([
     'Expect: 100-continue',
   ]
   socket.write(`${head.join('\r\n')}\r\n\r\ntoken=abc`)
-  // 100 Continue: the server has received the headers.
+  // The server sends 100 Continue once it has received the headers.
   await once(socket, 'data')
   socket.resetAndDestroy()
   const lines = () =>

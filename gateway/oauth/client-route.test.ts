@@ -43,14 +43,14 @@ afterAll(async () => {
 const ask = (clientId: string, headers: Record<string, string> = { authorization: basic(checker) }) =>
   server.fetch(`/oauth2/clients/${encodeURIComponent(clientId)}`, { headers })
 
-test('a server that may introspect can read the key of a client, and nothing else', async () => {
+test('a server that may introspect can read only the key of a client', async () => {
   const answer = await ask(did)
   expect(answer.status).toBe(200)
   expect(answer.body).toEqual({ client_id: did, metadata: { public_key: key.publicKeyBase58 } })
   expect(answer.headers.get('cache-control')).toBe('no-store')
 })
 
-test('agents read it at the configured URL', async () => {
+test('agents read a client’s key from the configured URL', async () => {
   const url = `${server.origin}/oauth2/clients/{client_id}`
   const { config } = agentConfig({ OAUTH_CLIENT_METADATA_URL: url })
   await using keys = new HttpClientKeys({ url: config.oauth.clientMetadataUrl ?? '', ...checker })

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import { type IntrospectionClientOptions, isIntrospectionClient } from './introspection-client.ts'
 
-/** Published metadata of a client. */
+/** The published metadata of a client. */
 export interface ClientMetadata {
   clientId: string
   clientName?: string
   scope: string
-  /** Base58 of a raw Ed25519 key. */
+  /** A raw Ed25519 key in base58. */
   publicKey?: string
 }
 
@@ -16,12 +16,12 @@ export interface ClientRouteOptions extends IntrospectionClientOptions {
 }
 
 /**
- * `GET /oauth2/clients/{client_id}`: the key of a client, for servers that verify signed requests, in the format of Ory
- * Hydra's admin API. Only for clients that may introspect.
+ * Adds `GET /oauth2/clients/{client_id}`, which returns a client's key to servers that verify signed requests. The
+ * response has the format of Ory Hydra's admin API. Only clients that may introspect can use this route.
  */
 export function mountClientMetadata(scope: FastifyInstance, options: ClientRouteOptions): void {
   const { prefix, metadataOf } = options
-  // A wildcard, because a percent-encoded DID can exceed the length limit of parameters.
+  // The route uses a wildcard because a percent-encoded DID can exceed the length limit for parameters.
   scope.get<{ Params: { '*': string } }>(`${prefix}/clients/*`, async (request, reply) => {
     void reply.header('cache-control', 'no-store').type('application/json; charset=utf-8')
     if (!(await isIntrospectionClient(options, request.headers.authorization))) {

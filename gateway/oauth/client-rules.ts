@@ -1,24 +1,24 @@
 import { readPublicKey } from '@parley/kit/auth/client-keys'
 import { type ClientMetadata, errors, type KoaContextWithOIDC } from 'oidc-provider'
 
-/** All scopes of this server (spec/authentication.md#scopes). */
+/** All scopes that this server grants (spec/authentication.md#scopes). */
 export const scopes = ['agent:read', 'agent:write', 'agent:execute', 'agent:admin'] as const
 
 /**
- * OpenID Connect scopes that clients of the reference implementation always request. They are accepted, grant nothing,
- * and are omitted from tokens.
+ * OpenID Connect scopes that clients of the reference implementation always request. They are accepted and omitted from
+ * tokens, because they grant nothing.
  */
 export const identityScopes: readonly string[] = ['openid', 'offline']
 
-/** Scope of a client that does not request one. Never includes the operator's scope. */
+/** The scope of a client that does not request one. It never includes the operator's scope. */
 export const defaultScope = 'agent:read agent:write'
 export const operatorScope = 'agent:admin'
 const agentScopes: ReadonlySet<string> = new Set(scopes.filter((scope) => scope !== operatorScope))
 
 /**
- * Client metadata beyond RFC 7591. `public_key`: base58 of a raw Ed25519 key. `key_history`: its predecessors, each of
- * which signed the next. `introspection`: may introspect all tokens. `managed`: created by the gateway. The last two
- * cannot be registered.
+ * Client metadata beyond RFC 7591. `public_key` is a raw Ed25519 key in base58, and `key_history` lists its
+ * predecessors, each of which signed the next. A client with `introspection` may introspect all tokens, and one with
+ * `managed` was created by the gateway. A client cannot register the last two for itself.
  */
 export const extraMetadata = ['public_key', 'key_history', 'introspection', 'managed']
 
@@ -29,10 +29,10 @@ const uriMaxChars = 2048
 const didMaxChars = 255
 const loopbackHosts = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
-/** Validates every client. @throws InvalidClientMetadata */
+/** Validates the metadata of any client. @throws InvalidClientMetadata */
 export function checkClient(metadata: ClientMetadata): void {
   const key = metadata['public_key']
-  // A key of small order would accept forged signatures.
+  // Forged signatures would verify with a key of small order.
   if (key !== undefined && (typeof key !== 'string' || readPublicKey(key) === undefined)) {
     refuse('public_key must be the base58 form of the 32 bytes of an Ed25519 key')
   }
@@ -40,8 +40,8 @@ export function checkClient(metadata: ClientMetadata): void {
 }
 
 /**
- * Validates clients that register or update themselves. Runs before oidc-provider validates types, so no type is
- * assumed. @throws InvalidClientMetadata
+ * Validates the metadata of clients that register or update themselves. It assumes no types, because it runs before
+ * oidc-provider validates them. @throws InvalidClientMetadata
  */
 export function checkRegistration(metadata: ClientMetadata): void {
   if (JSON.stringify(metadata).length > metadataMaxChars) refuse('client metadata is too large')
@@ -64,14 +64,14 @@ export function checkRegistration(metadata: ClientMetadata): void {
   if (metadata.token_endpoint_auth_method === 'none' && grants.includes('client_credentials')) {
     refuse('client_credentials requires client authentication')
   }
-  // RFC 7591, section 2: without the code grant no redirect is needed.
+  // No redirect is needed without the code grant (RFC 7591, section 2).
   if (!grants.includes('authorization_code'))
     Object.assign(metadata, { response_types: [], redirect_uris: [] })
 }
 
 /**
- * The client id that a registration requests, if it is a DID; undefined if the server generates one. @throws
- * InvalidClientMetadata
+ * Returns the client id that a registration requests if it is a DID, or undefined if the server generates the id.
+ * @throws InvalidClientMetadata
  */
 export function requestedClientId(ctx: KoaContextWithOIDC): string | undefined {
   const body: Record<string, unknown> | undefined = ctx.oidc.body
@@ -100,7 +100,7 @@ function checkRedirectUris(uris: unknown): void {
   }
 }
 
-/** The name is shown on the approval page: no control or bidirectional characters. */
+/** Rejects control and bidirectional characters, because the approval page shows the name. */
 function checkName(name: unknown): void {
   if (typeof name === 'string' && (name.length > nameMaxChars || /\p{C}/u.test(name))) {
     refuse(`client_name must be at most ${nameMaxChars} printable characters`)

@@ -9,11 +9,11 @@ import type { OAuthStore } from './oauth-store.ts'
 export interface ManagedClient {
   clientId: string
   clientName: string
-  /** Space-separated. The only way to get `agent:admin`. */
+  /** Scopes separated by spaces. Only a managed client can have `agent:admin`. */
   scope: string
-  /** Base58 of a raw Ed25519 key. */
+  /** A raw Ed25519 key in base58. */
   publicKey?: string
-  /** Default: the existing secret, otherwise a new one of 256 bits. */
+  /** Defaults to the existing secret or, if there is none, to a new one of 256 bits. */
   clientSecret?: string
   /** Whether the client may introspect all access tokens. */
   introspection?: boolean
@@ -28,11 +28,11 @@ export interface ClientCredentials {
 
 const secretMinChars = 16
 
-/** Creates and updates managed clients. A change that reduces access revokes the client's tokens. */
+/** Creates and updates managed clients. Revokes the client's tokens if a change reduces its access. */
 export class Clients {
   readonly #provider: Provider
   readonly #store: OAuthStore
-  /** Serializes changes of a client, so that concurrent calls return the same secret. */
+  /** Serializes changes to a client so that concurrent calls return the same secret. */
   readonly #mutex = new KeyedMutex()
 
   constructor(provider: Provider, store: OAuthStore) {
@@ -47,7 +47,7 @@ export class Clients {
 
   async #ensure(client: ManagedClient): Promise<ClientCredentials> {
     const found = await this.#store.find('Client', client.clientId)
-    // An unmanaged client with this id is replaced and its tokens are revoked.
+    // An unmanaged client with this id is replaced, and its tokens are revoked.
     const old = found?.['managed'] === true ? found : undefined
     const oldSecret = old?.['client_secret']
     const clientSecret = client.clientSecret ?? (typeof oldSecret === 'string' ? oldSecret : newSecret())
@@ -59,7 +59,7 @@ export class Clients {
     await this.#provider.Client.validate(metadata)
     const record = { model: 'Client', id: client.clientId, payload: metadata }
     if (found !== undefined) await this.#store.upsert(record)
-    // Another gateway created it concurrently; use its secret.
+    // Another gateway created the client concurrently, so its secret is used.
     else if (!(await this.#store.insert(record))) return this.#ensure(client)
     if (found !== undefined && (old === undefined || reducesAccess(old, metadata))) {
       await this.#store.revokeByClientId(client.clientId)
@@ -87,7 +87,7 @@ function metadataOf(client: ManagedClient): AllClientMetadata & { client_id: str
   }
 }
 
-/** Issued tokens keep their scope, so they are revoked when scope is removed or the secret changes. */
+/** Issued tokens keep their scope, so they must be revoked when the client loses a scope or its secret changes. */
 function reducesAccess(old: Record<string, unknown>, next: Record<string, unknown>): boolean {
   const left = new Set(String(next['scope']).split(' '))
   const lost = String(old['scope'])

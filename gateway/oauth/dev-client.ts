@@ -14,8 +14,8 @@ const operator = {
 const client = { clientId: 'dev-client', clientName: 'Development', scope: 'agent:read agent:write' }
 
 /**
- * Creates `DATA_DIR/dev-client.json`: credentials for development on this machine. In production the file is removed
- * and the secret changed.
+ * Creates `DATA_DIR/dev-client.json` with credentials for development on this machine. In production, the file is removed
+ * and the client gets a new secret.
  */
 export async function provideDevClient(
   provider: IdentityProvider,
@@ -26,15 +26,15 @@ export async function provideDevClient(
     if (await exists(file)) await revokeDevClient(provider, file)
     return
   }
-  // The file of the development client is made private again; its secret is kept.
+  // The development client keeps its secret even if its file was exposed. The file is made private again.
   if (await isExposed(file))
     options.log.warn({ file }, 'the file was readable by other users: its mode is set to 0600')
   await writeClient(provider, client, file)
 }
 
 /**
- * Creates `DATA_DIR/oauth/operator-client.json`: the operator's client with `agent:admin`. The folder also contains the
- * signing keys, so read access to it implies operator rights.
+ * Creates `DATA_DIR/oauth/operator-client.json` with the operator's client, which has `agent:admin`. The folder also
+ * contains the signing keys, so read access to it implies operator rights.
  * @throws ExposedSecretFile
  */
 export async function provideOperatorClient(provider: IdentityProvider, dataDir: string): Promise<void> {
@@ -68,7 +68,7 @@ function exists(file: string): Promise<boolean> {
   )
 }
 
-/** Writes atomically with mode 0600, regardless of an existing file. */
+/** Writes a file atomically with mode 0600, whatever the mode of an existing file. */
 async function writeSecretFile(file: string, text: string): Promise<void> {
   const draft = `${file}.${randomUUID()}`
   await writeFile(draft, text, { mode: 0o600, flag: 'wx' })

@@ -20,47 +20,47 @@ import { keepRegistrationBytes } from './possession.ts'
 
 export interface IdentityProviderOptions {
   /**
-   * Issuer URL without a trailing slash, for example `http://127.0.0.1:7400/oauth2`. Metadata (RFC 8414) is served at
-   * `/.well-known/oauth-authorization-server/oauth2`, at `/oauth2/.well-known/oauth-authorization-server`, and at
-   * `/.well-known/oauth-authorization-server` with the origin as issuer. All published URLs derive from it, regardless
-   * of `Host` and proxy headers; with https, cookies are `Secure`.
+   * The issuer URL without a trailing slash, for example `http://127.0.0.1:7400/oauth2`. Its metadata (RFC 8414) is served
+   * at `/.well-known/oauth-authorization-server/oauth2` and `/oauth2/.well-known/oauth-authorization-server`. At
+   * `/.well-known/oauth-authorization-server`, the metadata names the origin as issuer. All published URLs derive from
+   * the issuer URL, whatever the `Host` and proxy headers. If it uses https, cookies are `Secure`.
    */
   issuer: string
   store: OAuthStore
-  /** Folder of the secrets (mode 0600): signing and cookie keys, sign-in code, initial access token. */
+  /** Folder of the secrets (mode 0600): signing and cookie keys, the sign-in code and the initial access token. */
   keysDir: string
   log: Log
   production: boolean
-  /** Self-registered clients that may introspect tokens too: admitted agents. */
+  /** Whether a self-registered client may introspect tokens because it is an admitted agent. */
   isTrusted?: (clientId: string) => boolean
-  /** The keys listed in the document of a did:web, read through the private-address guard. Default: none. */
+  /** Reads the keys in a did:web document through the private-address guard. By default, no keys are found. */
   keysOf?: KeysOf
 }
 
-/** The embedded OAuth 2.0 server. Runs in the gateway's process. */
+/** The embedded OAuth 2.0 server, which runs in the gateway's process. */
 export interface IdentityProvider extends Introspector, AsyncDisposable {
   readonly issuer: string
-  /** Handles requests to the issuer's path and the well-known paths. The body must not be read before. */
+  /** Handles requests to the issuer's path and the well-known paths. The request body must still be unread. */
   readonly callback: NodeListener
   /**
    * Adds the routes to the gateway's server before it listens.
-   * @param watch `onClientChecked` is called with credentials and whether they may introspect
+   * @param watch its `onClientChecked` is called with credentials and whether they may introspect
    */
   mount(app: FastifyInstance, watch?: Pick<IntrospectionRouteOptions, 'onClientChecked'>): void
-  /** Creates or updates a managed client. Idempotent: returns the same secret. */
+  /** Creates or updates a managed client. The call is idempotent and returns the same secret. */
   ensureClient(client: ManagedClient): Promise<ClientCredentials>
-  /** Token required for client registration; unchanged by restarts. */
+  /** Returns the token required for client registration, which survives restarts. */
   initialAccessToken(): Promise<string>
-  /** RFC 7662 for access tokens, without HTTP. */
+  /** Introspects an access token as in RFC 7662, but without HTTP. */
   introspect(token: string): Promise<Introspection>
   clientMetadata(clientId: string): Promise<ClientMetadata | undefined>
-  /** Removes records that expired more than an hour ago and returns their number. Runs every ten minutes. */
+  /** Removes records that expired more than an hour ago and returns their number. It runs every ten minutes. */
   sweep(): Promise<number>
 }
 
 const sweepEveryMs = 600_000
 const sweepBatch = 1000
-/** Expired tokens are kept for this time, so that introspection can distinguish expired from unknown ones. */
+/** How long expired tokens are kept, so that introspection can distinguish them from unknown tokens. */
 const keepExpiredSeconds = 3600
 
 /** @throws Error for an invalid file in `keysDir` or an invalid issuer */
@@ -76,7 +76,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     issuer,
     oidcConfiguration({ issuer, prefix, store, keys, initialAccessToken, keysOf }),
   )
-  // Trusts the X-Forwarded-* headers that mount.ts sets; those of the request are removed.
+  // oidc-provider trusts the X-Forwarded-* headers that mount.ts sets in place of those of the request.
   provider.proxy = true
   keepRegistrationBytes(provider)
   amendAnswers(provider)

@@ -4,11 +4,11 @@ import type { Provider } from 'oidc-provider'
 const inactive = Object.freeze({ active: false }) satisfies Introspection
 
 /**
- * RFC 7662 for access tokens, without HTTP. An expired token that was not revoked is returned with `exp`, so that the
- * caller can report it as expired.
+ * Introspects an access token as in RFC 7662, but without HTTP. The response for an expired token that was not revoked
+ * contains `exp`, so that the caller can report the token as expired.
  */
 export async function introspect(provider: Provider, token: string): Promise<Introspection> {
-  // Tokens of this server have 43 characters; others are not looked up.
+  // This server's tokens have 43 characters, so text of another form is not looked up.
   if (!/^[\w-]{1,64}$/.test(token)) return inactive
   const ignoreExpiration = { ignoreExpiration: true }
   const found =
@@ -16,7 +16,7 @@ export async function introspect(provider: Provider, token: string): Promise<Int
     (await provider.AccessToken.find(token, ignoreExpiration))
   if (found?.exp === undefined || found.clientId === undefined) return inactive
   if (found.isExpired) return { active: false, exp: found.exp }
-  // The subject of a client credentials token is the client. The reference implementation requires `sub`.
+  // The client is the subject of its client credentials token. The reference implementation requires `sub`.
   const answer: Introspection = {
     active: true,
     client_id: found.clientId,

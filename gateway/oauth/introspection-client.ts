@@ -3,15 +3,16 @@ import type { OAuthStore } from './oauth-store.ts'
 
 export interface IntrospectionClientOptions {
   store: OAuthStore
-  /** Self-registered clients that may introspect tokens too: admitted agents. */
+  /** Whether a self-registered client may introspect tokens because it is an admitted agent. */
   isTrusted?: ((clientId: string) => boolean) | undefined
-  /** Called with credentials and whether they may introspect, to exempt them from the rate limit. */
+  /** Called with credentials and whether they may introspect, so that the rate limit can exempt them. */
   onClientChecked?: (credentials: string, checks: boolean) => void
 }
 
 /**
- * Whether a request comes from a client that may introspect tokens: a managed client with `introspection` or a trusted
- * one, authenticated by HTTP Basic. Not cached, so that a changed secret or a removed client takes effect immediately.
+ * Returns whether a request comes from a client that may introspect tokens, authenticated by HTTP Basic. This is a
+ * managed client with `introspection` or a trusted client. The result is not cached, so a changed secret or the removal
+ * of a client takes effect immediately.
  */
 export async function isIntrospectionClient(
   options: IntrospectionClientOptions,
@@ -38,7 +39,7 @@ async function verifyCredentials(
   return typeof storedSecret === 'string' && timingSafeEqual(digest(storedSecret), digest(formDecode(secret)))
 }
 
-/** Decodes credentials (RFC 6749, section 2.3.1). Malformed ones match no client. */
+/** Decodes credentials (RFC 6749, section 2.3.1). Malformed credentials match no client. */
 function formDecode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))

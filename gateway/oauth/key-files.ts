@@ -7,14 +7,14 @@ import { z } from 'zod'
 
 const oauthKeys = z.object({
   jwks: z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) }),
-  /** The first key signs, all verify. */
+  /** The first key signs, and all of them verify. */
   cookieKeys: z.array(z.string().min(32)).min(1),
 })
 export type OAuthKeys = z.infer<typeof oauthKeys>
 
 /**
- * Loads the signing and cookie keys, or creates them on first start. @throws Error for an invalid file,
- * ExposedSecretFile
+ * Loads the signing and cookie keys, or creates them on the first start.
+ * @throws Error for an invalid file, ExposedSecretFile for a file that other users can read
  */
 export async function loadOAuthKeys(keysDir: string): Promise<OAuthKeys> {
   const file = path.join(keysDir, 'oauth-keys.json')
@@ -23,24 +23,24 @@ export async function loadOAuthKeys(keysDir: string): Promise<OAuthKeys> {
   return parsed.data
 }
 
-/** The code with which a person approves an application: 100 random bits, easy to read aloud. */
+/** Loads the code with which a person approves an application. It has 100 random bits and is easy to read aloud. */
 export function loadSignInCode(keysDir: string): Promise<string> {
   return loadSecret(path.join(keysDir, 'sign-in-code'), newSignInCode)
 }
 
-/** The initial access token for registration (RFC 7591, section 3). */
+/** Loads the initial access token for registration (RFC 7591, section 3). */
 export function loadInitialAccessToken(keysDir: string): Promise<string> {
   return loadSecret(path.join(keysDir, 'initial-access-token'), newSecret)
 }
 
-/** A hash that identifies these secrets without revealing them. Equal for all gateways that form one OAuth server. */
+/** Hashes the secrets to identify them without revealing them. All gateways of one OAuth server have the same hash. */
 export async function secretsFingerprint(keysDir: string): Promise<string> {
   const { jwks, cookieKeys } = await loadOAuthKeys(keysDir)
   const texts = [await loadSignInCode(keysDir), await loadInitialAccessToken(keysDir)]
   return hash('sha256', JSON.stringify([jwks.keys.map(({ kid }) => kid), cookieKeys, texts]), 'base64url')
 }
 
-/** 256 random bits. */
+/** Returns 256 random bits as text. */
 export function newSecret(): string {
   return randomBytes(32).toString('base64url')
 }
@@ -59,7 +59,7 @@ async function loadOrCreate(file: string, make: () => string): Promise<string> {
   }
   const text = make()
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-  // Written to a draft and linked: a crash leaves no partial file, and of two concurrent writers the first wins.
+  // Linking a complete draft leaves no partial file after a crash and lets the first of two concurrent writers win.
   const draft = `${file}.${randomUUID()}`
   {
     await using handle = await open(draft, 'wx', 0o600)
@@ -88,7 +88,7 @@ function newOAuthKeys(): string {
   return JSON.stringify(keys)
 }
 
-/** Crockford's base32 alphabet without ambiguous characters. */
+/** Returns a code in Crockford's base32 alphabet, which has no ambiguous characters. */
 function newSignInCode(): string {
   const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
   const group = () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join('')

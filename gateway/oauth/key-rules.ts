@@ -9,16 +9,16 @@ import { requestedClientId } from './client-rules.ts'
 
 const keysMax = 100
 const text = z.string().max(128)
-/** Same format as `keyHistory` of a DID document. */
+/** Has the same format as `keyHistory` in a DID document. */
 const keyHistory = z
   .array(z.object({ publicKeyBase58: text, signature: text.exactOptional() }))
   .min(1)
   .max(keysMax)
 
-/** The Ed25519 keys (base58) that authenticate a DID; empty if it cannot be resolved. */
+/** Returns the Ed25519 keys (base58) that authenticate a DID, or an empty list if the DID cannot be resolved. */
 export type KeysOf = (did: string) => Promise<readonly string[]>
 
-/** Resolved keys of did:web registrations in progress. */
+/** The resolved keys of did:web registrations in progress. */
 const listedKeys = new WeakMap<KoaContextWithOIDC, readonly string[]>()
 
 /**
@@ -36,8 +36,8 @@ export async function readListedKeys(ctx: KoaContextWithOIDC, keysOf: KeysOf): P
 }
 
 /**
- * Validates keys of clients that register or update themselves: a DID requires its key, and a new key must be signed by
- * the current one (`key_history`).
+ * Validates the keys of clients that register or update themselves. A DID requires its key, and a new key must be signed
+ * by the current one (`key_history`).
  * @throws InvalidClientMetadata
  */
 export function checkKeys(metadata: ClientMetadata, currentKey: unknown, ctx: KoaContextWithOIDC): void {
@@ -46,12 +46,12 @@ export function checkKeys(metadata: ClientMetadata, currentKey: unknown, ctx: Ko
   checkDid(metadata.client_id, key, history[0])
   if (metadata.client_id.startsWith('did:web:') && key !== currentKey) checkWebKey(key, currentKey, ctx)
   if (typeof currentKey !== 'string' || key === currentKey) return
-  // An older key in the history is not sufficient, because it may have been retired after a leak.
+  // A signature by an older key in the history is not sufficient, because that key may have been retired after a leak.
   if (key === undefined || !history.slice(0, -1).includes(currentKey))
     refuse('a new public_key requires a key_history in which the current key signs it')
 }
 
-/** The keys, oldest first; the last one is `public_key`. */
+/** Returns the keys, oldest first. The last one is `public_key`. */
 function historyOf(metadata: ClientMetadata): unknown[] {
   if (metadata['key_history'] === undefined) return [metadata['public_key']]
   const history = keyHistory.safeParse(metadata['key_history']).data
@@ -67,7 +67,7 @@ function historyOf(metadata: ClientMetadata): unknown[] {
 }
 
 /**
- * A did:web key must be listed in its document. Updates do not resolve the document, so a new key requires a new
+ * Requires a did:web document to list the client's key. Updates do not resolve the document, so a new key requires a new
  * registration.
  */
 function checkWebKey(key: unknown, currentKey: unknown, ctx: KoaContextWithOIDC): void {
@@ -80,8 +80,8 @@ function checkWebKey(key: unknown, currentKey: unknown, ctx: KoaContextWithOIDC)
 }
 
 /**
- * did:parley and did:bindu end in an id derived from the first key; did:key contains the key. Other methods are
- * refused, as their ownership cannot be proven.
+ * Checks that a DID belongs to its key. A did:parley or did:bindu ends in an id derived from the first key, and a did:key
+ * contains the key. Other methods are refused, because their ownership cannot be proven.
  */
 function checkDid(id: unknown, key: unknown, first: unknown): void {
   if (typeof id !== 'string' || !id.startsWith('did:')) return
@@ -98,7 +98,7 @@ function checkDid(id: unknown, key: unknown, first: unknown): void {
     refuse(`client_id can be a DID of did:${didMethod}, did:key, did:web or did:bindu`)
 }
 
-/** The id of a did:key for Ed25519: base58 (`z`) of the multicodec prefix 0xed01 and the key. */
+/** Returns the id of an Ed25519 did:key: the multicodec prefix 0xed01 and the key in base58 (`z`). */
 function didKeyId(key: Uint8Array): string {
   return `z${bs58.encode(Buffer.concat([Buffer.of(0xed, 0x01), key]))}`
 }

@@ -5,20 +5,20 @@ import { type ClientRouteOptions, mountClientMetadata } from './client-route.ts'
 import { type IntrospectionRouteOptions, mountIntrospection } from './introspection-route.ts'
 import { markAtOrigin } from './origin-issuer.ts'
 
-/** Same limit as oidc-provider. */
+/** The same limit as that of oidc-provider. */
 const bodyMaxBytes = 56 * 1024
 const wellKnown = '/.well-known/oauth-authorization-server'
 
 const addresses = new WeakMap<IncomingMessage, string>()
 
-/** Client address of a request. Its own forwarding headers are removed below. */
+/** Returns the client address of a request. The forwarding headers that the client sent are removed below. */
 export function addressOf(request: IncomingMessage): string | undefined {
   return addresses.get(request) ?? request.socket.remoteAddress
 }
 
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Request listener for the issuer's path; oidc-provider's `callback` expects paths without the prefix. */
+/** Returns a listener for requests below the issuer's path. oidc-provider's `callback` expects paths without it. */
 export function listenerFor(issuer: string, callback: NodeListener): NodeListener {
   const { host, protocol, pathname } = new URL(issuer)
   const prefix = pathname.replace(/\/+$/, '')
@@ -45,11 +45,11 @@ export function mountOAuth(
       pages.addHook('onRequest', async (request) => pinRaw(request, options.provider.issuer))
       mountInteraction(pages, options)
     })
-    // The body is not read here; oidc-provider reads it from the socket.
+    // The body is not read here, because oidc-provider reads it from the socket.
     scope.addContentTypeParser('*', (_request, _body, done) => done(null))
     const hand = (request: FastifyRequest, reply: FastifyReply) => {
       for (const [name, value] of Object.entries(reply.getHeaders())) {
-        // oidc-provider has pages with inline scripts (`response_mode=form_post`).
+        // Some pages of oidc-provider contain inline scripts (`response_mode=form_post`).
         if (value !== undefined && name !== 'content-security-policy') reply.raw.setHeader(name, value)
       }
       reply.hijack()
@@ -71,7 +71,7 @@ function pinRaw(request: FastifyRequest, issuer: string): void {
 }
 
 /**
- * All published URLs derive from the issuer. Host and forwarding headers of the request are replaced, because
+ * Makes all published URLs derive from the issuer. The request's Host and forwarding headers are replaced, because
  * oidc-provider would trust them.
  */
 function pinOrigin(request: IncomingMessage, host: string, protocol: string): void {
@@ -89,7 +89,7 @@ function innerUrl(url: string, prefix: string): string {
   return query.length === 0 ? inner : `${inner}?${query.join('?')}`
 }
 
-/** Responds without reading the rest of the body. */
+/** Responds with 413 without reading the rest of the body. */
 function refuseTooLarge(response: ServerResponse): void {
   const body = JSON.stringify({ error: 'invalid_request', error_description: 'request body is too large' })
   response

@@ -8,7 +8,7 @@ const entry = (change: Partial<OAuthEntry> = {}): OAuthEntry => ({
   ...change,
 })
 
-/** Conformance cases for adapters of the OAuth store. `open` returns an empty store for each test. */
+/** Defines conformance cases for adapters of the OAuth store. `open` returns an empty store for each test. */
 export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): void {
   let store: OAuthStore
   beforeEach(async () => {
@@ -16,7 +16,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
   })
 
   describe(`the OAuth state in ${name}`, () => {
-    test('upsert inserts and replaces; models are separate', async () => {
+    test('upsert inserts and replaces records of one model without affecting another', async () => {
       await store.upsert(entry())
       await store.upsert(entry({ model: 'Grant', payload: { other: 1 } }))
       await store.upsert(entry({ payload: { scope: 'agent:write' } }))
@@ -31,7 +31,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read' })
     })
 
-    test('exchange writes only if the record is unchanged; of concurrent calls one succeeds', async () => {
+    test('exchange writes only if the record is unchanged, so only one of several concurrent calls succeeds', async () => {
       await store.upsert(entry({ payload: { count: 0 } }))
       const counts = [1, 2, 3]
       const written = await Promise.all(
@@ -44,7 +44,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.find('AccessToken', 'absent')).toBeUndefined()
     })
 
-    test('consume is true once, also after an upsert; the payload shows the time', async () => {
+    test('consume returns true only once, even after an upsert, and the payload shows the time', async () => {
       await store.upsert(entry())
       const used = await Promise.all([7, 8].map((at) => store.consume('AccessToken', 'a', at)))
       expect(used.filter(Boolean)).toHaveLength(1)
@@ -54,7 +54,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.consume('AccessToken', 'absent', 9)).toBe(false)
     })
 
-    test('secondary keys match within their model only', async () => {
+    test('secondary keys match only within their model', async () => {
       await store.upsert(entry({ model: 'Session', uid: 'u' }))
       await store.upsert(entry({ model: 'DeviceCode', userCode: 'c' }))
       expect(await store.findByUid('Session', 'u')).toBeDefined()
@@ -80,7 +80,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.find('Client', 'x')).toBeDefined()
     })
 
-    test('sweepExpired removes the oldest records up to the limit, and none without expiry', async () => {
+    test('sweepExpired removes the oldest expired records up to the limit and keeps records without an expiry', async () => {
       for (const expiresAt of [3, 1, 2, 10]) await store.upsert(entry({ id: `${expiresAt}`, expiresAt }))
       await store.upsert(entry({ model: 'Client', id: 'for ever' }))
       expect(await store.sweepExpired(10, 2)).toBe(2)
@@ -101,7 +101,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.find('AccessToken', 'a.$b')).toBeUndefined()
     })
 
-    test('of twenty concurrent inserts one succeeds; of twenty consumers one succeeds', async () => {
+    test('only one of twenty concurrent inserts and one of twenty concurrent consumers succeed', async () => {
       await Promise.all(Array.from({ length: 20 }, (_, n) => store.upsert(entry({ payload: { n } }))))
       expect(await store.find('AccessToken', 'a')).toEqual({ n: expect.any(Number) })
       const used = await Promise.all(

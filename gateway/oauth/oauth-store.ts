@@ -6,33 +6,33 @@ import {
   type Row,
 } from '@parley/kit/database/documents'
 
-/** A record of the OAuth server: client, token, code, grant, session or interaction. */
+/** A record of the OAuth server: a client, token, code, grant, session or interaction. */
 export interface OAuthEntry {
-  /** Kind of record, for example `Client`, `AccessToken`. */
+  /** The kind of record, for example `Client` or `AccessToken`. */
   model: string
   id: string
   payload: Record<string, unknown>
-  /** Client that the record belongs to; not set for clients. */
+  /** The client to which the record belongs. Not set if the record is itself a client. */
   clientId?: string
-  /** Grant that the record belongs to. */
+  /** The grant to which the record belongs. */
   grantId?: string
-  /** Secondary key of a session. */
+  /** The secondary key of a session. */
   uid?: string
   userCode?: string
-  /** Seconds since 1970; undefined: never. */
+  /** Seconds since 1970, or undefined if the record never expires. */
   expiresAt?: number
 }
 
 /**
- * Persistent state of the OAuth server. Changes are durable when the promise resolves. Expired records may still be
- * returned; the caller checks `exp`. A missing record is `undefined`.
+ * The persistent state of the OAuth server. A change is durable when its promise resolves. Expired records may still be
+ * returned, so callers must check `exp`. A missing record is returned as `undefined`.
  */
 export interface OAuthStore {
-  /** Inserts or replaces the record; a consumed record stays consumed. */
+  /** Inserts or replaces the record. A consumed record stays consumed. */
   upsert(entry: OAuthEntry): Promise<void>
-  /** Inserts the record; false and no change if the id exists. */
+  /** Inserts the record. Returns false and changes nothing if the id exists. */
   insert(entry: OAuthEntry): Promise<boolean>
-  /** Replaces the payload if it equals `was`, as returned by `find`; otherwise false and no change. */
+  /** Replaces the payload if it equals `was`, as returned by `find`. Otherwise returns false and changes nothing. */
   exchange(
     model: string,
     id: string,
@@ -43,12 +43,12 @@ export interface OAuthStore {
   find(model: string, id: string): Promise<Record<string, unknown> | undefined>
   findByUid(model: string, uid: string): Promise<Record<string, unknown> | undefined>
   findByUserCode(model: string, userCode: string): Promise<Record<string, unknown> | undefined>
-  /** Marks the record as consumed. True for exactly one caller; false if it was consumed before or does not exist. */
+  /** Marks the record as consumed. Returns false if it was already consumed or does not exist. */
   consume(model: string, id: string, at: number): Promise<boolean>
   destroy(model: string, id: string): Promise<void>
-  /** Removes all tokens and codes of the grant. */
+  /** Removes all tokens and codes that belong to the grant. */
   revokeByGrantId(grantId: string): Promise<void>
-  /** Removes all tokens, codes, grants and management tokens of the client, but not the client. */
+  /** Removes all of the client's tokens, codes, grants and management tokens, but not the client itself. */
   revokeByClientId(clientId: string): Promise<void>
   /** Removes at most `limit` records that expired before `before` (seconds since 1970) and returns their number. */
   sweepExpired(before: number, limit: number): Promise<number>
@@ -57,7 +57,7 @@ export interface OAuthStore {
 const fields = {
   model: 'key',
   id: 'key',
-  /** JSON. */
+  /** The payload as JSON. */
   payload: 'text',
   client_id: 'key?',
   grant_id: 'key?',
@@ -72,7 +72,7 @@ export const oauthCollection = declareCollection({
   name: 'oauth_entries',
   fields,
   key: ['model', 'id'],
-  // A record that was used up stays used up.
+  // A consumed record stays consumed.
   kept: ['consumed_at'],
   indexes: {
     of_client: { equals: ['client_id'] },
@@ -112,7 +112,7 @@ function payloadOf(row: Found<typeof fields> | undefined): Record<string, unknow
   return row.consumed_at === undefined ? payload : { ...payload, consumed: row.consumed_at }
 }
 
-/** Methods that work on many records. */
+/** Methods that process many records and therefore have no time limit. */
 export const unboundedOAuthMethods: ReadonlySet<string> = new Set([
   'revokeByClientId',
   'revokeByGrantId',

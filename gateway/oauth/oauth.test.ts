@@ -71,7 +71,7 @@ describe('metadata (RFC 8414)', () => {
     ])
   })
 
-  test('Host and X-Forwarded-* of the request change no URL', async () => {
+  test('the Host and X-Forwarded-* headers of the request do not change any URL', async () => {
     const headers = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' }
     const { text } = await server.fetch('/.well-known/oauth-authorization-server', { headers })
     expect(text).not.toContain('evil.example')
@@ -80,7 +80,7 @@ describe('metadata (RFC 8414)', () => {
 })
 
 describe('client credentials', () => {
-  test('HTTP Basic with a DID as client id gives an opaque token for an hour', async () => {
+  test('a client whose id is a DID gets an opaque token for an hour with HTTP Basic', async () => {
     const { status, body, headers } = await server.post(
       '/oauth2/token',
       { grant_type: 'client_credentials', scope: 'agent:read' },
@@ -92,7 +92,7 @@ describe('client credentials', () => {
     expect(headers.get('cache-control')).toBe('no-store')
   })
 
-  test('client_secret_post is accepted too', async () => {
+  test('client_secret_post is also accepted', async () => {
     const { status } = await server.post('/oauth2/token', {
       grant_type: 'client_credentials',
       client_id: agent.clientId,
@@ -101,7 +101,7 @@ describe('client credentials', () => {
     expect(status).toBe(200)
   })
 
-  test('without a scope the token has the scope of the client', async () => {
+  test('the token gets the client’s scope if the request has none', async () => {
     expect(await introspect(await server.token(agent))).toMatchObject({ scope: 'agent:read agent:write' })
   })
 
@@ -138,7 +138,7 @@ describe('client credentials', () => {
     expect(answer.headers.get('content-type')).toContain('application/json')
   })
 
-  test('cross-origin requests are allowed from pages of the server itself only', async () => {
+  test('cross-origin requests are allowed only from the server’s own pages', async () => {
     const from = (origin: string) =>
       server.fetch('/oauth2/token', {
         method: 'POST',
@@ -157,7 +157,7 @@ describe('client credentials', () => {
     }
   })
 
-  test('errors are JSON for browsers too', async () => {
+  test('browsers also receive errors as JSON', async () => {
     const { body } = await server.fetch('/oauth2/token', { method: 'POST', headers: { accept: 'text/html' } })
     expect(body['error']).toBe('invalid_request')
   })
@@ -179,7 +179,7 @@ describe('client credentials', () => {
 })
 
 describe('introspection (RFC 7662)', () => {
-  test('returns client, scope and expiry, over HTTP and in the process', async () => {
+  test('returns the client, scope and expiry, both over HTTP and in the process', async () => {
     const token = await server.token(agent, { scope: 'agent:read' })
     const answer = await introspect(token)
     expect(answer).toMatchObject({
@@ -199,7 +199,7 @@ describe('introspection (RFC 7662)', () => {
     })
   })
 
-  test('answers the same to HTTP Basic and to client_secret_post', async () => {
+  test('returns the same response for HTTP Basic and client_secret_post', async () => {
     const live = await server.token(agent)
     const form = { client_id: checker.clientId, client_secret: checker.clientSecret }
     for (const token of [live, 'nope']) {
@@ -272,7 +272,7 @@ describe('introspection (RFC 7662)', () => {
     expect(await introspect(token, second)).toEqual({ active: false })
   })
 
-  test('a token for a resource has it in aud (RFC 8707)', async () => {
+  test('a token for a resource names the resource in aud (RFC 8707)', async () => {
     const token = await server.token(agent, { resource: 'https://agents.example/a' })
     expect(await introspect(token)).toMatchObject({ active: true, aud: 'https://agents.example/a' })
     expect(await server.provider.introspect(token)).toMatchObject({ aud: 'https://agents.example/a' })
@@ -292,14 +292,14 @@ describe('introspection (RFC 7662)', () => {
     ).toBe(401)
   })
 
-  test('a client without the introspection flag sees only its own tokens', async () => {
+  test('a client without the introspection flag can introspect only its own tokens', async () => {
     const own = await server.token(agent)
     const other = await server.token(checker)
     expect(await introspect(own, agent)).toMatchObject({ active: true })
     expect(await introspect(other, agent)).toEqual({ active: false })
   })
 
-  test('an expired token is inactive and, for clients that may introspect, has its exp', async () => {
+  test('an expired token is inactive, but clients that may introspect receive its exp', async () => {
     const token = await server.token(agent)
     const { exp } = await server.provider.introspect(token)
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
@@ -327,7 +327,7 @@ describe('revocation (RFC 7009)', () => {
     expect(await server.provider.introspect(token)).toEqual({ active: false })
   })
 
-  test('of another client’s token has no effect', async () => {
+  test('has no effect on another client’s token', async () => {
     const token = await server.token(agent)
     await server.post('/oauth2/revoke', { token }, checker)
     expect(await server.provider.introspect(token)).toMatchObject({ active: true })
@@ -335,7 +335,7 @@ describe('revocation (RFC 7009)', () => {
 })
 
 describe('the surrounding server', () => {
-  test('an unknown path below the issuer is 404 as JSON, other routes are unaffected', async () => {
+  test('an unknown path below the issuer returns 404 as JSON and other routes are unaffected', async () => {
     expect(await server.fetch('/oauth2/nope')).toMatchObject({
       status: 404,
       body: { error: 'invalid_request' },
@@ -344,12 +344,12 @@ describe('the surrounding server', () => {
     expect((await server.fetch('/other')).text).toBe('other')
   })
 
-  test('every response has the request id', async () => {
+  test('every response contains the request id', async () => {
     const { headers } = await server.fetch('/oauth2/jwks', { headers: { 'x-request-id': 'r-1' } })
     expect(headers.get('x-request-id')).toBe('r-1')
   })
 
-  test('a body over 56 KiB is refused, with and without a content-length', async () => {
+  test('a body over 56 KiB is refused with or without a content-length', async () => {
     const big = 'a'.repeat(60_000)
     expect((await server.post('/oauth2/token', { grant_type: big }, agent)).status).toBe(413)
     const stream = new Blob([`grant_type=${big}`]).stream()
@@ -362,7 +362,7 @@ describe('the surrounding server', () => {
     expect((await server.fetch('/oauth2/token', init as RequestInit)).status).toBe(400)
   })
 
-  test('clientMetadata contains the public key', async () => {
+  test('clientMetadata returns the public key', async () => {
     expect(await server.provider.clientMetadata(did)).toEqual({
       clientId: did,
       clientName: 'alice',

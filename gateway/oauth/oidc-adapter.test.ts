@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { oidcAdapter } from './oidc-adapter.ts'
 import { startIdentityProvider, temporaryFolder } from './testing.ts'
 
-test('when a code is used twice, the second use is refused and the grant revoked', async () => {
+test('the second use of a code is refused and revokes the grant', async () => {
   await using folder = await temporaryFolder()
   await using server = await startIdentityProvider({ dir: folder.dir })
   const adapter = oidcAdapter(server.store)

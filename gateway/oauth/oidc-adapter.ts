@@ -3,7 +3,7 @@ import { type Adapter, type AdapterFactory, type AdapterPayload, errors, Provide
 import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
 
 /**
- * Records whose id is a credential. Only the hash of the id is stored, so that a copy of the database grants no access.
+ * Models whose ids are credentials. Only the hash of such an id is stored, so a copy of the database grants no access.
  */
 const bearerModels = new Set([
   'AccessToken',
@@ -13,7 +13,7 @@ const bearerModels = new Set([
   'RegistrationAccessToken',
 ])
 
-/** Stores the records of oidc-provider in an `OAuthStore`. */
+/** Stores oidc-provider's records in an `OAuthStore`. */
 export function oidcAdapter(store: OAuthStore): AdapterFactory {
   return (model) => new StoreAdapter(model, store)
 }
@@ -32,7 +32,7 @@ class StoreAdapter implements Adapter {
     if (this.#model !== 'Client' || Provider.ctx?.oidc.route !== 'registration') {
       return this.#store.upsert(entry)
     }
-    // A registration never replaces an existing client, even if two arrive concurrently.
+    // A registration never replaces an existing client, even if two registrations arrive concurrently.
     if (!(await this.#store.insert(entry))) throw new errors.InvalidClientMetadata('client_id is taken')
   }
 

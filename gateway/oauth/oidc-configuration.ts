@@ -14,7 +14,7 @@ import {
 import { issuerParameter } from './origin-issuer.ts'
 import { withRequestDeadline } from './request-deadline.ts'
 
-/** The only account: the person who knows the machine's sign-in code. */
+/** The only account, which belongs to the person who knows the machine's sign-in code. */
 export const operatorAccount = 'operator'
 
 const hourSeconds = 3600
@@ -22,16 +22,16 @@ const daySeconds = 24 * hourSeconds
 
 export interface ConfigurationOptions {
   issuer: string
-  /** Path of the issuer, for example `/oauth2`. */
+  /** The path of the issuer, for example `/oauth2`. */
   prefix: string
   store: OAuthStore
   keys: OAuthKeys
   initialAccessToken: string
-  /** The keys listed in the document of a did:web. */
+  /** Returns the keys that a did:web document lists. */
   keysOf: KeysOf
 }
 
-/** Configuration of oidc-provider. Unused features are disabled. */
+/** Returns the configuration of oidc-provider, with all unused features disabled. */
 export function oidcConfiguration(options: ConfigurationOptions): Configuration {
   return {
     adapter: oidcAdapter(withRequestDeadline(options.store)),
@@ -55,7 +55,7 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     discovery: {
       introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
       revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
-      // Not part of RFC 8414: where servers that verify signed requests read the keys of clients.
+      // Not part of RFC 8414. Servers that verify signed requests read the clients' keys from this URL.
       parley_client_metadata_uri_template: `${options.issuer}/clients/{client_id}`,
     },
     extraClientMetadata: { properties: extraMetadata, validator: validateClient },
@@ -64,7 +64,7 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     interactions: { url: (_ctx, { uid }) => `${options.prefix}/interaction/${uid}` },
     findAccount: (_ctx, id) =>
       id === operatorAccount ? { accountId: id, claims: () => ({ sub: id }) } : undefined,
-    // Earlier approvals are not reused: each authorization asks the person again.
+    // Earlier approvals are not reused, so each authorization requires a new approval.
     loadExistingGrant: async (ctx) => {
       const grantId = ctx.oidc.result?.consent?.grantId
       return grantId === undefined ? undefined : ctx.oidc.provider.Grant.find(grantId)
@@ -72,7 +72,7 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
     expiresWithSession: () => false,
     rotateRefreshToken: true,
-    // Browsers also send `Origin` from pages of this server. Pages of other origins get no tokens.
+    // Browsers send `Origin` even from this server's own pages. Pages of other origins get no tokens.
     clientBasedCORS: (_ctx, origin) => origin === new URL(options.issuer).origin,
     clockTolerance: 0,
     ttl: {
@@ -118,7 +118,7 @@ function features({
       initialAccessToken,
       idFactory: (ctx) => requestedClientId(ctx) ?? newSecret().slice(0, 22),
       secretFactory: newSecret,
-      // Called after the check of the initial access token and before the synchronous validation of metadata.
+      // Called after the initial access token is checked and before the metadata is validated synchronously.
       issueRegistrationAccessToken: async (ctx) => {
         await readListedKeys(ctx, keysOf)
         return true
@@ -127,7 +127,7 @@ function features({
     registrationManagement: { enabled: true, rotateRegistrationAccessToken: false },
     resourceIndicators: {
       enabled: true,
-      // With several granted resources the client must choose one; otherwise the request is refused.
+      // If several resources are granted, the client must choose one. Otherwise the request is refused.
       defaultResource: (ctx, client, oneOf) => {
         applyDefaultScope(ctx, client)
         return oneOf

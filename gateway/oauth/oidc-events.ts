@@ -22,13 +22,13 @@ const changes = {
 } as const
 
 /**
- * Writes server errors to the log, and refusals and client changes to the audit log. `error_detail` is omitted, because
- * it may contain secrets of the request.
+ * Writes server errors to the log, and refusals and client changes to the audit log. `error_detail` is omitted because
+ * it may contain secrets from the request.
  */
 export function logEvents(provider: Provider, log: Log, audit: Audit): void {
   const emitter: EventEmitter = provider
   emitter.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
-    // A client closed its connection; not an error.
+    // The client closed its connection, which is not a server error.
     if (ctx?.req.socket.errored === error)
       log.debug({ err: error }, 'a client of the OAuth server disconnected')
     else log.error({ err: error }, 'OAuth server failed')
@@ -52,7 +52,7 @@ export function logEvents(provider: Provider, log: Log, audit: Audit): void {
   }
 }
 
-/** Registering clients are identified by their address, because they share the initial access token. */
+/** Identifies registering clients by their address, because they share the initial access token. */
 function actorOf(ctx: KoaContextWithOIDC): Pick<Decision, 'who' | 'address'> {
   return { who: ctx.oidc?.client?.clientId, address: addressOf(ctx.req) }
 }

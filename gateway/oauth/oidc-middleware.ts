@@ -6,7 +6,7 @@ import { scopes } from './client-rules.ts'
 import { introspect } from './introspect.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
 
-/** Requests that failed because the storage was temporarily unavailable. */
+/** The requests that failed because the storage was temporarily unavailable. */
 const outages = new WeakMap<KoaContextWithOIDC, ParleyError>()
 
 /** Changes responses of oidc-provider before they are sent. */
@@ -22,7 +22,7 @@ async function amend(ctx: KoaContextWithOIDC): Promise<void> {
   const body = isObject(ctx.body) ? ctx.body : undefined
   const outage = outages.get(ctx)
   if (ctx.status === 500 && outage !== undefined) {
-    // Not a server error: the client can retry.
+    // This is not a server error, because the client can retry.
     ctx.status = outage.status
     ctx.set({ 'cache-control': 'no-store', ...outage.headers })
     if (typeof ctx.body === 'string') ctx.body = errorPage(unavailableText)
@@ -32,10 +32,10 @@ async function amend(ctx: KoaContextWithOIDC): Promise<void> {
     ctx.status = 404
     ctx.body = { error: 'invalid_request', error_description: 'no such endpoint' }
   } else if (ctx._matchedRouteName === 'discovery') {
-    // oidc-provider always lists "openid", which no client can use here.
+    // oidc-provider always lists "openid", although no client can use it here.
     ctx.body = { ...body, scopes_supported: scopes, ...originMetadata(ctx) }
   } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === true) {
-    // Like `introspect`: the subject of a client credentials token is the client.
+    // As in `introspect`, the client is the subject of its client credentials token.
     ctx.body = { ...body, sub: body['sub'] ?? body['client_id'] }
   } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === false) {
     await showExpiry(ctx)

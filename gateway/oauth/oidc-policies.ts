@@ -12,12 +12,12 @@ import { checkKeys } from './key-rules.ts'
 import { checkPossession } from './possession.ts'
 
 const resourceMaxChars = 2048
-/** HTML for browsers. */
+/** Routes that return HTML to browsers. */
 const pageRoutes = ['authorization', 'resume']
 
 /**
- * Clients with `introspection` see all access tokens, other authenticated clients only their own. Refresh tokens are
- * never shown as active, because they must not be accepted as access tokens.
+ * Clients with `introspection` may introspect all access tokens, and other authenticated clients only their own. Refresh
+ * tokens are never reported as active, because they must not be accepted as access tokens.
  */
 export function mayIntrospect(
   _ctx: KoaContextWithOIDC,
@@ -30,7 +30,7 @@ export function mayIntrospect(
 }
 
 /**
- * RFC 6749, section 3.3: a request without a scope gets the client's scope, except the operator's. OpenID Connect
+ * Gives a request without a scope the client's scope, except for the operator's (RFC 6749, section 3.3). OpenID Connect
  * scopes are omitted. @throws InvalidScope if no other scope is requested
  */
 export function applyDefaultScope(ctx: KoaContextWithOIDC, client: Client): void {
@@ -58,7 +58,7 @@ function withoutIdentityScopes(scope: string): string {
   return useful.join(' ')
 }
 
-/** RFC 8707: any server may be requested. The token contains it in `aud` and is valid only there. */
+/** Any server may be requested (RFC 8707). The token names the server in `aud` and is valid only there. */
 export function resourceServer(resource: string): {
   scope: string
   audience: string
@@ -71,14 +71,14 @@ export function resourceServer(resource: string): {
   return { scope: scopes.join(' '), audience: resource, accessTokenFormat: 'opaque' }
 }
 
-/** `ctx` is present when a client registers or updates itself, and missing when the gateway creates or reads one. */
+/** `ctx` is present if a client registers or updates itself, and missing if the gateway creates or reads a client. */
 export const validateClient: NonNullable<NonNullable<Configuration['extraClientMetadata']>['validator']> = (
   ctx,
   key,
   _value,
   metadata,
 ) => {
-  // Called once per extra property, but validates all of them.
+  // oidc-provider calls this once per extra property, but a single call validates all of them.
   if (key !== extraMetadata[0]) return
   checkClient(metadata)
   if (ctx === undefined) return

@@ -24,7 +24,7 @@ async function registered(metadata: object) {
   return { id: String(body['client_id']), secret: String(body['client_secret']) }
 }
 
-/** Discovers the server with `openid-client`, over plain HTTP on this machine. */
+/** Discovers the server with `openid-client` over plain HTTP on this machine. */
 function found(issuer: string, id: string, authentication: oauth.ClientAuth) {
   return oauth.discovery(new URL(issuer), id, undefined, authentication, {
     algorithm: 'oauth2',
@@ -53,7 +53,7 @@ describe.each([
   ['the origin of the gateway', () => server.origin],
   ['the issuer with its path', () => `${server.origin}/oauth2`],
 ])('openid-client, given %s', (_what, issuer) => {
-  test('discovers the server and gets a token by client credentials', async () => {
+  test('discovers the server and gets a token with client credentials', async () => {
     const { id, secret } = await registered({ grant_types: ['client_credentials'] })
     const config = await found(issuer(), id, oauth.ClientSecretPost(secret))
     expect(config.serverMetadata().issuer).toBe(issuer())
@@ -63,7 +63,7 @@ describe.each([
     expect(said).toMatchObject({ active: true, client_id: id })
   })
 
-  test('accepts the response of the authorization endpoint as one of this issuer', async () => {
+  test('accepts the authorization endpoint’s response as coming from this issuer', async () => {
     const { id } = await registered({
       application_type: 'native',
       redirect_uris: ['http://127.0.0.1/cb'],
@@ -87,7 +87,7 @@ describe.each([
     expect(token.scope).toBe('agent:read')
     const renewed = await oauth.refreshTokenGrant(config, String(token.refresh_token))
     expect(renewed.access_token).not.toBe(token.access_token)
-    // Errors of the authorization endpoint contain the issuer too.
+    // Errors from the authorization endpoint also contain the issuer.
     const refused = new URL(address)
     refused.searchParams.set('scope', 'agent:admin')
     const { headers } = await server.fetch(refused.pathname + refused.search)
@@ -99,7 +99,7 @@ describe.each([
   })
 })
 
-test('the metadata is served at all addresses, each with its issuer', async () => {
+test('the metadata at each address names the issuer for that address', async () => {
   for (const [address, issuer] of [
     ['/.well-known/oauth-authorization-server', server.origin],
     ['/.well-known/oauth-authorization-server/oauth2', `${server.origin}/oauth2`],

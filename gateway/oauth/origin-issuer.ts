@@ -2,22 +2,22 @@ import type { IncomingMessage } from 'node:http'
 import type { KoaContextWithOIDC } from 'oidc-provider'
 
 /**
- * Requests for the metadata of the origin. The issuer has a path (`…/oauth2`), but its metadata is also served at the
- * origin. There it must contain the origin as issuer, or clients that were configured with the origin refuse it (RFC
- * 8414, section 3.3). These clients are recognized later by a parameter of their authorization endpoint, because its
- * response contains the issuer too (RFC 9207).
+ * Requests for the origin's metadata. The issuer has a path (`…/oauth2`), but its metadata is also served at the origin.
+ * That copy must name the origin as issuer, because clients that were configured with the origin would otherwise refuse
+ * it (RFC 8414, section 3.3). A parameter in the URL of their authorization endpoint identifies these clients later,
+ * because the endpoint's response also contains the issuer (RFC 9207).
  */
 const atOrigin = new WeakSet<IncomingMessage>()
 
-/** Parameter of the authorization endpoint that identifies clients of the origin. */
+/** The parameter of the authorization endpoint that identifies clients configured with the origin. */
 export const issuerParameter = 'parley_issuer'
 
-/** Marks a request for the metadata of the origin. */
+/** Marks a request for the origin's metadata. */
 export function markAtOrigin(request: IncomingMessage): void {
   atOrigin.add(request)
 }
 
-/** Overrides for the metadata of the origin; empty for that of the issuer. */
+/** Returns the overrides for the origin's metadata, or an empty object for the issuer's own metadata. */
 export function originMetadata({ req, oidc }: KoaContextWithOIDC): Record<string, unknown> {
   if (!atOrigin.has(req)) return {}
   const authorize = new URL(`${oidc.provider.issuer}/authorize`)
@@ -25,12 +25,12 @@ export function originMetadata({ req, oidc }: KoaContextWithOIDC): Record<string
   return { issuer: authorize.origin, authorization_endpoint: authorize.href }
 }
 
-/** Whether the client of this authorization uses the origin as issuer. */
+/** Returns whether the client of this authorization uses the origin as its issuer. */
 export function isForOrigin({ oidc }: Partial<Pick<KoaContextWithOIDC, 'oidc'>>): boolean {
   return oidc?.params?.[issuerParameter] === 'origin'
 }
 
-/** Replaces `iss` in the response of the authorization endpoint by the origin. */
+/** Replaces `iss` in the authorization endpoint's response with the origin. */
 export function nameOrigin(ctx: KoaContextWithOIDC): void {
   const { issuer } = ctx.oidc.provider
   const { origin } = new URL(issuer)

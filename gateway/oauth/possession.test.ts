@@ -26,7 +26,7 @@ interface Sent {
   key: KeyPair
   body: string
 }
-/** How a signed request is changed. */
+/** Changes to make to a signed request. */
 interface Change {
   metadata?: (metadata: Record<string, unknown>) => object
   headers?: (sent: Sent) => Record<string, string>
@@ -109,7 +109,7 @@ const changes: [string, Change, string][] = [
   ],
 ]
 
-test('a client that is a DID is registered by a request signed with its key', async () => {
+test('a client whose id is a DID is registered by a request signed with its key', async () => {
   const key = newKey()
   const answer = await register(key)
   expect([answer.status, answer.body]).toMatchObject([201, { client_id: didOf(key) }])
@@ -125,7 +125,7 @@ test.each(changes)('with %s it is refused, and the DID stays available', async (
   expect((await register(key)).status).toBe(201)
 })
 
-test('a body in many chunks is signed as a whole; one that is too long is not read', async () => {
+test('the signature covers a whole body sent in many chunks, and an oversized body is not read', async () => {
   const padded = (length: number): Change => ({
     metadata: (metadata) => ({ ...metadata, unknown: 'y'.repeat(length) }),
   })
@@ -138,7 +138,7 @@ describe('another key (RFC 7592)', () => {
     { publicKeyBase58: first.publicKeyBase58 },
     { publicKeyBase58: next.publicKeyBase58, signature: signNextKey(first, next.publicKeyBase58) },
   ]
-  /** A client with the first of two keys, and a function that updates it. */
+  /** Returns a client with the first of two keys, and a function that updates the client. */
   async function registered() {
     const [first, next] = [newKey(), newKey()]
     const { body } = await register(first)
@@ -152,7 +152,7 @@ describe('another key (RFC 7592)', () => {
     return { place, first, next, metadata, rotated }
   }
 
-  test('is accepted if the old key signed it and it signs the request', async () => {
+  test('is accepted if the old key has signed it and it signs the request', async () => {
     const { place, next, rotated } = await registered()
     expect((await send(place, rotated, next)).status).toBe(200)
     expect(await server.provider.clientMetadata(rotated.client_id)).toMatchObject({

@@ -4,13 +4,13 @@ import { checkSignedBy } from '@parley/kit/auth/did-signature'
 import { ParleyError } from '@parley/wire/errors'
 import { type ClientMetadata, errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider'
 
-/** Same limit as oidc-provider. */
+/** The same limit as that of oidc-provider. */
 const bodyMaxBytes = 56 * 1024
 
-/** Raw bodies of registrations in progress, which signatures cover. */
+/** The raw bodies of registrations in progress. Signatures cover these bytes. */
 const bytesOf = new WeakMap<IncomingMessage, Buffer[]>()
 
-/** Records the body of registrations and updates while oidc-provider reads it. */
+/** Records the bodies of registrations and updates while oidc-provider reads them. */
 export function keepRegistrationBytes(provider: Provider): void {
   provider.use((ctx, next) => {
     const changes = ctx.method === 'POST' || ctx.method === 'PUT'
@@ -23,7 +23,7 @@ function keepBytes(request: IncomingMessage): void {
   const chunks: Buffer[] = []
   let size = 0
   bytesOf.set(request, chunks)
-  // The stream starts to flow when oidc-provider reads it.
+  // The stream does not flow until oidc-provider reads it.
   request.pause().on('data', (chunk: Buffer) => {
     size += chunk.byteLength
     if (size <= bodyMaxBytes) chunks.push(chunk)
@@ -31,9 +31,9 @@ function keepBytes(request: IncomingMessage): void {
 }
 
 /**
- * A client with a DID proves that it holds the registered key: the request is signed with it, like any signed request,
- * and contains the `issuer`, so that it cannot be replayed at another server. Keys of other
- * clients need no proof, because they grant nothing.
+ * Requires a client with a DID to prove that it holds the registered key. Its request must be signed with that key, like
+ * any signed request, and contain the `issuer`, so that it cannot be replayed at another server. Other clients' keys
+ * need no proof, because they grant nothing.
  * @throws InvalidClientMetadata
  */
 export function checkPossession(

@@ -24,11 +24,11 @@ const keyOf = (seed: number) => {
   return key
 }
 const newKey = () => keyOf(++count)
-/** Signed with the registered key, if available. */
+/** Registers a client and signs the request with the registered key, if available. */
 const register = (metadata: Record<string, unknown>, token?: string) =>
   server.register(metadata, token, keys.get(String(metadata['public_key'])))
 const didOf = (key: KeyPair) => makeDid({ author: 'bob', name: 'agent', publicKey: key.publicKey })
-/** An unused DID with the key from which it derives. */
+/** Returns an unused DID with the key from which it derives. */
 const newIdentity = (key = newKey()) => ({ client_id: didOf(key), public_key: key.publicKeyBase58 })
 const newDid = () => newIdentity().client_id
 const didKeyOf = (key: KeyPair) => `did:key:z${bs58.encode(Buffer.from([0xed, 1, ...key.publicKey]))}`
@@ -93,7 +93,7 @@ describe('registration (RFC 7591)', () => {
     })
   })
 
-  test('a registered DID is refused, also for concurrent registrations', async () => {
+  test('a DID that is already registered is refused, even for concurrent registrations', async () => {
     const taken = newIdentity()
     const first = await server.provider.ensureClient({
       clientId: taken.client_id,
@@ -108,7 +108,7 @@ describe('registration (RFC 7591)', () => {
     expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 400])
   })
 
-  test('a did:key requires its key; the DID of a rotated key requires the signatures', async () => {
+  test('a did:key requires its own key, and the DID of a rotated key requires the signed key history', async () => {
     const [first, second] = [newKey(), newKey()]
     const ofKey = { client_id: didKeyOf(first), public_key: first.publicKeyBase58 }
     const rotated = {
@@ -155,7 +155,7 @@ describe('registration (RFC 7591)', () => {
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_client_metadata' } })
   })
 
-  test('an id that is not a DID is ignored: the server generates one', async () => {
+  test('the server ignores a requested id that is not a DID and generates one', async () => {
     for (const client_id of ['gateway', 'admin', 42, '']) {
       const { status, body } = await register({ ...machine, client_id })
       expect(status).toBe(201)
@@ -170,7 +170,7 @@ describe('registration (RFC 7591)', () => {
       body: JSON.stringify(machine),
     }
     const answer = await server.fetch('/oauth2/register', init)
-    // RFC 6750, section 3.1: a request without a token gets no error code, only the status.
+    // A request without a token receives only the status, without an error code (RFC 6750, section 3.1).
     expect(answer.status).toBe(401)
     for (const token of ['wrong', '', 'undefined']) {
       const { status } = await register(machine, token)
@@ -257,7 +257,7 @@ describe('management (RFC 7592)', () => {
     })
   }
 
-  test('a client reads and updates itself under the same rules', async () => {
+  test('a client can read and update itself under the same rules', async () => {
     const registered = await register(machine)
     expect((await manage(registered, 'GET')).body).toMatchObject({ client_name: 'bob' })
     expect((await manage(registered, 'PUT', { client_name: 'bobby' })).body).toMatchObject({
@@ -268,7 +268,7 @@ describe('management (RFC 7592)', () => {
     }
   })
 
-  test('a key is replaced only by one that it signed, and cannot return', async () => {
+  test('a key can be replaced only by one that it has signed, and cannot be restored', async () => {
     const [first, second, third] = [newKey(), newKey(), newKey()]
     const registered = await register({ ...machine, ...newIdentity(first) })
     const change = async (key: KeyPair | undefined, history?: object) => {
@@ -288,7 +288,7 @@ describe('management (RFC 7592)', () => {
     })
   })
 
-  test('the key of a client without a DID is replaced in the same way', async () => {
+  test('the same rules apply when a client without a DID replaces its key', async () => {
     const [first, second] = [newKey(), newKey()]
     const registered = await register({ ...machine, public_key: first.publicKeyBase58 })
     const public_key = second.publicKeyBase58
@@ -297,7 +297,7 @@ describe('management (RFC 7592)', () => {
     expect((await manage(registered, 'PUT', { public_key, key_history })).status).toBe(200)
   })
 
-  test('the tokens of a removed client are revoked', async () => {
+  test('removing a client revokes its tokens', async () => {
     const registered = await register(machine)
     const token = await server.token(credentials(registered))
     expect((await manage(registered, 'DELETE')).status).toBe(204)
@@ -305,7 +305,7 @@ describe('management (RFC 7592)', () => {
     await expect(server.token(credentials(registered))).rejects.toThrow('invalid_client')
   })
 
-  test('the management token of another client is refused', async () => {
+  test('another client’s management token is refused', async () => {
     const one = await register(machine)
     const other = await register(native)
     const stolen = String(other.body['registration_access_token'])
@@ -316,7 +316,7 @@ describe('management (RFC 7592)', () => {
 describe('clients of the gateway', () => {
   const asked = { clientId: 'supervised', clientName: 'agent', scope: 'agent:read agent:write' }
 
-  test('ensureClient called again returns the same secret and keeps the tokens', async () => {
+  test('a second call of ensureClient returns the same secret and keeps the tokens', async () => {
     const [first, second] = await Promise.all([asked, asked].map((one) => server.provider.ensureClient(one)))
     expect(second).toEqual(first)
     const token = await server.token(first as never)
@@ -328,7 +328,7 @@ describe('clients of the gateway', () => {
     })
   })
 
-  test('a reduced scope revokes the tokens', async () => {
+  test('reducing the scope of a client revokes its tokens', async () => {
     const credentials = await server.provider.ensureClient(asked)
     const token = await server.token(credentials)
     expect(await server.provider.ensureClient({ ...asked, scope: 'agent:read' })).toEqual(credentials)
@@ -336,7 +336,7 @@ describe('clients of the gateway', () => {
     await expect(server.token(credentials, { scope: 'agent:write' })).rejects.toThrow('invalid_scope')
   })
 
-  test('a given secret is used, a short one is refused', async () => {
+  test('a configured secret is used, but a short one is refused', async () => {
     const clientSecret = 'a secret of the operator, kept elsewhere'
     expect(await server.provider.ensureClient({ ...asked, clientSecret })).toMatchObject({ clientSecret })
     expect(await server.token({ clientId: asked.clientId, clientSecret })).toBeTruthy()
@@ -355,7 +355,7 @@ describe('clients of the gateway', () => {
     },
   )
 
-  test('a client that registered the id before loses it, with its tokens and management token', async () => {
+  test('a client that registered the id earlier loses the id, its tokens and its management token', async () => {
     const identity = newIdentity()
     const did = identity.client_id
     const stranger = await register({ ...machine, ...identity })

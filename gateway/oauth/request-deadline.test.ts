@@ -9,7 +9,7 @@ const native = {
   grant_types: ['authorization_code'],
 }
 
-/** With the cookie of an earlier authorization, whose session is looked up too. */
+/** Requests an authorization with the cookie of an earlier one, so that its session is also looked up. */
 async function authorization(server: TestIdentityProvider) {
   const clientId = String((await server.register(native)).body['client_id'])
   const query = new URLSearchParams({
@@ -51,7 +51,7 @@ test.each<[string, () => Promise<never>]>([
   60_000,
 )
 
-test('after a failure during a request the store is not called again', async () => {
+test('the store is not called again after a failure during a request', async () => {
   await using folder = await temporaryFolder()
   await using server = await startIdentityProvider({ dir: folder.dir })
   const ask = await authorization(server)

@@ -3,20 +3,21 @@ import { ParleyError } from '@parley/wire/errors'
 import { Provider } from 'oidc-provider'
 import type { OAuthStore } from './oauth-store.ts'
 
-/** Deadline of a request's storage calls, and the first failure. */
+/** The deadline for a request's storage calls, and their first failure. */
 interface Deadline {
   until: number
   outage?: ParleyError
 }
 
-/** Limit for all storage calls of one request. */
+/** Time limit for all storage calls of one request together. */
 const limitMs = 5000
 
 const deadlines = new WeakMap<object, Deadline>()
 
 /**
- * The store with a deadline per request of oidc-provider: all calls together have 5 s, and after a failure none is
- * made. oidc-provider continues after an error to find the redirect address and would wait again for each call.
+ * Adds a deadline for each of oidc-provider's requests to the store. All calls during a request share 5 s, and no call is
+ * made after a failure. oidc-provider continues after an error to find the redirect address, and would otherwise wait
+ * again for each call.
  */
 export function withRequestDeadline(store: OAuthStore): OAuthStore {
   return new Proxy(store, {
@@ -47,7 +48,7 @@ async function within(call: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** Deadline of the current request. Calls outside a request have a separate one. */
+/** Returns the deadline of the current request. Each call outside a request has a deadline of its own. */
 function deadlineOf(): Deadline {
   const request: object | undefined = Provider.ctx
   const known = request && deadlines.get(request)

@@ -7,7 +7,7 @@ import { startIdentityProvider, temporaryFolder } from './testing.ts'
 
 const asked = { clientId: 'agent', clientName: 'agent', scope: 'agent:read' }
 
-test('clients, tokens, secrets and the initial access token survive a restart', async () => {
+test('clients, tokens, secrets and the initial access token are unchanged after a restart', async () => {
   await using folder = await temporaryFolder()
   const first = await startIdentityProvider({ dir: folder.dir })
   const credentials = await first.provider.ensureClient(asked)
@@ -40,7 +40,7 @@ test('the database file contains no tokens', async () => {
   expect(stored).not.toContain(String(body['registration_access_token']))
 })
 
-test('jwks contains no private key', async () => {
+test('the JWKS contains no private key', async () => {
   await using folder = await temporaryFolder()
   await using server = await startIdentityProvider({ dir: folder.dir })
   const { keys } = (await server.fetch('/oauth2/jwks')).body as { keys: Record<string, unknown>[] }
@@ -49,7 +49,7 @@ test('jwks contains no private key', async () => {
 })
 
 test.each(['oauth-keys.json', 'sign-in-code', 'initial-access-token'])(
-  'an invalid %s prevents the start with a message that does not quote it',
+  'an invalid %s prevents the start, with a message that does not quote its content',
   async (name) => {
     await using folder = await temporaryFolder()
     const server = await startIdentityProvider({ dir: folder.dir })
@@ -92,7 +92,7 @@ test('nothing is written to the console', async () => {
   }
 })
 
-test('behind a TLS proxy the URLs derive from the issuer and cookies are Secure', async () => {
+test('the URLs derive from the issuer and cookies are Secure behind a TLS proxy', async () => {
   await using folder = await temporaryFolder()
   const issuer = 'https://agents.example/auth/oauth2'
   await using server = await startIdentityProvider({ dir: folder.dir, issuer })
@@ -113,7 +113,7 @@ test('behind a TLS proxy the URLs derive from the issuer and cookies are Secure'
   for (const cookie of cookies) expect(cookie).toMatch(/; secure; httponly/i)
 })
 
-test('while the store is unavailable every request gets Retry-After; client errors stay errors', async () => {
+test('while the store is unavailable, requests receive Retry-After and client errors remain client errors', async () => {
   await using folder = await temporaryFolder()
   await using server = await startIdentityProvider({ dir: folder.dir })
   const credentials = await server.provider.ensureClient(asked)

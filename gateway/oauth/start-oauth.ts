@@ -14,11 +14,11 @@ import { createIdentityProvider, type IdentityProvider } from './identity-provid
 import { secretsFingerprint } from './key-files.ts'
 import type { OAuthStore } from './oauth-store.ts'
 
-/** The OAuth server that issues and introspects tokens: the embedded one, or the one that OAUTH_ISSUER names. */
+/** The OAuth server that issues and introspects tokens, either the embedded one or the one named by OAUTH_ISSUER. */
 export interface OAuth extends AsyncDisposable {
   issuer: string
   introspector: Introspector
-  /** Undefined when the OAuth server publishes no client keys. */
+  /** Undefined if the OAuth server does not publish client keys. */
   clientKeys: ClientKeys | undefined
   ping(): Promise<void>
   provider: IdentityProvider | undefined
@@ -29,7 +29,7 @@ export interface OAuthOptions {
   secrets: GatewaySecrets
   state: {
     oauth: OAuthStore
-    /** Undefined when the store is not shared with other gateways. */
+    /** Undefined if the store is not shared with other gateways. */
     claims: Claims | undefined
     ping(): Promise<void>
   }
@@ -37,7 +37,7 @@ export interface OAuthOptions {
   log: Log
   /** Whether the client is an agent that may introspect tokens. */
   isTrusted: (clientId: string) => boolean
-  /** The keys listed in the document of a did:web. */
+  /** Returns the keys that a did:web document lists. */
   keysOf: (did: string) => Promise<readonly string[]>
 }
 
@@ -67,7 +67,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
         readPublicKey((await provider.clientMetadata(clientId))?.publicKey ?? ''),
     },
     provider,
-    // The embedded server needs only this process and the store.
+    // The embedded server depends only on this process and the store.
     ping: () => state.ping(),
     [Symbol.asyncDispose]: async () => {
       claim?.[Symbol.dispose]()
@@ -76,16 +76,16 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   }
 }
 
-/** Lease of the claim that all gateways on a database hold: the same issuer and the same secrets. */
+/** Lease of the claim that all gateways on a database share. It covers their OAuth issuer and secrets. */
 const claimLeaseMs = 15_000
 
-/** @throws ConfigError when a running gateway on this database has a different PUBLIC_URL or different secrets */
+/** @throws ConfigError if a running gateway on this database has a different PUBLIC_URL or different secrets */
 async function claimServerIdentity(claims: Claims, identity: string, log: Log): Promise<Disposable> {
   const name = 'oauth-server'
   const hold = () => claims.hold(name, identity, claimLeaseMs)
   const until = Date.now() + claimLeaseMs + 1000
   let held = await hold()
-  // The claim of a gateway that has ended lasts until its lease expires.
+  // The claim of a gateway that has stopped lasts until its lease expires.
   for (; !held && Date.now() < until; held = await hold()) await wait(500)
   if (!held) {
     throw new ConfigError([

@@ -19,11 +19,11 @@ export interface Answer {
   status: number
   headers: Headers
   text: string
-  /** The body as JSON, `{}` if it is not JSON. */
+  /** The parsed body, or `{}` if the body is not JSON. */
   body: Record<string, unknown>
 }
 
-/** The OAuth server of the gateway on a free port, with its state in a folder that may be reused. */
+/** The gateway's OAuth server on a free port, with its state in a folder that can be reused. */
 export interface TestIdentityProvider extends AsyncDisposable {
   provider: IdentityProvider
   store: OAuthStore
@@ -31,11 +31,11 @@ export interface TestIdentityProvider extends AsyncDisposable {
   origin: string
   logged: () => string
   fetch(path: string, init?: RequestInit): Promise<Answer>
-  /** Posts a form, with HTTP Basic when `as` is given. */
+  /** Posts a form, with HTTP Basic if `as` is given. */
   post(path: string, form: Record<string, string> | [string, string][], as?: Credentials): Promise<Answer>
-  /** Signed by `key`, if given. */
+  /** Registers a client. The request is signed with `key`, if given. */
   register(metadata: Record<string, unknown>, token?: string, key?: KeyPair): Promise<Answer>
-  /** A token by client credentials. */
+  /** Returns a token obtained with client credentials. */
   token(as: Credentials, form?: Record<string, string>): Promise<string>
 }
 
@@ -49,7 +49,7 @@ export async function temporaryFolder(): Promise<AsyncDisposable & { dir: string
   return { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
 }
 
-/** `dir` and `port` of an earlier server restart it. */
+/** Starts a server. Pass `dir` and `port` of an earlier server to restart that server. */
 export async function startIdentityProvider(options: {
   dir: string
   port?: number
@@ -135,7 +135,7 @@ function client(origin: string, provider: IdentityProvider) {
   }
 }
 
-/** RFC 6749, section 2.3.1: both halves are form-encoded first. */
+/** Returns a Basic header. Both halves are form-encoded first (RFC 6749, section 2.3.1). */
 export function basic({ clientId, clientSecret }: Credentials): string {
   const encoded = [clientId, clientSecret].map(encodeURIComponent).join(':')
   return `Basic ${Buffer.from(encoded).toString('base64')}`

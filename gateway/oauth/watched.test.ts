@@ -26,7 +26,7 @@ const audited = () =>
 const register = (metadata: Record<string, unknown>) =>
   server.register({ redirect_uris: [], response_types: [], grant_types: ['client_credentials'], ...metadata })
 
-test('registrations and refusals are written to the audit log, without secrets', async () => {
+test('registrations and refusals are written to the audit log without secrets', async () => {
   const made = await register({ client_name: 'One', scope: 'agent:read' })
   expect(made.status).toBe(201)
   await register({ scope: 'agent:admin' })
@@ -65,7 +65,7 @@ test('a wrong client secret is written to the audit log', async () => {
   expect(server.logged()).not.toContain('guess-1')
 })
 
-test('clients that may introspect are exempt from the rate limit, others are not', async () => {
+test('only clients that may introspect are exempt from the rate limit', async () => {
   const checker = await server.provider.ensureClient({
     clientId: 'checker',
     clientName: 'Checker',
@@ -88,7 +88,7 @@ test('clients that may introspect are exempt from the rate limit, others are not
   for (let number = 0; number < 4; number += 1) guesses.push(await ask(`guess-${number}`))
   expect(guesses).toEqual([401, 401, 429, 429])
   expect(await ask(checker.clientSecret)).toBe(200)
-  // The address has used its limit; the exemption is per credentials and ends with the permission.
+  // The address has reached its limit. The exemption applies to the credentials and ends with the permission.
   const headers = { authorization: basic(checker) }
   const at = async (path: string) => (await fetch(`${url}${path}`, { headers })).status
   expect([await at('/oauth2/clients/nobody'), await at('/oauth2/jwks'), await at('/other')]).toEqual([
@@ -100,10 +100,10 @@ test('clients that may introspect are exempt from the rate limit, others are not
   await app.close()
 })
 
-test('responses of the OAuth server have nosniff headers', async () => {
+test('the OAuth server’s responses have nosniff headers', async () => {
   const { headers } = await server.fetch('/.well-known/oauth-authorization-server')
   expect(headers.get('x-content-type-options')).toBe('nosniff')
   expect(headers.get('referrer-policy')).toBe('no-referrer')
-  // Pages of oidc-provider have inline scripts (`response_mode=form_post`).
+  // Some pages of oidc-provider contain inline scripts (`response_mode=form_post`).
   expect(headers.has('content-security-policy')).toBe(false)
 })

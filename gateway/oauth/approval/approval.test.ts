@@ -36,7 +36,7 @@ afterAll(async () => {
   await folder[Symbol.asyncDispose]()
 })
 
-/** A minimal browser: cookies by path, redirects one at a time. */
+/** A minimal browser that keeps cookies by path and follows redirects one at a time. */
 class Browser {
   readonly #cookies = new Map<string, { value: string; path: string }>()
 
@@ -80,7 +80,7 @@ async function openPage(change: Record<string, string> = {}) {
   return { browser, page }
 }
 
-/** Follows redirects up to the one to the application. */
+/** Follows redirects until one leads to the application. */
 async function authorize(change: Record<string, string> = {}): Promise<URL> {
   const { browser, page } = await openPage(change)
   const approved = await browser.go(page, { decision: 'approve', code })
@@ -101,7 +101,7 @@ const refresh = (token: string) =>
   server.post('/oauth2/token', { grant_type: 'refresh_token', client_id: clientId, refresh_token: token })
 
 describe('authorization code with PKCE', () => {
-  test('while the store is unavailable the page responds with 503, and works again afterwards', async () => {
+  test('the page responds with 503 while the store is unavailable and works again afterwards', async () => {
     const { browser, page } = await openPage()
     const away = unavailable('The storage does not answer', new Error('secret'))
     const find = vi.spyOn(server.store, 'find').mockRejectedValue(away)
@@ -114,7 +114,7 @@ describe('authorization code with PKCE', () => {
     expect((await browser.go(page)).status).toBe(200)
   })
 
-  test('a person approves with the sign-in code, and the application gets tokens of the operator', async () => {
+  test('a person approves with the sign-in code and the application gets tokens for the operator', async () => {
     const back = await authorize()
     expect(back.origin + back.pathname).toBe(redirectUri)
     expect(back.searchParams.get('state')).toBe('s')
@@ -130,7 +130,7 @@ describe('authorization code with PKCE', () => {
     })
   })
 
-  test('a token for a resource has aud', async () => {
+  test('a token for a resource contains aud', async () => {
     const back = await authorize({ resource: 'https://agents.example/a' })
     const { body } = await redeem(back.searchParams.get('code') ?? '')
     expect(await server.provider.introspect(String(body['access_token']))).toMatchObject({
@@ -139,7 +139,7 @@ describe('authorization code with PKCE', () => {
     })
   })
 
-  test('without a scope the approval page shows the scope of the client', async () => {
+  test('the approval page shows the client’s scope if the request has none', async () => {
     const back = await authorize({ scope: '' })
     const { body } = await redeem(back.searchParams.get('code') ?? '')
     expect(body['scope']).toBe('agent:read agent:write')
@@ -176,7 +176,7 @@ describe('authorization code with PKCE', () => {
     { redirect_uri: 'https://evil.example/cb' },
     { redirect_uri: 'http://127.0.0.1:9/other' },
     { client_id: 'nobody' },
-  ])('unregistered redirect addresses are refused: %j', async (change) => {
+  ])('a request with an unregistered redirect address is refused: %j', async (change) => {
     const answer = await new Browser().go(request(change))
     expect(answer.status).toBe(400)
     expect(location(answer)).toBe('')
@@ -194,13 +194,13 @@ describe('authorization code with PKCE', () => {
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
   })
 
-  test('a code of another client is refused', async () => {
+  test('a code issued to another client is refused', async () => {
     const authorizationCode = (await authorize()).searchParams.get('code') ?? ''
     const other = String((await server.register(native)).body['client_id'])
     expect((await redeem(authorizationCode, { client_id: other })).body['error']).toBe('invalid_grant')
   })
 
-  test('a token of a revoked grant is inactive', async () => {
+  test('a token is inactive after its grant is revoked', async () => {
     const back = await authorize()
     const { body } = await redeem(back.searchParams.get('code') ?? '')
     const token = String(body['access_token'])
@@ -210,7 +210,7 @@ describe('authorization code with PKCE', () => {
     expect(await server.provider.introspect(token)).toEqual({ active: false })
   })
 
-  test('a reused code is refused, and its tokens are revoked', async () => {
+  test('a reused code is refused and its tokens are revoked', async () => {
     const authorizationCode = (await authorize()).searchParams.get('code') ?? ''
     const first = await redeem(authorizationCode)
     expect((await redeem(authorizationCode)).body['error']).toBe('invalid_grant')
@@ -218,7 +218,7 @@ describe('authorization code with PKCE', () => {
     expect((await refresh(String(first.body['refresh_token']))).body['error']).toBe('invalid_grant')
   })
 
-  test('of many concurrent uses of a code at most one succeeds, and its token is revoked', async () => {
+  test('at most one of many concurrent uses of a code succeeds, and the token that it gets is revoked', async () => {
     const authorizationCode = (await authorize()).searchParams.get('code') ?? ''
     const answers = await Promise.all(Array.from({ length: 8 }, () => redeem(authorizationCode)))
     const served = answers.filter(({ status }) => status === 200)
@@ -232,7 +232,7 @@ describe('authorization code with PKCE', () => {
 describe('refresh token', () => {
   const tokens = async () => (await redeem((await authorize()).searchParams.get('code') ?? '')).body
 
-  test('is used once; reuse revokes the whole grant', async () => {
+  test('can be used only once, and reuse revokes the whole grant', async () => {
     const first = await tokens()
     const second = (await refresh(String(first['refresh_token']))).body
     expect(second['refresh_token']).not.toBe(first['refresh_token'])
@@ -253,7 +253,7 @@ describe('refresh token', () => {
     expect((await server.post('/oauth2/introspect', { token }, checker)).body).toEqual({ active: false })
   })
 
-  test('revoking it revokes the access token too', async () => {
+  test('revokes the access token when it is revoked', async () => {
     const { access_token, refresh_token } = await tokens()
     const form = { token: String(refresh_token), client_id: clientId }
     expect((await server.post('/oauth2/revoke', form)).status).toBe(200)
@@ -268,7 +268,7 @@ describe('refresh token', () => {
 })
 
 describe('the approval page', () => {
-  test('shows client and scopes, escaped, without script, and cannot be framed', async () => {
+  test('shows the escaped client name and scopes, contains no scripts and cannot be framed', async () => {
     const { browser, page } = await openPage({ scope: 'agent:read agent:write' })
     const { status, text, headers } = await browser.go(page)
     expect(status).toBe(200)
@@ -302,21 +302,21 @@ describe('the approval page', () => {
     },
   )
 
-  test('refused by the person: access_denied', async () => {
+  test('returns access_denied if the person refuses', async () => {
     const { browser, page } = await openPage()
     const refused = await browser.go(page, { decision: 'refuse' })
     const back = new URL(location(await browser.go(location(refused))))
     expect(back.searchParams.get('error')).toBe('access_denied')
   })
 
-  test('without the cookie of the requesting browser there is no page', async () => {
+  test('is not shown without the cookie of the requesting browser', async () => {
     const { page } = await openPage()
     const answer = await new Browser().go(page, { decision: 'approve', code })
     expect(answer.status).toBe(400)
     expect(answer.headers.get('content-type')).toContain('text/html')
   })
 
-  test('the page of one request does not approve another', async () => {
+  test('does not approve a request other than its own', async () => {
     const asked = await new Browser().go(request())
     const cookie = asked.headers
       .getSetCookie()
@@ -341,7 +341,7 @@ describe('the approval page', () => {
     expect((await browser.go(page, form)).status).toBe(status)
   })
 
-  test('too many wrong codes on one page block that page for a while; another page works', async () => {
+  test('is blocked temporarily after too many wrong codes, while another page still works', async () => {
     const own = await temporaryFolder()
     await using _own = own
     await using closed = await startIdentityProvider({ dir: own.dir })
@@ -371,7 +371,7 @@ describe('the approval page', () => {
     }
   })
 
-  test('secret files are readable only by their owner', async () => {
+  test('secret files can be read only by their owner', async () => {
     for (const name of ['sign-in-code', 'initial-access-token', 'oauth-keys.json']) {
       expect((await stat(path.join(folder.dir, 'keys', name))).mode & 0o777).toBe(0o600)
     }

@@ -15,11 +15,11 @@ export interface InteractionOptions {
   signIn: SignIn
   audit: Audit
   log: Log
-  /** Path prefix of the pages. */
+  /** The path prefix of all approval pages. */
   prefix: string
 }
 
-/** The page on which a person approves or refuses an application with the machine's sign-in code. */
+/** Adds the page on which a person approves an application with the machine's sign-in code, or refuses it. */
 export function mountInteraction(scope: FastifyInstance, options: InteractionOptions): void {
   const { provider, log } = options
   scope.addContentTypeParser(
@@ -109,7 +109,7 @@ function tooManyCodes(waitSeconds: number, limit: LimitName | undefined): string
   return `Too many codes were entered from your address. ${wait}, or use another address.`
 }
 
-/** The operator, authenticated by the sign-in code. */
+/** Returns the audit fields of a decision by the operator, whom the sign-in code authenticates. */
 function operatorAt(request: FastifyRequest) {
   return { who: operatorAccount, address: request.ip, action: 'oauth.approve', requestId: request.id }
 }
@@ -140,7 +140,7 @@ async function describe(
     resources: [params['resource'] ?? []].flat().map(String),
     redirectHost: redirect.host,
   }
-  // Browsers apply form-action to later redirects too. IPv6 hosts are not allowed in it.
+  // Browsers also apply form-action to later redirects. It does not support IPv6 hosts.
   const formTarget = redirect.hostname.startsWith('[') ? redirect.protocol : redirect.origin
   return { approval, formTarget }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Safe markup, created only by the `html` tag. */
+/** Safe markup, which only the `html` tag creates. */
 class Markup {
   readonly text: string
   constructor(text: string) {
@@ -8,7 +8,7 @@ class Markup {
   }
 }
 
-/** Escapes every value that was not created by this tag. */
+/** Builds markup and escapes every value that this tag did not create. */
 function html(parts: TemplateStringsArray, ...values: (string | Markup | Markup[])[]): Markup {
   return new Markup(parts.map((part, index) => part + render(values[index] ?? '')).join(''))
 }
@@ -35,7 +35,7 @@ const meanings: Record<string, string> = {
   'agent:admin': 'manage this machine as its operator: admit, block and remove agents',
 }
 
-/** Headers of every page. `formTarget` is an additional allowed target of its form. */
+/** Returns the headers of a page. `formTarget` is an additional target that its form may use. */
 export function pageHeaders(formTarget = ''): Record<string, string> {
   return {
     'content-type': 'text/html; charset=utf-8',
@@ -47,7 +47,7 @@ export function pageHeaders(formTarget = ''): Record<string, string> {
   }
 }
 
-/** Shown while the storage is unavailable. */
+/** The text shown while the storage is unavailable. */
 export const unavailableText = 'This page is temporarily unavailable. Reload it in a few seconds.'
 
 export interface Approval {
@@ -59,7 +59,7 @@ export interface Approval {
   error?: string
 }
 
-/** The approval form, posted to the address of the page. */
+/** Returns the page with the approval form, which is posted to the page's own address. */
 export function approvalPage(approval: Approval): string {
   const { clientId, clientName, scopes, resources, redirectHost, error } = approval
   return page(

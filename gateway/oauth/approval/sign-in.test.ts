@@ -14,7 +14,7 @@ afterEach(async () => {
   while (open.length > 0) await open.pop()?.[Symbol.asyncDispose]()
 })
 
-/** Two gateways with one store and a manual clock. */
+/** Creates two gateways that share a store and a manual clock. */
 async function make() {
   const folder = await temporaryFolder()
   const database = await openDatabase(path.join(folder.dir, 'gateway.db'), gatewayMigrations)
@@ -41,7 +41,7 @@ test.each(['', code.slice(1), `${code}A`, 'x'.repeat(10_000)])('a wrong code is 
   }),
 )
 
-test('wrong codes from one address, at any gateway, do not block the right one from another', async () => {
+test('wrong codes from one address at any gateway do not block the right code from another address', async () => {
   const { signIn, other } = await make()
   for (let i = 0; i < 100; i += 1)
     await (i % 2 === 0 ? signIn : other).check({ ...attacker, session: `page-${i}`, code: 'wrong' })
@@ -59,7 +59,7 @@ test('wrong codes on one page do not block another page at the same address', as
   expect(await signIn.check({ ...attacker, session: 'owner-page', code })).toMatchObject({ accepted: true })
 })
 
-test('five attempts per page, then one every 30 seconds; none is accepted in between', async () => {
+test('a page allows five attempts, then one every 30 seconds and none in between', async () => {
   const { clock, signIn, other } = await make()
   const waits: number[] = []
   const early: unknown[] = []
@@ -82,7 +82,7 @@ test('five attempts per page, then one every 30 seconds; none is accepted in bet
   expect(await signIn.check({ ...owner, code })).toMatchObject({ accepted: true })
 })
 
-test('over all addresses 300 codes in a burst and one per second are checked', async () => {
+test('a burst of 300 codes and then one per second are checked across all addresses', async () => {
   const { clock, signIn } = await make()
   const guess = (i: number, typed: string) =>
     signIn.check({ code: typed, session: `page-${i}`, address: `203.0.113.${i}` })
@@ -93,7 +93,7 @@ test('over all addresses 300 codes in a burst and one per second are checked', a
   expect(await guess(302, code)).toMatchObject({ accepted: false, limit: 'everybody' })
 })
 
-test('a browser that signed in before is not blocked by attempts of others, and has a separate limit', async () => {
+test('a browser that has signed in before has a separate limit and is not blocked by attempts from others', async () => {
   const { signIn, other } = await make()
   const first = await signIn.check({ ...owner, code })
   const device = first.accepted ? first.device : undefined
@@ -143,7 +143,7 @@ test('concurrent attempts at both gateways are counted individually', async () =
   })
 })
 
-test('after a clock adjustment no limit blocks longer than an empty one', async () => {
+test('after a clock adjustment, no limit blocks for longer than an exhausted one', async () => {
   const { clock, signIn } = await make()
   clock.now = 86_400_000
   for (let i = 0; i < 5; i += 1) await signIn.check({ ...owner, code: 'wrong' })

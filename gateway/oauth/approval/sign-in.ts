@@ -5,18 +5,18 @@ import type { OAuthStore } from '../oauth-store.ts'
 
 export interface SignInAttempt {
   code: string
-  /** Id of the approval request for which the code was entered. */
+  /** The id of the approval request for which the code was entered. */
   session: string
-  /** Client address; for IPv6 the /64 prefix. */
+  /** The client's address, or its /64 prefix for IPv6. */
   address: string
-  /** Value of `device` from an earlier sign-in of this browser. */
+  /** The value of `device` from an earlier sign-in with this browser. */
   device?: string | undefined
 }
 
 export type SignInAnswer =
-  /** `device` is set for a new browser and gives it a separate limit. */
+  /** `device` is set for a new browser and gives that browser a separate limit. */
   | { accepted: true; device?: string }
-  /** With `waitSeconds` > 0 the next code is not checked before. `limit` is the reason. */
+  /** If `waitSeconds` is positive, no code is checked during that time, because of `limit`. */
   | { accepted: false; waitSeconds: number; limit?: LimitName }
 
 /** A bucket of `burst` attempts that refills by one every `refillSeconds`. */
@@ -29,25 +29,25 @@ const limits = {
 export type LimitName = keyof typeof limits
 
 export const deviceDays = 90
-/** Limits of a session, address or device are stored for this time. */
+/** How long the limits of a session, address or device are stored. */
 const keptSeconds = 3600
-/** Retries after concurrent updates of a bucket. */
+/** Maximum number of attempts to update a bucket that others update concurrently. */
 const writesMax = 20
 const model = 'SignIn'
 
 type Store = Pick<OAuthStore, 'find' | 'insert' | 'exchange'>
 
-/** Generic cell rate algorithm: the time at which the bucket is full again, in milliseconds since 1970. */
+/** State of the generic cell rate algorithm: when the bucket will be full again, in milliseconds since 1970. */
 interface Bucket {
   fullAt: number
 }
 
 /**
  * Compares an entered code with the machine's sign-in code. Attempts are limited per approval request, per address and
- * over all addresses to about one per second in the long run, which makes guessing 100 random bits infeasible. Wrong
- * codes from one address do not lock out others, and a browser that has signed in before has a separate limit ("device
- * cookie"). Attempts are counted before the code is compared. Limits are stored, so all gateways share them and a
- * restart keeps them.
+ * across all addresses. In the long run about one attempt per second is allowed, which makes it infeasible to guess 100
+ * random bits. Wrong codes from one address do not lock out other addresses, and a browser that has signed in before has
+ * a separate limit ("device cookie"). Each attempt is counted before its code is compared. The limits are stored, so
+ * all gateways share them and they survive a restart.
  */
 export class SignIn {
   readonly #expected: Buffer
@@ -77,7 +77,7 @@ export class SignIn {
     return device === undefined ? { accepted: true, device: await this.#newDevice() } : { accepted: true }
   }
 
-  /** @returns `waitMs` until the next attempt, 0 if it may follow immediately */
+  /** @returns whether an attempt was allowed, and `waitMs` until the next one (0 if it may follow immediately) */
   async #take(limit: LimitName, key: string): Promise<{ isTaken: boolean; waitMs: number }> {
     const { burst, refillSeconds } = limits[limit]
     const refillMs = refillSeconds * 1000
@@ -85,7 +85,7 @@ export class SignIn {
     for (let write = 0; write < writesMax; write += 1) {
       const now = this.#now()
       const was = await this.#store.find(model, id)
-      // After a clock adjustment a bucket is closed no longer than an empty one.
+      // After a clock adjustment, a bucket stays closed for no longer than an empty one.
       const fullAt = Math.min(Math.max(Number(was?.['fullAt'] ?? 0), now), now + burst * refillMs)
       const waitFor = (full: number) => Math.max(0, full - now - (burst - 1) * refillMs)
       if (waitFor(fullAt) > 0) return { isTaken: false, waitMs: waitFor(fullAt) }
@@ -107,7 +107,7 @@ export class SignIn {
     return this.#store.insert(isKept ? entry : { ...entry, expiresAt: this.#secondsFromNow(keptSeconds) })
   }
 
-  /** Undefined for an unknown device or an expired sign-in. */
+  /** Returns undefined for an unknown device or an expired sign-in. */
   async #knownDevice(device: string): Promise<string | undefined> {
     const known = await this.#store.find(model, deviceId(device))
     return Number(known?.['until'] ?? 0) > this.#now() ? device : undefined
@@ -138,7 +138,7 @@ function hashed(text: string): string {
   return createHash('sha256').update(text).digest('base64url')
 }
 
-/** Hashed, so that the comparison takes constant time. Case, spaces and dashes are ignored. */
+/** Hashes a code so that the comparison takes constant time. Case, spaces and dashes are ignored. */
 function digest(code: string): Buffer {
   return createHash('sha256').update(code.replace(/[\s-]/g, '').toUpperCase()).digest()
 }
