@@ -54,11 +54,11 @@ export interface Routing extends Disposable {
 
 const day = 24 * 60 * 60 * 1000
 const keptMs = {
-  /** After this time without a message a task can still be found by querying the agents. */
+  /** After this long without a message, a task can still be found by querying the agents. */
   routes: 400 * day,
   /** Claims of external agents have their own expiry. */
   claims: 0,
-  /** As long as agents keep them. */
+  /** Agents keep idempotency keys equally long. */
   keys: day,
   decisions: decisionsKeptMs,
   trainingExamples: 180 * day,
@@ -68,7 +68,7 @@ const keptMs = {
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const { config, registry, detector, dispatcherFor, log, gatewayUrl, awaited } = options
   const { store } = options
-  // In development a single person may be the only caller.
+  // In development, a single person may be the only caller.
   const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
   const meaning = options.embeddings && new SkillEmbeddings(index, new Embeddings(options.embeddings))
   followRegistry(registry, index, meaning)

@@ -19,17 +19,17 @@ export interface QueryOptions {
   body: Buffer
   signal: AbortSignal
   answerMaxBytes: number
-  /** As in `Exchange.collect`. */
+  /** See `Exchange.collect`. */
   grew?: (bytes: number) => void
 }
 
-/** Sends a JSON-RPC query of the gateway to an agent with the caller's token. Rejects when no response arrives in time. */
+/** Sends the gateway's JSON-RPC query to an agent with the caller's token. Rejects if no response arrives in time. */
 export async function queryAgent(target: Target, { body, ...options }: QueryOptions): Promise<QueryResponse> {
   const { head, bytes } = await ask(target, { ...options, method: 'POST', body })
   return { ...head, result: head.status === 200 ? resultIn(bytes) : undefined, size: bytes.byteLength }
 }
 
-/** Returns the JSON of a REST route as `result`, undefined for a body that is not JSON. Rejects like `queryAgent`. */
+/** Returns a REST route's JSON as `result`, or undefined if the body is not JSON. Rejects like `queryAgent`. */
 export async function getFromAgent(
   target: Target,
   options: Omit<QueryOptions, 'body'>,
@@ -62,13 +62,13 @@ async function ask(
   }
 }
 
-/** The `result` of a JSON-RPC response; undefined when there is none. */
+/** Returns the `result` of a JSON-RPC response, or undefined if there is none. */
 export function resultIn(bytes: Buffer): unknown {
   const envelope = jsonOf(bytes.toString('utf8'))
   return isObject(envelope) ? envelope['result'] : undefined
 }
 
-/** The caller's headers for a query of the gateway. Signatures are left out: they cover other bytes. */
+/** The caller's headers for a query by the gateway, without signatures, because these cover different bytes. */
 export function queryHeaders(headers: IncomingHttpHeaders, requestId: string): IncomingHttpHeaders {
   const { authorization, via } = headers
   return {

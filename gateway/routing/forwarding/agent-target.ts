@@ -12,7 +12,7 @@ export interface Target {
   path: string
 }
 
-/** Returns the connections to an agent; those to external agents pass the private-address guard. */
+/** Returns the dispatcher for an agent. Connections to external agents pass the private-address guard. */
 export type DispatcherFor = (entry: AgentEntry) => Dispatcher
 
 interface Base {
@@ -20,7 +20,7 @@ interface Base {
   path: string
 }
 
-/** Keyed by the entry object: every change of an entry creates a new object. */
+/** Keyed by the entry object, because every change to an entry creates a new object. */
 const bases = new WeakMap<AgentEntry, Base>()
 
 /**
@@ -37,7 +37,7 @@ export function targetOf(entry: AgentEntry, path: string, dispatcherFor: Dispatc
   return { entry, upstream: dispatcherFor(entry), origin: base.origin, path: base.path + path }
 }
 
-/** The JSON-RPC path: supervised agents also serve `/<method>`, external agents only their root. */
+/** The JSON-RPC path. Supervised agents also serve `/<method>`; external agents serve only their root. */
 export function rpcPath(entry: AgentEntry, { url }: { url: string }): string {
   return isExternal(entry) ? '/' : (url.split('?', 1)[0] ?? '/')
 }

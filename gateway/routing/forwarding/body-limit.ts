@@ -1,12 +1,12 @@
 import { type Readable, Transform } from 'node:stream'
 import { ParleyError } from '@parley/wire/errors'
 
-/** @throws ParleyError InvalidRequest (413) when the announced length is over the limit. */
+/** @throws ParleyError InvalidRequest (413) if the announced length exceeds the limit */
 export function checkLength(contentLength: string | undefined, maxBytes: number): void {
   if (contentLength !== undefined && Number(contentLength) > maxBytes) throw tooLarge()
 }
 
-/** Passes the body on and fails with a 413 at the limit. A reader that stops early does not end the client's connection. */
+/** Forwards the body and fails with 413 at the limit. A reader that stops early does not end the client's connection. */
 export function limited(body: Readable, maxBytes: number): Readable {
   let size = 0
   const counter = new Transform({

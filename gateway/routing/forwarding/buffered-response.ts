@@ -3,7 +3,7 @@ import type { ResponseObserver } from './exchange.ts'
 
 const maxBytes = 4 * 1024 * 1024
 
-/** Buffers a response as it passes and calls `onEnd` with the body, unless it exceeds 4 MiB or the memory of the claim. */
+/** Buffers a forwarded response and calls `onEnd` with the body, unless it exceeds 4 MiB or the claim's memory. */
 export class BufferedResponse implements ResponseObserver {
   readonly #onEnd: (bytes: Buffer) => void
   readonly #claim: AnswerClaim

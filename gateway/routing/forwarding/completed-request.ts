@@ -6,16 +6,16 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 
-/** A request as it is sent to an agent. */
+/** A request in the form in which it is sent to an agent. */
 export interface CompletedRequest {
   body: Buffer
-  /** The agent receives `sent` as JSON-RPC id; the response to the caller carries `callers`. Absent: the id is unchanged. */
+  /** The agent receives `sent` as the JSON-RPC id; the caller gets `callers` back. If absent, the id is unchanged. */
   answerId?: { sent: string; callers: unknown }
 }
 
 /** Values for fields other than the id that the caller omitted. */
 export interface MissingFields {
-  /** Ids are derived from it, so a repeated message gets the same ids. */
+  /** The ids are derived from this seed, so a repeated message gets the same ids. */
   seed: string
   /** Undefined when the task has a context that the gateway does not know. */
   contextId: string | undefined
@@ -24,14 +24,14 @@ export interface MissingFields {
 const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i
 const signed = ['x-did', 'x-did-timestamp', 'x-did-signature']
 
-/** Whether fields may be added: only for external agents, and not to a signed request, because the signature covers its bytes. */
+/** Fields may be added only for external agents, and never to a signed request, whose signature covers its bytes. */
 export function mayComplete(entry: AgentEntry, headers: IncomingHttpHeaders): boolean {
   return isExternal(entry) && signed.every((name) => headers[name] === undefined)
 }
 
 /**
- * Adds fields that agents of the reference implementation require and Parley's callers may omit: a UUID as JSON-RPC id, and
- * for a message `contextId`, `taskId` and `configuration.acceptedOutputModes`.
+ * Adds fields that agents of the reference implementation require and Parley's callers may omit: a UUID as JSON-RPC
+ * id, and for a message `contextId`, `taskId` and `configuration.acceptedOutputModes`.
  * @param fill absent for a request that is not a message
  */
 export function completeRequest(
@@ -89,7 +89,7 @@ function lacks(given: Record<string, unknown>, name: string): boolean {
   return [name, snakeOf(name)].every((spelling) => given[spelling] === undefined || given[spelling] === null)
 }
 
-/** The agent's default output modes: accepting them excludes nothing. */
+/** The agent's default output modes. Accepting all of these excludes nothing. */
 function modesOf(card: AgentEntry['card']): unknown[] {
   const modes = card['defaultOutputModes']
   return Array.isArray(modes) && modes.length > 0 ? modes : ['text/plain', 'application/json']

@@ -18,20 +18,20 @@ export interface Delivery {
   request: FastifyRequest
   reply: FastifyReply
   sent: CompletedRequest
-  /** Idempotency key: the agent accepts the message once, however often it is sent. */
+  /** The idempotency key, with which the agent accepts the message only once, however often it is sent. */
   key: string
   reportSignal: ReportSignal
   /** Memory budget for the buffered response. */
   claim: AnswerClaim
-  /** How long a message with unknown outcome is sent again, in milliseconds. Default 10,000. */
+  /** For how long a message with an unknown outcome is retried, in milliseconds. Default 10,000. */
   repeatMs?: number
-  /** An agent that sends no response for this time is reported as failed; its response is still awaited. Default 15,000. */
+  /** An agent that does not respond within this time is reported as failed but still awaited. Default 15,000. */
   silentMs?: number
 }
 
 /** The result of sending a message to one agent. */
 export type Delivered =
-  /** The agent did not receive the message or rejected it unprocessed: another agent may get it. */
+  /** The agent did not receive the message or rejected it unprocessed, so another agent may get it. */
   | {
       kind: 'not taken'
       why: 'not reached' | 'busy'
@@ -49,12 +49,12 @@ const answerMaxBytes = 64 * 1024 * 1024
 /** Each chunk is searched again from the start, so the bytes before the first frame are limited. */
 const firstFrameMaxBytes = 64 * 1024
 const repeatMs = 10_000
-/** Longer than an agent waits for the settlement of a payment. */
+/** Longer than an agent waits for a payment to settle. */
 const silentMs = 15_000
 
 /**
- * Sends a message to one agent. While the outcome is unknown the message is sent again to the same agent under the same
- * key, until the agent gives a conclusive response or the time is up.
+ * Sends a message to one agent. While the outcome is unknown, the message is sent again to the same agent under the
+ * same key, until the agent gives a conclusive response or the time is up.
  */
 export async function deliver(target: Target, delivery: Delivery): Promise<Delivered> {
   const first = await attempt(target, delivery)
@@ -74,7 +74,7 @@ export async function deliver(target: Target, delivery: Delivery): Promise<Deliv
   }
 }
 
-/** A message counts as one failure, however often it is repeated. */
+/** Counts a message as at most one failure, however often it is repeated. */
 function answeredOnly(reportSignal: ReportSignal): ReportSignal {
   return (id, sign) => {
     if (sign === 'answered') reportSignal(id, sign)
@@ -82,7 +82,7 @@ function answeredOnly(reportSignal: ReportSignal): ReportSignal {
 }
 
 /**
- * Reports the signal of one request, and a failure early when the agent does not respond in time. Undefined
+ * Reports the signal of one request, and reports a failure early if the agent does not respond in time. Undefined
  * reports nothing.
  */
 function signalReporter(
@@ -152,7 +152,7 @@ export function hasFrame(bytes: Buffer): boolean {
   return /(^|\n)data:[^\n]*\n\r?\n/.test(text)
 }
 
-/** A repeated message may fail for reasons that do not concern the first: token expired, signature used, payment in progress. */
+/** A repeat may fail for new reasons: the token has expired, the signature was used, or a payment is in progress. */
 function isConclusive({ status }: ResponseHead): boolean {
   return status < 500 && ![401, 403, 409, 429].includes(status)
 }

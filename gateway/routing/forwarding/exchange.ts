@@ -7,12 +7,12 @@ export interface ResponseHead {
   headers: IncomingHttpHeaders
 }
 
-/** RFC 9110, sections 15.3.5 and 15.4.5: these responses have no body, whatever their headers say. */
+/** These responses have no body, whatever their headers say (RFC 9110, sections 15.3.5 and 15.4.5). */
 export function isBodiless(status: number): boolean {
   return status === 204 || status === 304
 }
 
-/** Receives a copy of a response body as it passes. */
+/** Receives a copy of a response body while it is forwarded. */
 export interface ResponseObserver {
   chunk(chunk: Buffer): void
   end(): void
@@ -31,11 +31,11 @@ export class ResponseTooLarge extends Error {
 }
 
 /**
- * One request to an agent and its response, as a handler for undici's `dispatch`: the streams of undici's `request` cost
- * more than the request itself. The body is paused until a consumer is attached.
+ * One request to an agent and its response, as a handler for undici's `dispatch`. The streams of undici's `request`
+ * cost more than the request itself. The body is paused until a consumer is attached.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** Whether a byte of the request may have been written. While false, the agent has received nothing. */
+  /** Whether any byte of the request may have been written. While this is false, the agent has received nothing. */
   sent = false
   readonly #head = Promise.withResolvers<ResponseHead>()
   readonly #waiting: Buffer[] = []
@@ -63,7 +63,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /**
    * Buffers the whole body.
-   * @param grew called with the length of each chunk before it is buffered; may throw to abort
+   * @param grew called with each chunk's length before the chunk is buffered; may throw to abort
    * @throws ResponseTooLarge, errors of `grew`, and errors of the connection
    */
   collect(maxBytes: number, grew: (bytes: number) => void): Promise<Buffer> {
@@ -118,7 +118,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
         raw.once('drain', resume)
       },
       end: () => {
-        // The observer first: its records should exist when the client sends the next request.
+        // The observer runs first, because its records should exist when the client sends the next request.
         try {
           watch?.end()
         } finally {
@@ -151,7 +151,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const bodiless = isBodiless(status)
     // The HTTP client would report the missing body as a broken response.
     if (bodiless) this.#ended = true
-    // The restored id may have another length than the one that the agent received.
+    // The restored id may differ in length from the id that the agent received.
     if (this.#answerId === undefined && !bodiless) return this.#head.resolve({ status, headers })
     const { 'content-length': _length, ...others } = headers
     this.#head.resolve({ status, headers: others })
@@ -184,7 +184,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Without a copy for a single chunk. */
+/** Does not copy a single chunk. */
 export function joined(chunks: readonly Buffer[]): Buffer {
   const [first] = chunks
   return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)

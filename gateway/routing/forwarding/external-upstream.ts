@@ -15,8 +15,8 @@ export interface ExternalUpstreamOptions extends UpstreamOptions {
 }
 
 /**
- * Connections to external agents. Each new connection passes the private-address guard, because the DNS answer for a name
- * may have changed since registration.
+ * Creates connections to external agents. Each new connection passes the private-address guard, because a name's DNS
+ * answer may have changed since registration.
  */
 export function createExternalUpstream(options: ExternalUpstreamOptions): Agent {
   const { allowed, resolver = guardedResolver(options.allowed), ca, connectTimeoutMs = 2000 } = options

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { AgentEntry } from '../../registry/entry.ts'
 
 /**
- * Request headers that are forwarded to an agent. The gateway sets the forwarding headers, the request id and the host
- * itself; hop-by-hop headers (RFC 9110, section 7.6.1) are on neither list.
+ * Request headers that are forwarded to an agent. The gateway itself sets the forwarding headers, the request id and
+ * the host; hop-by-hop headers (RFC 9110, section 7.6.1) are on neither list.
  */
 const ofRequests = new Set([
   // Content, conditions and ranges (RFC 9110), caching, event streams.
@@ -124,7 +124,7 @@ const ofAnswers = new Set([
   'x-correlation-id',
 ])
 const ofAnswersToo = /^x-ratelimit-[a-z-]+$/
-/** Headers with effect on the whole origin are forwarded from supervised agents only. */
+/** Headers that affect the whole origin are forwarded only from supervised agents. */
 const ofSupervisedAnswers = new Set(['clear-site-data', 'set-cookie', 'x-request-id'])
 const ofSupervisedAnswersToo = /^access-control-[a-z-]+$/
 /** Schemes for which a browser shows a password prompt in the gateway's name. */
@@ -139,7 +139,7 @@ export interface Forwarding {
   requestId: string
   /** The path under which the caller reaches the agent: `/agents/<slug>`, or `/` for a call that names no agent. */
   prefix: string
-  /** False for GET and HEAD: their `content-length` is dropped. */
+  /** False for GET and HEAD, whose `content-length` is dropped. */
   hasBody: boolean
   /** Whether the agent receives the caller's token (`mayForwardToken`). */
   forwardsToken: boolean
@@ -150,13 +150,13 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
   const isOurs = from.to.origin === 'supervised'
   const passes = (name: string) => {
     if (name === 'authorization') return from.forwardsToken
-    // Cookies belong to the gateway's origin: external agents do not receive them.
+    // Cookies belong to the gateway's origin, so external agents do not receive them.
     if (name === 'cookie') return isOurs
     if (name === 'content-length') return from.hasBody
     return ofRequests.has(name) || ofRequestsToo.test(name)
   }
   const forwarded: IncomingHttpHeaders = {}
-  // Copied one by one: `delete` would turn the object into a slow dictionary.
+  // Headers are copied one by one, because `delete` would turn the object into a slow dictionary.
   for (const name in headers) if (passes(name) && !named.includes(name)) forwarded[name] = headers[name]
   forwarded['x-forwarded-for'] = from.addresses
   forwarded['x-forwarded-proto'] = from.protocol
@@ -185,8 +185,8 @@ function answerPasses(name: string, isOurs: boolean): boolean {
 }
 
 /**
- * Sandboxes the pages of external agents: no scripts, an opaque origin, in addition to the agent's own policy. Pages of
- * supervised agents are trusted.
+ * Sandboxes the pages of external agents with no scripts and an opaque origin, on top of the agent's own policy.
+ * Pages of supervised agents are trusted.
  */
 function confined(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const own = [headers['content-security-policy'] ?? []].flat()
@@ -199,7 +199,7 @@ function confined(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return kept
 }
 
-/** Hop-by-hop headers that `Connection` names. */
+/** The hop-by-hop headers that `Connection` names. */
 function namedHops(connection: string | undefined): string[] {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return []
   return connection

@@ -28,7 +28,7 @@ export interface ResponseRecorder {
 }
 
 export interface ProxyOptions {
-  /** Finds the agent of a slug in the registry. */
+  /** Finds the agent with this slug in the registry. */
   find: (slug: string) => AgentEntry | undefined
   dispatcherFor: DispatcherFor
   tokens: Pick<TokenReader, 'check'>
@@ -51,8 +51,8 @@ const wholeMaxBytes = 256 * 1024
 const prepared = new WeakMap<FastifyRequest, Prepared>()
 
 /**
- * `ANY /agents/{slug}/…`: forwards to the agent's routes. Bodies and event streams are passed unmodified, the agent
- * authorizes the request, and no request is sent twice.
+ * `ANY /agents/{slug}/…`: forwards to the agent's routes. Bodies and event streams are forwarded unmodified, the
+ * agent authorizes the request, and no request is sent twice.
  */
 export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): Promise<void> {
   const maxBytes = options.bodyMaxBytes ?? 10 * 1024 * 1024
@@ -68,7 +68,7 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
       disableRequestLogging: true,
       internalRewriteLocationHeader: false,
       handler: (request, reply, _destination, replyOptions) => {
-        // The agent sets these headers for its response; error responses of the gateway set them again.
+        // The agent sets these headers for its response; the gateway's error responses set them again.
         for (const name of contentHeaders) reply.removeHeader(name)
         return reply.from(preparedOf(request).path, replyOptions)
       },
@@ -106,13 +106,13 @@ async function prepare(
   if (isJsonPost(request, isRecorded ? maxBytes : wholeMaxBytes))
     return relayWhole(request, reply, target, options)
   const { body } = request
-  // Not earlier: a stream without a reader could emit an error without a listener.
+  // This must not happen earlier, because a stream without a reader could emit an error without a listener.
   if (body !== undefined) request.body = limited(body as Readable, maxBytes)
   prepared.set(request, { ...target, signal: clientLeft(reply) })
   return undefined
 }
 
-/** Most requests: small enough to be buffered and sent as one. */
+/** True for most requests, which are small enough to be buffered and sent in one piece. */
 function isJsonPost({ method, headers }: FastifyRequest, maxBytes: number): boolean {
   const length = headers['content-length']
   const isJson = headers['content-type']?.startsWith('application/json') === true
@@ -145,7 +145,7 @@ async function refuse(request: FastifyRequest, error: unknown): Promise<never> {
   throw error
 }
 
-/** Undefined when the client disconnected before the end of the body. */
+/** Undefined if the client disconnected before the end of the body. */
 function bytesOf(body: Readable): Promise<Buffer | undefined> {
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>()
   if (body.destroyed) return Promise.resolve(undefined)
@@ -181,7 +181,7 @@ function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
   return Object.assign(headersFor(request, { to: entry, hasBody }, headers), { [forwardTargetKey]: way })
 }
 
-/** The response as @fastify/reply-from passes it. */
+/** The response in the form in which @fastify/reply-from passes it. */
 interface Answer {
   statusCode: number
   stream: Readable
@@ -193,7 +193,7 @@ function pass(reply: FastifyReply, { statusCode, stream }: Answer): void {
   if (statusCode >= 400) linger(raw)
   else stream.once('end', () => linger(raw))
   if (!isBodiless(statusCode)) return void reply.send(stream)
-  // A content length without a body is an error of this stream only.
+  // A content length without a body causes an error on this stream only.
   stream.on('error', () => {}).resume()
   void reply.removeHeader('content-length').send()
 }

@@ -1,17 +1,17 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
 
-/** Reasons of a 503 that Parley's servers send before they store the message. */
+/** Reasons for a 503 that Parley's servers send before they store the message. */
 const unprocessed = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits', 'loop'])
 /** A larger response is never a rejection. */
 export const refusalMaxBytes = 64 * 1024
 
-/** -32042 with a reason which proves that nothing was stored. Any other 503 may have come later. */
+/** Whether this is -32042 with a reason that proves nothing was stored. Any other 503 may have been sent later. */
 export function isRejectedUnprocessed(status: number, bytes: Buffer): boolean {
   return unprocessed.has(reasonIn(status, bytes))
 }
 
-/** The process rejects new work because it is about to stop. */
+/** Whether the process rejects new work because it is about to stop. */
 export function isStopping(status: number, bytes: Buffer): boolean {
   return reasonIn(status, bytes) === 'draining'
 }

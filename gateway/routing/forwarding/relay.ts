@@ -11,7 +11,7 @@ import { ResponseIdRewriter } from './response-id.ts'
 import { requireForwarding } from './token-forwarding.ts'
 import { upstreamError } from './upstream-error.ts'
 
-/** Input of outlier detection: the agent responded, or it failed by its own fault. */
+/** Input for outlier detection: the agent responded, or it failed through its own fault. */
 export type AgentSignal = 'answered' | 'failed'
 export type ReportSignal = (agentId: string, sign: AgentSignal) => void
 
@@ -31,7 +31,7 @@ export function exchangeWith(
   const headers = { ...headersFor(request, { to: target.entry, hasBody: true }), ...more }
   // The id cannot be restored in a compressed response.
   if (answerId !== undefined) headers['accept-encoding'] = 'identity'
-  // Undici sets the host. Not deleted: `delete` would turn the object into a slow dictionary.
+  // Undici sets the host. `delete` would turn the object into a slow dictionary.
   headers['host'] = undefined
   headers['content-length'] = String(body.byteLength)
   target.upstream.dispatch(
@@ -45,11 +45,11 @@ export interface RelayOptions {
   reportSignal?: ReportSignal | undefined
   /** Headers that the gateway adds to the response. */
   headers?: Record<string, string>
-  /** Creates an observer for the response; undefined for none. */
+  /** Creates an observer for the response, or returns undefined if there is none. */
   watch?: ((head: ResponseHead) => ResponseObserver | undefined) | undefined
 }
 
-/** Forwards a buffered POST and streams the response. @throws ParleyError Unavailable before a byte of the response */
+/** Forwards a buffered POST and streams the response. @throws ParleyError Unavailable before the first response byte */
 export async function relay(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -73,7 +73,7 @@ export async function relay(
   return reply
 }
 
-/** 503 does not count as a failure: the agent is busy or stopping. */
+/** 503 does not count as a failure, because the agent is busy or stopping. */
 export function signalOf({ status }: ResponseHead): AgentSignal {
   return status >= 500 && status !== 503 ? 'failed' : 'answered'
 }
@@ -86,13 +86,13 @@ export function begin(
   more?: Record<string, string>,
 ): void {
   const answered = { ...gatewayHeaders(reply), ...responseHeaders(headers, entry), ...more }
-  // For the metrics of the response size.
+  // Needed for the response size metrics.
   if (headers['content-length'] !== undefined) void reply.header('content-length', headers['content-length'])
   reply.hijack()
   reply.raw.writeHead(status, answered as Record<string, string>)
 }
 
-/** Headers that the gateway has set, without those that describe the response itself: the agent sets these. */
+/** Headers that the gateway has set, except those that describe the response itself, which the agent sets. */
 function gatewayHeaders(reply: FastifyReply): OutgoingHttpHeaders {
   const ours = reply.getHeaders()
   const kept: OutgoingHttpHeaders = {}
@@ -111,8 +111,8 @@ export function abortOnDisconnect(reply: FastifyReply, exchange: Exchange): () =
 }
 
 /**
- * The headers for the agent: the forwarded ones of the caller and the forwarding headers of the gateway.
- * @throws ParleyError InsufficientPermissions when the agent needs a token and may not receive that of the request
+ * The headers for the agent: the caller's forwarded headers and the gateway's forwarding headers.
+ * @throws ParleyError InsufficientPermissions if the agent needs a token but may not receive the request's token
  */
 export function headersFor(
   request: FastifyRequest,

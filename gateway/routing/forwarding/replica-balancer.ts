@@ -7,7 +7,7 @@ type Dispatch = Dispatcher['dispatch']
 type Handler = Dispatcher.DispatchHandler
 type Options = Dispatcher.DispatchOptions
 
-/** A process that could not be reached is avoided for this time, unless no other process is left. */
+/** A process that could not be reached is avoided for this long, unless no other process is left. */
 const avoidMs = 5000
 const addressesMax = 10_000
 /** Connection errors after which a process may be gone. */
@@ -15,7 +15,7 @@ const broken = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH', '
 
 interface Attempt {
   origin: string
-  /** Origins for further attempts. */
+  /** The origins for further attempts. */
   others: string[]
   dispatch: Dispatch
   options: Options
@@ -23,13 +23,13 @@ interface Attempt {
 }
 
 /**
- * Balances requests over the processes of an agent: each goes to the process with the fewest requests in flight. Another
- * process is tried only when no byte was sent, or when the first rejected the request because it is stopping.
+ * Balances requests over the processes of an agent: each goes to the process with the fewest requests in flight.
+ * Another process is tried only when no byte was sent, or when the first rejected the request because it is stopping.
  */
 export class ReplicaBalancer {
   readonly #inFlight = new Map<string, number>()
   readonly #avoided = new RecentMap<string, number>(addressesMax)
-  /** Keyed by the entry object: every change of an entry creates a new object. */
+  /** Keyed by the entry object, because every change to an entry creates a new object. */
   readonly #ways = new WeakMap<AgentEntry, Dispatcher>()
   #turn = 0
 
@@ -46,7 +46,7 @@ export class ReplicaBalancer {
     return way
   }
 
-  /** By requests in flight, round robin among equals; processes that could not be reached come last. */
+  /** Sorted by requests in flight, round robin among equals. Processes that could not be reached come last. */
   #inOrder(origins: readonly string[]): string[] {
     this.#turn = (this.#turn + 1) % 0xffff
     const now = Date.now()
@@ -132,7 +132,7 @@ function isRepeatable({ body }: Options): boolean {
   return body === null || body === undefined || typeof body === 'string' || body instanceof Uint8Array
 }
 
-/** A 503 response, buffered until it is known whether it only says that the process is stopping. */
+/** A 503 response that is buffered until it is known whether it only says that the process is stopping. */
 class HeldResponse {
   readonly #start: () => void
   #held: Buffer[] = []
@@ -147,7 +147,7 @@ class HeldResponse {
     return !this.#passed && isStopping(503, Buffer.concat(this.#held))
   }
 
-  /** Returns the chunks to pass on to the caller. */
+  /** Returns the chunks to forward to the caller. */
   add(chunk: Buffer): Buffer[] {
     if (this.#passed) return [chunk]
     this.#held.push(chunk)

@@ -1,4 +1,4 @@
-/** Restores the caller's JSON-RPC id in a streamed response to a request that was sent with a UUID as id. */
+/** Restores the caller's JSON-RPC id in a streamed response to a request that was sent with a UUID as its id. */
 export class ResponseIdRewriter {
   readonly #sent: Buffer
   readonly #callers: Buffer
@@ -10,7 +10,7 @@ export class ResponseIdRewriter {
     this.#callers = Buffer.from(JSON.stringify(callers))
   }
 
-  /** Returns the bytes that can be passed on. */
+  /** Returns the bytes that can be forwarded. */
   chunk(chunk: Buffer): Buffer {
     let rest = this.#held.byteLength === 0 ? chunk : Buffer.concat([this.#held, chunk])
     const pieces: Buffer[] = []
@@ -24,12 +24,12 @@ export class ResponseIdRewriter {
     return pieces.length === 0 ? last : Buffer.concat([...pieces, last])
   }
 
-  /** Returns the bytes held back, at the end of the response. */
+  /** Returns the remaining held bytes at the end of the response. */
   end(): Buffer {
     return this.#held
   }
 
-  /** The length of the longest suffix that is a prefix of the id. */
+  /** Returns the length of the longest suffix that is a prefix of the id. */
   #beginningAtEnd(rest: Buffer): number {
     const most = Math.min(rest.byteLength, this.#sent.byteLength - 1)
     for (let length = most; length > 0; length -= 1)

@@ -6,17 +6,17 @@ import type { AgentEntry } from '../../registry/entry.ts'
 
 /** The facts about a token that decide which agents may receive it. They do not change during its lifetime. */
 export interface TokenInfo {
-  /** The `aud` of the token without trailing slashes; empty when the claim is absent. */
+  /** The token's `aud` without trailing slashes; empty if the claim is absent. */
   audience: readonly string[]
-  /** The token has the scope `agent:admin`. */
+  /** Whether the token has the scope `agent:admin`. */
   isOperator: boolean
-  /** Public address of the gateway: an audience may name an agent by its address below it. */
+  /** Public address of the gateway. An audience may name an agent by its address below this one. */
   gatewayUrl: string
 }
 
 /**
- * `omit`: the request is forwarded without the token. `wrong_audience`, `operator_token`: the request is not forwarded,
- * because the agent would require the token.
+ * `omit`: the request is forwarded without the token. `wrong_audience`, `operator_token`: the request is not
+ * forwarded, because the agent would require the token.
  */
 export type TokenDecision = 'forward' | 'omit' | 'wrong_audience' | 'operator_token'
 
@@ -40,7 +40,7 @@ export function tokenInfoOf({ audience = [], scopes }: Caller, gatewayUrl: strin
   }
 }
 
-/** Whether the agent may receive this token. Applies to every request that the gateway sends to an agent. */
+/** Whether the agent may receive this token. This applies to every request that the gateway sends to an agent. */
 export function mayForwardToken(entry: Recipient, token: TokenInfo | undefined): boolean {
   return tokenDecision(entry, token) === 'forward'
 }
@@ -59,8 +59,8 @@ export function tokenDecision(entry: Recipient, token: TokenInfo | undefined): T
 }
 
 /**
- * Whether the request is forwarded with the token (true) or without it.
- * @throws ParleyError InsufficientPermissions when the request must not be forwarded
+ * Returns true if the request is forwarded with the token and false if it is forwarded without it.
+ * @throws ParleyError InsufficientPermissions if the request must not be forwarded
  */
 export function requireForwarding(entry: Recipient, token: TokenInfo | undefined): boolean {
   const decision = tokenDecision(entry, token)
@@ -96,7 +96,7 @@ export function operatorTokenRefused(): ParleyError {
   })
 }
 
-/** A DID counts only when the agent has proven its key: it may belong to another agent, which would accept the token. */
+/** An unproven DID does not count, because it may belong to another agent, which would accept the token. */
 function namesOf({ slug, did, url, verified }: Recipient, gatewayUrl: string): (name: string) => boolean {
   const own = [
     withoutSlash(url),

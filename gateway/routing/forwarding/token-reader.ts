@@ -14,7 +14,7 @@ const tokensMax = 10_000
 export class TokenReader {
   readonly #authenticator: Pick<Authenticator, 'identify'>
   readonly #gatewayUrl: string
-  /** By hash of the header. Audience and scope of a token never change; the agent checks whether the token is active. */
+  /** Keyed by a hash of the header. A token's audience and scope never change; the agent checks whether it is active. */
   readonly #known = new RecentMap<string, TokenInfo>(tokensMax)
 
   constructor(authenticator: Pick<Authenticator, 'identify'>, gatewayUrl: string) {
@@ -24,8 +24,8 @@ export class TokenReader {
 
   /**
    * Sets `request.token` if the agent accepts bearer tokens.
-   * @throws ParleyError InsufficientPermissions; for an external agent also AuthenticationRequired, InvalidToken and
-   * TokenExpired; Unavailable when the OAuth server does not answer
+   * @throws ParleyError InsufficientPermissions; for external agents, also AuthenticationRequired, InvalidToken and
+   * TokenExpired; Unavailable if the OAuth server does not respond
    */
   async check(request: FastifyRequest, entry: AgentEntry): Promise<void> {
     const { authorization } = request.headers

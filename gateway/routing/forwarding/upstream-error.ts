@@ -10,7 +10,7 @@ const notReached = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** The agent is known to be down, or the connection to it failed. */
+/** The error for an agent that is known to be down or could not be connected to. */
 export function agentIsDown(slug: string, cause?: unknown): ParleyError {
   return new ParleyError('Unavailable', {
     message: `Agent ${slug} does not answer`,
@@ -20,7 +20,7 @@ export function agentIsDown(slug: string, cause?: unknown): ParleyError {
   })
 }
 
-/** A lookup without a result, because one of these unresponsive agents may have the task, context or session. */
+/** The error for a lookup without a result: one of these unresponsive agents may have the task, context or session. */
 export function mayBeAt(slugs: readonly string[], what: 'task' | 'context' | 'payment session'): ParleyError {
   const [slug = '', ...others] = slugs
   const subject =
@@ -48,7 +48,7 @@ export function incompleteHeader(slugs: readonly string[]): string {
   return named.join(', ')
 }
 
-/** A stored route leads to an agent that is no longer in the registry. */
+/** The error for a stored route that leads to an agent which is no longer in the registry. */
 export function agentHasLeft(
   what: 'message' | 'task' | 'context' | 'payment session' | 'payment',
 ): ParleyError {
@@ -59,7 +59,7 @@ export function agentHasLeft(
   })
 }
 
-/** The agent is not admitted, or an operator has quarantined it. No data of callers is sent to it. */
+/** The error for an agent that is not admitted or that an operator has quarantined. It receives no callers' data. */
 export function agentIsNotTrusted(slug: string, reason: 'not_admitted' | 'quarantined'): ParleyError {
   const why =
     reason === 'quarantined' ? 'has been quarantined by an operator' : 'has not been admitted by an operator'

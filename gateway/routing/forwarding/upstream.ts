@@ -3,15 +3,15 @@ import { Agent, type Dispatcher } from 'undici'
 export interface UpstreamOptions {
   /** Default 2 s. */
   connectTimeoutMs?: number
-  /** Time until the response headers; a payment status request may block for 60 s. Default 2 minutes. */
+  /** Maximum time until the response headers. A payment status request may block for 60 s. Default 2 minutes. */
   headersTimeoutMs?: number
-  /** Longest silence inside a response body; Parley agents send a comment every 15 s. Default 15 minutes. */
+  /** Longest silence within a response body. Parley agents send a comment every 15 s. Default 15 minutes. */
   silenceTimeoutMs?: number
 }
 
 /**
- * Connections to the agents. Their number is not limited: each stream holds a connection, and a limit would let a few
- * readers block all others. The limit on client connections bounds it.
+ * Connections to the agents. Their number is not limited, because each stream holds a connection and a limit would
+ * let a few readers block all others. The limit on client connections bounds their number.
  */
 export function createUpstream(options: UpstreamOptions = {}): Agent {
   return new Agent({
@@ -30,7 +30,7 @@ export function upstreamLimits(options: UpstreamOptions) {
   }
 }
 
-/** Key in the request headers that carries the target: @fastify/reply-from passes nothing else through. */
+/** Key in the request headers that carries the target, because @fastify/reply-from passes nothing else through. */
 export const forwardTargetKey = Symbol('way')
 
 export interface ForwardTarget {

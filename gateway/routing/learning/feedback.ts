@@ -8,7 +8,7 @@ import type { Route, RoutingStore } from '../store/routing-store.ts'
 
 /** Learns from training examples; the agent index implements it. */
 export interface FeedbackModel {
-  /** Returns the examples that exceed the limit per agent and were dropped. */
+  /** Returns the examples that were dropped because they exceed the limit per agent. */
   learn(...examples: readonly TrainingExample[]): TrainingExample[]
   /** Removes the examples of a context. */
   forget(context: string): void
@@ -19,9 +19,9 @@ export interface FeedbackModel {
 export interface FeedbackRecorderOptions {
   store: RoutingStore
   log: Log
-  /** Undefined when ROUTE_LEARNING is off. */
+  /** Undefined if ROUTE_LEARNING is off. */
   model: FeedbackModel | undefined
-  /** Called for each task outcome with the task's duration since acceptance and its owner. */
+  /** Called for each task outcome with the task's owner and its duration since acceptance. */
   ended: (agent: string, outcome: TaskOutcomeState, latencyMs: number | undefined, owner: string) => void
 }
 
@@ -29,14 +29,14 @@ export type TaskOutcomeState = TaskEnd['state']
 
 const failed = -1
 const wordsMax = 128
-/** Finished tasks of this run for which agents may still report a rating. */
+/** Maximum number of finished tasks of this run for which agents may still report a rating. */
 const finishedMax = 10_000
-/** Training examples per batch at start. */
+/** Number of training examples loaded per batch at startup. */
 const batchSize = 1000
 
 /**
- * Makes training examples from finished tasks: counted words and the outcome, never the text. The words of a task are stored
- * with its route until the task ends, then until it is rated: completed tasks without a rating are not used. All examples
+ * Makes training examples from finished tasks: counted words and the outcome, never the text. A task's words are
+ * stored with its route until the task ends and is rated; completed tasks without a rating are not used. All examples
  * of one context and agent are merged into one record.
  */
 export class FeedbackRecorder {
@@ -67,7 +67,7 @@ export class FeedbackRecorder {
     model.learn(...learned.filter(isRated))
   }
 
-  /** The words to store until the task ends: empty with ROUTE_LEARNING off, because outlier detection still needs the outcome. */
+  /** The words to store until the task ends. Empty if ROUTE_LEARNING is off: outlier detection still needs the outcome. */
   wordsOf(text: string): Record<string, number> {
     const counted = Object.entries(this.#options.model?.count(text) ?? {})
     return Object.fromEntries(counted.slice(0, wordsMax))
@@ -110,7 +110,7 @@ export class FeedbackRecorder {
     this.#options.model?.forget(key)
   }
 
-  /** Serialized by context: the same outcome may be reported twice concurrently. */
+  /** Serialized by context, because the same outcome may be reported twice concurrently. */
   #record(route: Route, outcome: TaskEnd, rating: number | undefined): Promise<void> {
     const name = JSON.stringify([route.owner, route.context])
     return this.#turns.run([name], () => this.#learnFrom(route, outcome, rating))
@@ -129,7 +129,7 @@ export class FeedbackRecorder {
       this.#options.ended(now.agent, state, latencyMs, now.owner)
     }
     if (model === undefined || now.context === undefined) return
-    // Completion does not imply quality: the words are kept until a rating arrives.
+    // Completion does not imply quality, so the words are kept until a rating arrives.
     if (state === 'completed' && rating === undefined) return this.#keepUnrated(now, words)
     const rated = words ?? (await this.#takeUnrated(now))
     const key = keyOf(now.owner, now.context)
@@ -141,7 +141,7 @@ export class FeedbackRecorder {
       context: key,
       caller: keyOf(now.owner, ''),
       at: Date.now(),
-      // A rating overrides a failure; otherwise later tasks count more.
+      // A rating overrides a failure. Otherwise, later tasks count more.
       outcome: before === undefined || rating !== undefined ? outcome : (before.outcome + outcome) / 2,
       words: added(before?.words ?? {}, rated),
       ...((rating !== undefined || before?.rated === true) && { rated: true }),

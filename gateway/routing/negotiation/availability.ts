@@ -1,8 +1,8 @@
 import type { AgentEntry } from '../../registry/entry.ts'
 
-/** An agent that has been down for longer is not expected back. */
+/** An agent that has been down for longer than this is not expected back. */
 const temporaryMaxMs = 10 * 60_000
-/** A message waits at most this long for an agent. */
+/** The longest time that a message waits for an agent. */
 export const waitMaxMs = 3000
 
 const retryAfterSeconds = { starting: 2, unreachable: 10 }
@@ -12,7 +12,7 @@ type State = Pick<AgentEntry, 'admitted' | 'quarantine' | 'status' | 'since'>
 export interface Exclusion {
   rule: string
   /**
-   * Whether the exclusion is expected to end soon: a restart, an outage, an ejection by outlier detection.
+   * Whether the exclusion is expected to end soon, as after a restart, an outage or an ejection by outlier detection.
    */
   temporary: boolean
 }
@@ -25,7 +25,7 @@ export function exclusionOf({ admitted, quarantine, status }: State): Exclusion 
   return status === 'ready' ? undefined : { rule: 'unreachable', temporary: true }
 }
 
-/** Why an agent is absent that is expected back. */
+/** Why an agent that is expected back is absent. */
 export interface Absence {
   rule: string
   /** For `Retry-After`. */
@@ -34,7 +34,7 @@ export interface Absence {
   soon: boolean
 }
 
-/** Undefined when the agent is present or is not expected back. */
+/** Returns undefined if the agent is present or is not expected back. */
 export function absenceOf(entry: State, now: number): Absence | undefined {
   const excluded = exclusionOf(entry)
   if (excluded?.temporary !== true) return undefined

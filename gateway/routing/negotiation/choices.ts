@@ -4,7 +4,7 @@ import type { AgentEntry } from '../../registry/entry.ts'
 import { isPaidAgent } from '../placement/agent-prices.ts'
 import { type Absence, exclusionOf } from './availability.ts'
 
-/** Scores with a smaller difference count as equal; trust decides between them. */
+/** Scores that differ by less than this count as equal, and trust decides between them. */
 export const equalScores = 0.05
 const rounding = 1e-9
 
@@ -13,13 +13,13 @@ export interface Choice {
   ranked: RankedAgent
   trust: Trust
   paid: boolean
-  /** Unverified, with too few completed tasks. */
+  /** Whether the agent is unverified and has too few completed tasks. */
   newcomer: boolean
-  /** Undefined when the agent is present. */
+  /** Undefined if the agent is present. */
   away: Absence | undefined
 }
 
-/** 0: supervised, 1: verified, 2: other. Lower is preferred. */
+/** 0 is a supervised agent, 1 a verified one, and 2 any other. Lower values are preferred. */
 export type Trust = 0 | 1 | 2
 
 export function trustOf({ origin, verified }: Pick<AgentEntry, 'origin' | 'verified'>): Trust {
@@ -27,7 +27,7 @@ export function trustOf({ origin, verified }: Pick<AgentEntry, 'origin' | 'verif
   return verified ? 1 : 2
 }
 
-/** Undefined when the agent is excluded and not expected back. */
+/** Returns undefined if the agent is excluded and not expected back. */
 export function choiceOf(
   ranked: RankedAgent,
   entry: AgentEntry,
@@ -38,8 +38,8 @@ export function choiceOf(
 }
 
 /**
- * The order in which agents are tried. Trust decides among scores within 0.05 of the best. New agents come after agents with
- * evidence, unless the newcomer share lets the first new agent win.
+ * Returns the order in which agents are tried. Trust decides among scores within 0.05 of the best. New agents follow
+ * those with evidence, unless the newcomer share lets the first new agent win.
  * @param choices sorted by score, best first
  * @param newcomerWins whether a newcomer may win over the given agent
  */
@@ -57,7 +57,7 @@ export function inOrder(choices: readonly Choice[], newcomerWins: (evidenced: st
     : [...evidenced, ...newcomers]
 }
 
-/** The next agent to try; undefined when no remaining agent may substitute for the absent and busy ones. */
+/** The next agent to try, or undefined if no remaining agent may substitute for the absent and busy ones. */
 export function nextChoice(
   order: readonly Choice[],
   notTaken: ReadonlySet<string> = new Set(),
@@ -73,7 +73,7 @@ export function nextChoice(
   })
 }
 
-/** A paid agent never substitutes for a free one that matches better, a new agent never for an agent with evidence. */
+/** A paid agent never substitutes for a free one that matches better, nor a new agent for one with evidence. */
 function maySubstitute(choice: Choice, better: Choice): boolean {
   if (choice.paid && !better.paid) return false
   return !(choice.newcomer && !better.newcomer)

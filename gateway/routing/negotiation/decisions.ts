@@ -2,11 +2,11 @@ import type { Log } from '@parley/kit/process/log'
 import { waitAtMost } from '@parley/kit/process/wait-at-most'
 import type { DecisionRecord, RoutingStore } from '../store/routing-store.ts'
 
-/** How long a decision can be read. */
+/** How long a decision remains readable. */
 export const decisionsKeptMs = 7 * 24 * 60 * 60 * 1000
-/** Unwritten records above which the response waits for the store. */
+/** Number of unwritten records above which the response waits for the store. */
 const pendingMax = 256
-/** With a shared store the response waits up to this time, because the client may read the record from another gateway. */
+/** With a shared store, the response waits at most this long, as the client may read the record at another gateway. */
 const sharedWaitMs = 250
 
 export interface DecisionLogOptions {
@@ -14,22 +14,22 @@ export interface DecisionLogOptions {
   log: Log
 }
 
-/** Stores decision records; each can be read from this gateway before it is written. */
+/** Stores decision records. This gateway can read each record before it is written. */
 export class DecisionLog {
   readonly #options: DecisionLogOptions
-  /** Records not yet written. An array: a Map with this churn keeps old hash tables alive and slows down minor collections. */
+  /** Records not yet written. In an array, because a Map with this churn slows down minor garbage collections. */
   readonly #pending: DecisionRecord[] = []
 
   constructor(options: DecisionLogOptions) {
     this.#options = options
   }
 
-  /** Durable when the promise resolves. */
+  /** The record is durable when the promise resolves. */
   save(record: DecisionRecord): Promise<void> {
     return this.#options.store.saveDecision(record)
   }
 
-  /** Resolves early while the store keeps up. Never rejects. */
+  /** Like `save`, but resolves early while the store keeps up. Never rejects. */
   async saveInBackground(record: DecisionRecord): Promise<void> {
     const { store, log } = this.#options
     this.#pending.push(record)

@@ -5,7 +5,7 @@ import { exclusionOf } from './availability.ts'
 import { factsOf, offerOf } from './offer.ts'
 import type { SkillEmbeddings } from './skill-embeddings.ts'
 
-/** Applies every registry change to the index. A heartbeat updates facts without reading the texts again. */
+/** Applies every registry change to the index. A heartbeat updates facts without rereading the texts. */
 export function followRegistry(registry: Registry, index: AgentIndex, meaning?: SkillEmbeddings): void {
   const known = new Map<string, AgentEntry>()
   registry.follow((id, entry) => {
@@ -27,7 +27,7 @@ export function followRegistry(registry: Registry, index: AgentIndex, meaning?: 
   })
 }
 
-/** Why an agent is not a candidate for any task; undefined when it may be one. */
+/** Why an agent is not a candidate for any task; undefined if it may be one. */
 export const exclusion = (entry: AgentEntry): string | undefined => exclusionOf(entry)?.rule
 
 function saysOther(before: AgentEntry, now: AgentEntry): boolean {

@@ -24,11 +24,11 @@ export interface NegotiatorOptions {
   /** Public address of the gateway. */
   gatewayUrl: string
   log: Log
-  /** Secret for the keyed hash of anonymous addresses. */
+  /** Secret for the keyed hashes of anonymous addresses. */
   holderKey: Uint8Array
   /** Whether an agent that is down is expected back. Default: every agent. */
   isAwaited?: (entry: AgentEntry) => boolean
-  /** Without embeddings agents are ranked by words only. */
+  /** Without embeddings, agents are ranked by words only. */
   meaning?: SkillEmbeddings | undefined
 }
 
@@ -42,29 +42,29 @@ export interface DecisionRequest {
   method: string
   /** Maximum number of candidates. Default 10. */
   limit?: number
-  /** As `RankOptions.refuse`. */
+  /** See `RankOptions.refuse`. */
   refuse?: (id: string) => string | undefined
   /** See `inOrder`. Default: never. */
   newcomerWins?: (evidenced: string) => boolean
-  /** The minimum score is ROUTE_MIN_SCORE, not the caller's: load and recent failures do not rule an agent out. */
+  /** Whether the minimum is ROUTE_MIN_SCORE, not the caller's. Then load and recent failures do not rule an agent out. */
   minScoreIsOurs?: boolean
 }
 
 /** An attempt to deliver a message. */
 export interface DeliveryAttempt {
   agent: string
-  /** `refused`: the agent does not accept the form of a valid message, and another agent received it. */
+  /** `refused`: the agent rejected the form of a valid message, and another agent received the message. */
   outcome: 'answered' | 'refused' | 'not reached' | 'busy' | 'unknown'
 }
 
 export interface Decision {
   id: string
   ranking: Ranking
-  /** The best agent that can handle the task, otherwise the best of the others. */
+  /** The best agent that can handle the task, or the best agent overall if none can. */
   best: RankedAgent | undefined
-  /** Agents that can handle the task, in the order of attempts, including temporarily absent ones. */
+  /** The agents that can handle the task, including temporarily absent ones, in the order in which they are tried. */
   order: Choice[]
-  /** The response for the best agent with the fields that the gateway adds (spec/negotiation.md#gateway). */
+  /** The best agent's response with the fields that the gateway adds (spec/negotiation.md#gateway). */
   answer: GatewayNegotiation
   tried: DeliveryAttempt[]
 }
@@ -74,7 +74,7 @@ const candidatesMax = 1000
 const excludedMax = 100
 const never = () => false
 
-/** Ranks agents and records each decision with its reasons, without the texts of the request. */
+/** Ranks agents and records each decision with its reasons, but without the request's texts. */
 export class Negotiator {
   readonly #options: NegotiatorOptions
   readonly #decisions: DecisionLog
@@ -103,7 +103,7 @@ export class Negotiator {
   }
 
   /**
-   * Adds candidates beyond the limit where they matter: the most trusted agents among equal scores, and the best agents with
+   * Adds relevant candidates beyond the limit: the most trusted agents among equal scores, and the best agents with
    * evidence when new agents are among the candidates.
    */
   #rank({ wanted, limit = candidatesDefault, refuse }: DecisionRequest, options: RankOptions): Ranking {
@@ -141,7 +141,7 @@ export class Negotiator {
     return entry !== undefined && isNewcomer(entry)
   }
 
-  /** The candidates that can handle the task, without absent agents that are not expected back. */
+  /** The candidates that can handle the task, except absent agents that are not expected back. */
   #order(candidates: readonly RankedAgent[], question: DecisionRequest): Choice[] {
     const { newcomerWins = never } = question
     const order = inOrder(
@@ -168,8 +168,8 @@ export class Negotiator {
   }
 
   /**
-   * Whether the score is below the minimum only because of load or recent failures, which are temporary. A minimum or a
-   * latency limit that the caller chose applies unchanged.
+   * Whether the score is below the minimum only because of load or recent failures, which are temporary. A minimum or
+   * a latency limit that the caller chose applies unchanged.
    */
   #isHeldBackForNow(
     { id, canHandle, exactScore, subscores }: RankedAgent,
@@ -184,7 +184,7 @@ export class Negotiator {
     return unharmed >= (wanted.minScore ?? 0)
   }
 
-  /** Whether the agent is free and matches better than the best candidate, which is paid. */
+  /** Whether the agent is free and matches better than the best candidate, if that candidate is paid. */
   #isBetterThanPaid({ id, subscores }: RankedAgent, [best]: readonly RankedAgent[]): boolean {
     const { registry } = this.#options
     const [entry, first] = [registry.find(id), best && registry.find(best.id)]
@@ -197,7 +197,7 @@ export class Negotiator {
     return isAwaited(entry) ? absenceOf(entry, Date.now()) : undefined
   }
 
-  /** Durable when the promise resolves. */
+  /** The record is durable when the promise resolves. */
   record(decision: Decision, question: DecisionRequest): Promise<void> {
     return this.#decisions.save(this.#recordOf(decision, question))
   }
@@ -259,7 +259,7 @@ export class Negotiator {
   }
 }
 
-/** The candidates in the order of attempts, then those that cannot handle the task; adds a reason where trust decided. */
+/** The candidates in the order of attempts, then those that cannot handle the task. Adds a reason if trust decided. */
 function explained(order: readonly Choice[], candidates: readonly RankedAgent[]): RankedAgent[] {
   const able = order.map(({ ranked, trust, newcomer }, at) => {
     const after = order.slice(at + 1)

@@ -1,12 +1,12 @@
-/** Unverified new agents get at most one in this number of the messages that an agent with evidence would win. */
+/** Of the messages that an agent with evidence would win, unverified new agents get at most one in this many. */
 const oneIn = 20
 const agentsMax = 10_000
 
-/** Counts for every agent with evidence the messages that it would have won and those that new agents received instead. */
+/** Counts, for each agent with evidence, the messages it would have won and those that new agents received instead. */
 export class NewcomerShare {
   readonly #counts = new Map<string, { messages: number; given: number }>()
 
-  /** Counts a message that a new agent would win over the agent. Returns whether the new agent gets it. */
+  /** Counts a message that a new agent would win over this agent. Returns whether the new agent gets the message. */
   take(evidenced: string): boolean {
     const count = this.#counts.get(evidenced) ?? { messages: 0, given: 0 }
     if (!this.#counts.has(evidenced)) this.#keep(evidenced, count)
@@ -16,7 +16,7 @@ export class NewcomerShare {
     return true
   }
 
-  /** At the maximum the oldest count is dropped and starts again from zero. */
+  /** At the maximum, the oldest count is dropped and later starts again from zero. */
   #keep(evidenced: string, count: { messages: number; given: number }): void {
     const oldest = this.#counts.keys().next().value
     if (this.#counts.size >= agentsMax && oldest !== undefined) this.#counts.delete(oldest)

@@ -7,7 +7,7 @@ import type { AgentEntry } from '../../registry/entry.ts'
 const modes = z.array(z.string()).min(1).catch(['text/plain'])
 const price = z.object({ amount })
 
-/** The offer of a registered agent, equal to the offer that the agent itself negotiates with. */
+/** A registered agent's offer, which equals the offer that the agent itself negotiates with. */
 export function offerOf(entry: AgentEntry): Offer {
   const { name, description, skills, card } = entry
   const inputs = modes.parse(card['defaultInputModes'])

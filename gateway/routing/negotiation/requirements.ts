@@ -7,8 +7,8 @@ import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 const textMaxLength = 10_000
 
 /**
- * The negotiation request of a message, from its text, the types of its parts and the accepted output modes. Fields of
- * `configuration.negotiation` override it.
+ * Derives a message's negotiation request from its text, the types of its parts and the accepted output modes. Fields
+ * of `configuration.negotiation` override it.
  * @throws ParleyError InvalidParams
  */
 export function requirementsOf(

@@ -3,11 +3,11 @@ import type { Embeddings } from '@parley/negotiation/index/embeddings'
 import type { Offer, OfferedSkill } from '@parley/negotiation/score/offer'
 import type { NegotiationRequest } from '@parley/negotiation/score/request'
 
-/** Embeddings of all skills and of negotiation requests, from the operator's endpoint. */
+/** Embeddings of all skills and of negotiation requests, fetched from the operator's endpoint. */
 export class SkillEmbeddings {
   readonly #index: Pick<AgentIndex, 'setVectors'>
   readonly #embeddings: Pick<Embeddings, 'embed'>
-  /** Agents are embedded one after another to limit the load of the endpoint. */
+  /** Agents are embedded one after another to limit the load on the endpoint. */
   #turn: Promise<void> = Promise.resolve()
   readonly #newest = new Map<string, Offer>()
 
@@ -16,14 +16,14 @@ export class SkillEmbeddings {
     this.#embeddings = embeddings
   }
 
-  /** Schedules the embedding of an agent; until it arrives, the agent is ranked by words only. */
+  /** Schedules an agent's embedding. Until it arrives, the agent is ranked by words only. */
   note(id: string, offer: Offer): void {
     const waits = this.#newest.has(id)
     this.#newest.set(id, offer)
     if (!waits) this.#turn = this.#turn.then(() => this.#embed(id))
   }
 
-  /** Never rejects; returns the reason when there is no vector. */
+  /** Never rejects. Returns the reason if there is no vector. */
   async of({ taskSummary, taskDetails = '' }: NegotiationRequest): Promise<RankOptions> {
     const text = `${taskSummary}\n${taskDetails}`.trim()
     if (text === '') return {}

@@ -20,20 +20,20 @@ import { isPaidAgent } from './agent-prices.ts'
 export interface AgentFanoutOptions {
   registry: Registry
   dispatcherFor: DispatcherFor
-  /** Whether an agent that is down is expected back; lookups do not wait for others. Default: every agent. */
+  /** Whether an agent that is down is expected back. Lookups wait for no other absent agent. Default: every agent. */
   isAwaited?: (entry: AgentEntry) => boolean
   /** Deadline of a lookup. Default 2 s. */
   askMs?: number
   /** Deadline of a lookup with `hurry`. Default 700 ms. */
   hurryMs?: number
-  /** Maximum number of agents queried; the others are reported as incomplete. Default 1000. */
+  /** Maximum number of agents queried. All others are reported as incomplete. Default 1000. */
   agentsMax?: number
 }
 
 /** The caller on whose behalf agents are queried. */
 export interface LookupCaller {
   headers: IncomingHttpHeaders
-  /** The bearer token of the request: only agents that may receive it are queried. */
+  /** The request's bearer token. Only agents that may receive this token are queried. */
   token: TokenInfo | undefined
   requestId: string
 }
@@ -43,29 +43,29 @@ export type LookupKind = 'task' | 'context' | 'session'
 export interface Lookup {
   kind: LookupKind
   id: string
-  /** Agents that have tasks of the caller: they are queried first. */
+  /** Agents that have tasks of the caller. They are queried first. */
   known: ReadonlySet<string>
-  /** Use the short deadline, for a lookup that may stay without result. */
+  /** Whether to use the short deadline, for a lookup that may remain without a result. */
   hurry: boolean
 }
 
 export interface FanoutResult {
-  /** The agent that has it; `context` is the context of the task, or the context itself. */
+  /** The agent that has the object; `context` is the task's context or the context itself. */
   holder?: { agent: string; context?: string }
-  /** Slugs of agents that may have it and do not respond at present: frozen, restarting, overloaded. */
+  /** Slugs of agents that may have the object but do not respond at present: frozen, restarting or overloaded. */
   silent: string[]
-  /** Slugs of agents that may have it and were not queried or rejected the query: retrying does not help. */
+  /** Slugs of agents that may have the object but were not queried or rejected the query, so retrying does not help. */
   unknown: string[]
 }
 
 const concurrencyMax = 16
 const answerMaxBytes = 1024 * 1024
-/** An agent that missed the deadline of a lookup counts as silent for this time without another query. */
+/** An agent that missed a lookup's deadline counts as silent for this long without another query. */
 const silentForMs = 5000
 
 /**
- * Queries the supervised agents, with the caller's token, for the owner of a task, context or payment session. External
- * agents are never queried: they would receive the token and could claim any id.
+ * Queries the supervised agents, with the caller's token, for the owner of a task, context or payment session.
+ * External agents are never queried: they would receive the token and could claim any id.
  */
 export class AgentFanout {
   readonly #options: AgentFanoutOptions
@@ -154,7 +154,7 @@ export class AgentFanout {
     return (this.#silentUntil.get(memo) ?? 0) > Date.now()
   }
 
-  /** Undefined when this gateway cannot reach the agent, for example a loopback address on another machine. */
+  /** Undefined if this gateway cannot reach the agent, for example at a loopback address on another machine. */
   #reach(entry: AgentEntry): Target | undefined {
     try {
       return targetOf(entry, '/', this.#options.dispatcherFor)
@@ -164,7 +164,7 @@ export class AgentFanout {
   }
 }
 
-/** The supervised agents; those that have tasks of the caller come first. */
+/** The supervised agents, starting with those that have tasks of the caller. */
 function inOrder(entries: readonly AgentEntry[], known: ReadonlySet<string>): AgentEntry[] {
   const ours = entries.filter((entry) => !isExternal(entry))
   return [...ours.filter(({ id }) => known.has(id)), ...ours.filter(({ id }) => !known.has(id))]
@@ -182,7 +182,7 @@ function isRefusal(status: number): boolean {
   return status === 401 || status === 403
 }
 
-/** The context of the task, or the context itself; undefined when the response does not show the id. */
+/** The task's context or the context itself; undefined if the response does not show the id. */
 function claimIn({ kind, id }: Lookup, result: unknown): { context?: string } | undefined {
   if (kind === 'session') return readSessionId(result) === id ? {} : undefined
   const task: unknown = kind === 'task' ? result : Array.isArray(result) ? result[0] : undefined

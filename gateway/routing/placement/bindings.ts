@@ -32,7 +32,7 @@ export class AffinityBindings {
     return existing.agent === entry.id ? undefined : this.#affinityAt(existing, 'key')
   }
 
-  /** Undefined: the message may be sent to the agent. Otherwise the agent that another gateway chose first. */
+  /** Returns undefined if the message may be sent to the agent, otherwise the agent that another gateway chose first. */
   async claim(sending: Sending, entry: AgentEntry, routeClaims: RouteClaims): Promise<Affinity | undefined> {
     const existing = await routeClaims.claim(entry.id)
     if (existing !== undefined) return this.#affinityAt(existing, existing.kind)

@@ -9,14 +9,14 @@ import type { LookupOwner, TaskLocator } from './task-locator.ts'
 /** The agent that must receive a message. */
 export interface Affinity {
   entry: AgentEntry
-  /** The id that binds the message to the agent; `key`: the same idempotency key was sent before. */
+  /** The id that binds the message to the agent. `key` means that the same idempotency key was sent before. */
   by: 'key' | 'task' | 'context' | 'payment'
 }
 
 export interface AffinityLookup {
-  /** Undefined: the message is new. */
+  /** Undefined if the message is new. */
   affinity: Affinity | undefined
-  /** Supervised agents that may have the task of the message: no external agent may receive it. */
+  /** Supervised agents that may have the message's task, in which case no external agent may receive the message. */
   mayHaveTask: readonly string[]
 }
 
@@ -27,10 +27,10 @@ interface RouteSources {
 }
 
 /**
- * The agent of a message by its idempotency key, its task or its context, in this order. Supervised agents are queried for
- * a task or context without a route. `referenceTaskIds` do not count. An unresponsive agent does not delay a message with an
- * unknown context: most of these contexts are new.
- * @throws ParleyError Unavailable when the agent has left the registry, or when an unresponsive agent may have the task
+ * Finds a message's agent by its idempotency key, its task or its context, in this order. Supervised agents are
+ * queried for a task or context without a route. `referenceTaskIds` do not count. An unresponsive agent does not
+ * delay a message with an unknown context: most of these contexts are new.
+ * @throws ParleyError Unavailable if the agent has left the registry or an unresponsive agent may have the task
  */
 export async function affinityOf(
   { registry, store, taskLocator }: RouteSources,

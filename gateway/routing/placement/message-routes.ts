@@ -12,7 +12,7 @@ interface AcceptedMessage {
   message: { taskId?: string | undefined; contextId?: string | undefined }
   owner: string
   entry: AgentEntry
-  /** Absent when nothing is learned from the outcome of the task. */
+  /** Absent if nothing is learned from the task's outcome. */
   words?: Record<string, number>
 }
 
@@ -24,9 +24,9 @@ interface RouteSources {
 }
 
 /**
- * The routes of the task in an agent's response and of its context, the task first. Empty when the response is not a task or
- * is another task than the message names. A route to another agent is kept, unless it rests on the claim of an external
- * agent and this agent is supervised.
+ * The routes of the task in an agent's response and of its context, the task first. Empty if the response is not a
+ * task or is not the task that the message names. A route to another agent is kept, unless it rests on the claim of
+ * an external agent and this agent is supervised.
  */
 export async function newRoutes(
   sources: RouteSources,

@@ -43,8 +43,8 @@ const sessionPath = '/api/start-payment-session'
 const firstFrameMaxBytes = 64 * 1024
 
 /**
- * Records the routes of tasks and payment sessions that callers create at an external agent under `/agents/{slug}/`, because
- * the gateway never queries external agents. Supervised agents are queried and need no record.
+ * Records the routes of tasks and payment sessions that callers create at an external agent under `/agents/{slug}/`,
+ * because the gateway never queries external agents. Supervised agents are queried and need no record.
  */
 export class NamedAgentRoutes {
   readonly #options: NamedAgentRoutesOptions
@@ -53,7 +53,7 @@ export class NamedAgentRoutes {
     this.#options = options
   }
 
-  /** Undefined when the response is not recorded. */
+  /** Returns undefined if the response is not recorded. */
   observerOf(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -91,7 +91,7 @@ export class NamedAgentRoutes {
     )
   }
 
-  /** In the background: the response is already being sent. */
+  /** Runs in the background, because the response is already being sent. */
   #save(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): void {
     this.#saveFor(request, routesOf).catch((error: unknown) => {
       this.#options.log.warn({ err: error }, 'failed to record the routes of a message to an external agent')
@@ -112,7 +112,7 @@ export class NamedAgentRoutes {
   }
 }
 
-/** Undefined: the body is not a message. */
+/** Returns undefined if the body is not a message. */
 function messageIn(body: Buffer): MessageIds | undefined {
   const request = jsonOf(body.toString('utf8'))
   if (!isObject(request) || typeof request['method'] !== 'string') return undefined

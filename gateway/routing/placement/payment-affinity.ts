@@ -12,7 +12,7 @@ import { payeesOf } from './agent-prices.ts'
 import type { Affinity } from './message-affinity.ts'
 import type { LookupOwner, TaskLocator } from './task-locator.ts'
 
-/** The payment of a message: a signed transfer (without `payTo` when it is malformed), or the id of a session. */
+/** A message's payment: a signed transfer (without `payTo` if malformed) or the id of a session. */
 export type PresentedPayment = { kind: 'transfer'; payTo?: string } | { kind: 'session'; id: string }
 
 interface RouteSources {
@@ -33,13 +33,13 @@ export function presentedPayment(
     if (presented?.kind === 'session') return { kind: 'session', id: presented.sessionId }
     return presented && { kind: 'transfer', payTo: presented.transfer.authorization.to.toLowerCase() }
   } catch (error) {
-    // The agent reports what is wrong with the payment.
+    // The agent itself reports what is wrong with the payment.
     if (error instanceof PaymentRefused) return { kind: 'transfer' }
     throw error
   }
 }
 
-/** Why an agent must not receive the payment: only an agent whose card names the address of the transfer may receive it. */
+/** Why an agent must not receive the payment. Only an agent whose card names the transfer's address may receive it. */
 export function cannotBePaid(entry: AgentEntry, payment: PresentedPayment | undefined): string | undefined {
   if (payment?.kind !== 'transfer') return undefined
   const isPayee = payment.payTo !== undefined && payeesOf(entry).has(payment.payTo)
@@ -57,7 +57,7 @@ export function payeeUnknown(headers: Record<string, string>): ParleyError {
   return new ParleyError('InvalidParams', { message, data, headers })
 }
 
-/** Routes a message with a payment to the payee: no other agent receives the payment. */
+/** Routes a message with a payment to the payee. No other agent receives the payment. */
 export class PaymentAffinity {
   readonly #sources: RouteSources
 
@@ -66,10 +66,10 @@ export class PaymentAffinity {
   }
 
   /**
-   * The affinity of the message including its payment: the agent that created the session, or the agent that within the last
-   * 15 minutes responded to the same `messageId` with 402 or received a payment for it.
-   * @throws ParleyError Unavailable when that agent has left, NotFound for an unknown session, InvalidParams when the task or
-   * context of the message belongs to another agent
+   * Returns the affinity of the message with its payment: the agent that created the session, or the agent that in
+   * the last 15 minutes responded to the same `messageId` with 402 or received a payment for it.
+   * @throws ParleyError Unavailable if that agent has left, NotFound for an unknown session, InvalidParams if the
+   * task or context of the message belongs to another agent
    */
   async affinityOf(
     message: IncomingMessage,
@@ -96,7 +96,7 @@ export class PaymentAffinity {
     throw new ParleyError('InvalidParams', { data: { issues } })
   }
 
-  /** Durable when the promise resolves. */
+  /** The change is durable when the promise resolves. */
   async recordRequest(
     { messageId }: IncomingMessage,
     owner: string,
@@ -140,7 +140,7 @@ export class PaymentAffinity {
     if ('route' in found) return this.#entryOf(found.route.agent)
     const missing = [...found.silent, ...found.unknown]
     if (missing.length > 0) throw mayBeAt(missing, 'payment session')
-    // External agents are not queried: only the agent that requested the payment can have created the session.
+    // External agents are not queried, so only the agent that requested the payment can have created the session.
     const requester = await this.#ofMessage(messageId, caller.owner)
     if (requester !== undefined && isExternal(requester)) return requester
     throw new ParleyError('NotFound', {

@@ -4,20 +4,20 @@ import type { Route, RouteKind, RoutingStore } from '../store/routing-store.ts'
 
 type Store = Pick<RoutingStore, 'shared' | 'find' | 'claim' | 'exchange' | 'save'>
 
-/** Identifies a task, context or idempotency key of an owner, which must not be at two agents. */
+/** Identifies an owner's task, context or idempotency key, which must not be at two agents. */
 export interface RouteKey {
   owner: string
   kind: RouteKind
   id: string
 }
 
-/** How long to wait for a gateway that is still choosing an agent; then the route stays at the agent it tried last. */
+/** How long to wait for a gateway that is choosing an agent. After that, the route stays at the agent it tried last. */
 const placedWithinMs = 3000
 const lookEveryMs = 50
 
 /**
- * Waits until the route is final. If the gateway that claimed it has crashed, the agent that it tried last is final.
- * Undefined: no agent accepted it.
+ * Waits until the route is final. If the gateway that claimed it has crashed, the route stays at the agent it tried
+ * last. Returns undefined if no agent accepted the message.
  */
 export async function settledRoute(
   store: Pick<Store, 'find' | 'exchange'>,
@@ -43,8 +43,8 @@ function withoutPlacing(route: Route): Route {
 }
 
 /**
- * Claims the routes of a new context, task or key in the store, so that one agent gets it although several gateways receive
- * it at the same time: the first gateway holds the claims until an agent accepts, the others wait and follow.
+ * Claims the routes of a new context, task or key in the store, so that one agent gets it although several gateways
+ * receive it at the same time: the first gateway holds the claims until an agent accepts, the others wait and follow.
  */
 export class RouteClaims {
   readonly #store: Store
@@ -56,7 +56,7 @@ export class RouteClaims {
     this.#names = names
   }
 
-  /** Runs before anything is sent to the agent. Undefined: claimed. Otherwise the existing route; no claim is held. */
+  /** Runs before anything is sent to the agent. Returns undefined if claimed, otherwise the existing route. */
   async claim(agent: string): Promise<Route | undefined> {
     const moved = this.#held.length > 0
     const there = moved ? await this.#move(agent) : await this.#claim(agent)
@@ -70,7 +70,7 @@ export class RouteClaims {
     return this.#held.filter(({ placing }) => placing !== undefined).map(withoutPlacing)
   }
 
-  /** Releases the claims (of these kinds): no agent has accepted. */
+  /** Releases the claims (of these kinds) because no agent has accepted the message. */
   async release(kinds?: ReadonlySet<RouteKind>): Promise<void> {
     const goes = this.#held.filter(({ kind }) => kinds?.has(kind) !== false)
     this.#held = this.#held.filter((route) => !goes.includes(route))
@@ -78,7 +78,7 @@ export class RouteClaims {
   }
 
   async #claim(agent: string): Promise<Route | undefined> {
-    // Without other gateways the keyed mutex of this process is enough.
+    // Without other gateways, this process's keyed mutex is enough.
     const placing = this.#store.shared ? { placing: randomUUID() } : {}
     for (const name of this.#names) {
       const mine: Route = { ...name, agent, at: Date.now(), ...placing }

@@ -23,7 +23,7 @@ export interface Incoming {
   claim: AnswerClaim
 }
 
-/** A message with everything that is needed to send it, and to repeat it, to an agent. */
+/** A message with everything needed to send it to an agent and to repeat it. */
 export interface Sending extends Incoming {
   message: IncomingMessage
   /** The payment of the message. */
@@ -42,7 +42,7 @@ export function keyOf({ headers }: FastifyRequest): string | undefined {
 }
 
 /**
- * The routes to claim before a message is sent. Without other gateways the keyed mutex covers tasks and contexts.
+ * The routes to claim before a message is sent. Without other gateways, the keyed mutex covers tasks and contexts.
  * @param shared whether other gateways use the same store
  */
 export function claimedKeys({ message, key, keyIsTheirs, owner }: Sending, shared: boolean): RouteKey[] {

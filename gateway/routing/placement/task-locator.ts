@@ -25,21 +25,21 @@ export interface LookupOwner extends LookupCaller {
 /** The route, or the agents that may still have it (see `FanoutResult`). */
 export type LookupResult = { route: Route } | Omit<FanoutResult, 'holder'>
 
-/** A repeated lookup of the same missing id within this time does not query again. */
+/** A repeated lookup of the same missing id within this time does not query the agents again. */
 const missingForMs = 10_000
-/** Agents with tasks of one caller that a lookup considers. */
+/** Maximum number of agents with one caller's tasks that a lookup considers. */
 const agentsMax = 1000
-/** Concurrent fan-outs of one caller; further ones wait. */
+/** Maximum number of concurrent fan-outs for one caller. Further ones wait. */
 const fanoutsMax = 4
 /** Lifetime of an external agent's claim after the last message that was forwarded for it. */
 const claimKeptMs = 30 * 24 * 60 * 60 * 1000
-/** How long a verified claim is valid without another query of the supervised agents. */
+/** How long a verified claim is valid before the supervised agents are queried again. */
 const claimVerifiedMs = 60 * 60 * 1000
 
 /**
- * Finds the agent of a task, context or payment session: by its stored route, or by querying the supervised agents once. A
- * route to an external agent rests on that agent's claim. It is valid only while no supervised agent has the same id, which
- * is verified before the first use and then every hour.
+ * Finds the agent of a task, context or payment session: by its stored route, or by querying the supervised agents
+ * once. A route to an external agent rests on that agent's claim. It is valid only while no supervised agent has the
+ * same id, which is verified before the first use and then every hour.
  */
 export class TaskLocator {
   readonly #store: RoutingStore
@@ -56,7 +56,7 @@ export class TaskLocator {
     this.#around = new AgentFanout(options)
   }
 
-  /** @param hurry use the short deadline */
+  /** @param hurry whether to use the short deadline */
   async find(kind: LookupKind, id: string, caller: LookupOwner, hurry = false): Promise<LookupResult> {
     const route = await settledRoute(this.#store, await this.#store.find(caller.owner, kind, id))
     const claim = route === undefined ? undefined : this.#claimOf(route)
@@ -69,7 +69,7 @@ export class TaskLocator {
     return { route }
   }
 
-  /** The claim for a new route to the agent; `known` is the route to the same agent that it replaces. */
+  /** The claim for a new route to the agent. `known` is the route to the same agent that the new route replaces. */
   claimFor(entry: AgentEntry, route: Route, known?: Route): Claim | undefined {
     if (!isExternal(entry)) return undefined
     const { kind, id, owner } = route
@@ -78,12 +78,12 @@ export class TaskLocator {
     return { until: Date.now() + claimKeptMs, verifiedUntil }
   }
 
-  /** The id exists from now on. */
+  /** Records that the id exists from now on. */
   markExisting(kind: 'task' | 'context', id: string, owner: string): void {
     this.#missing.delete(keyOf(owner, kind, id))
   }
 
-  /** Undefined when the route needs no verification. Routes of earlier versions never carry a claim. */
+  /** Returns undefined if the route needs no verification. Routes of earlier versions never carry a claim. */
   #claimOf({ agent, claim, at }: Route): Claim | undefined {
     const entry = this.#registry.find(agent)
     if (entry === undefined) return claim

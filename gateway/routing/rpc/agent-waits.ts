@@ -5,11 +5,11 @@ const pollMs = 50
 export interface AgentWaitsOptions {
   /** Maximum number of waiting messages. Default 256. */
   waitingMax?: number
-  /** Maximum for one caller. Default 32. */
+  /** Maximum number of waiting messages of one caller. Default 32. */
   perOwnerMax?: number
 }
 
-/** Lets messages wait briefly for an absent agent. Messages over the maximum do not wait. */
+/** Lets messages wait briefly for an absent agent. Messages beyond the maximum do not wait. */
 export class AgentWaits {
   readonly #waitingMax: number
   readonly #perOwnerMax: number
@@ -22,8 +22,8 @@ export class AgentWaits {
   }
 
   /**
-   * Resolves true once `isBack` returns true; false at the deadline, when the caller has disconnected (`hasLeft`), or when
-   * too many messages are waiting.
+   * Resolves with true once `isBack` returns true, and with false at the deadline, if the caller disconnected
+   * (`hasLeft`), or if too many messages are waiting.
    * @param until deadline in milliseconds since 1970
    */
   async wait(

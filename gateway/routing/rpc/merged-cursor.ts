@@ -3,14 +3,14 @@ import type { Cursors } from '@parley/kit/database/cursor'
 import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
 
-/** The position of an item, valid even after the item was removed. */
+/** The position of an item, which remains valid even after the item was removed. */
 export interface Position {
   /** The timestamp that orders the list, newest first. */
   at: string
   id: string
 }
 
-/** The read position in the list of one agent: after `last` on the page of cursor `page`. */
+/** The read position in one agent's list: after `last` on the page at cursor `page`. */
 export interface Progress {
   /** Id of the agent's entry. */
   agent: string
@@ -18,7 +18,7 @@ export interface Progress {
   last: Position | null
 }
 
-/** The cursor is sent in a response header; servers and proxies accept headers of at most 16 KiB. */
+/** The cursor is sent in a response header, and servers and proxies accept headers of at most 16 KiB. */
 export const cursorMaxLength = 12_000
 /** Sealing adds 28 bytes of nonce and tag, and base64 adds a third. */
 const textMaxLength = Math.floor((cursorMaxLength * 3) / 4) - 28
@@ -40,7 +40,7 @@ export class MergedCursor {
     this.#cursors = cursors
   }
 
-  /** `left` holds the last entries, which did not fit into the cursor. */
+  /** `left` holds the last entries that did not fit into the cursor. */
   seal(
     method: string,
     owner: string,

@@ -25,7 +25,7 @@ export interface MergedListsOptions {
   store: RoutingStore
   cursors: Cursors
   dispatcherFor: DispatcherFor
-  /** Whether an agent that is down is expected back; others are left out unless they have tasks of the caller. */
+  /** Whether an agent that is down is expected back. Others are left out unless they have tasks of the caller. */
   isAwaited?: (entry: AgentEntry) => boolean
   /** Deadline for each agent. Default 2 s. */
   answerMs?: number
@@ -36,7 +36,7 @@ export interface MergedListsOptions {
 export interface MergedPage {
   items: unknown[]
   cursor: string | undefined
-  /** Slugs of agents whose items are missing: no response, not queried, or no room in the cursor. */
+  /** Slugs of agents with missing items: they did not respond, were not queried, or did not fit into the cursor. */
   incomplete: string[]
 }
 
@@ -47,13 +47,13 @@ export interface List {
   params: Record<string, unknown>
   owner: string
   request: FastifyRequest
-  /** The original bytes: they are sent for the first page, so that a signature stays valid. */
+  /** The original bytes, which are sent for the first page so that a signature stays valid. */
   body: Buffer
   /** Memory budget for the buffered lists. */
   claim: AnswerClaim
 }
 
-/** Memory of one merged list. */
+/** Memory used by one merged list. */
 interface Room {
   /** Bytes that may still be buffered. */
   bytes: number
@@ -79,13 +79,13 @@ interface Item extends Position {
 /** Maximum number of agents queried. */
 const agentsMax = 1000
 const concurrencyMax = 16
-/** Buffered bytes of one merged list. */
+/** Maximum number of bytes buffered for one merged list. */
 const heldMaxBytes = 64 * 1024 * 1024
 const cursorIn = z.string().max(cursorMaxLength).optional()
 
 /**
- * Merges `tasks/list` and `contexts/list` of the supervised agents, newest first. External agents are not queried; those
- * that have tasks of the caller are reported as incomplete.
+ * Merges the `tasks/list` and `contexts/list` of the supervised agents, newest first. External agents are not
+ * queried; those that have tasks of the caller are reported as incomplete.
  */
 export class MergedLists {
   readonly #options: MergedListsOptions
@@ -114,7 +114,7 @@ export class MergedLists {
     return { items, cursor: sealed.cursor, incomplete: [...absent, ...failed, ...sealed.left] }
   }
 
-  /** `absent` holds the slugs of agents that may have items of the caller and are not queried. */
+  /** `absent` holds the slugs of agents that may have the caller's items but are not queried. */
   async #lines(
     { method, owner, request }: List,
     cursor: string | undefined,
@@ -146,7 +146,7 @@ export class MergedLists {
     return { lines, absent }
   }
 
-  /** Reads one page, and a second one when the cursor points to the end of the first. */
+  /** Reads one page, and a second one if the cursor points to the end of the first. */
   async #read(
     line: AgentList,
     list: List & { room: Room; deadline: AbortSignal },
@@ -203,7 +203,7 @@ export class MergedLists {
     )
   }
 
-  /** Partly read lists first: a list without progress can be read again from the start. */
+  /** Partly read lists come first, because a list without progress can be read again from the start. */
   #seal({ method, owner }: List, lines: readonly AgentList[]): { cursor: string; left: string[] } {
     const goOn = lines.filter((line) => line.failed || hasMore(line))
     const progress = goOn.map(progressOf).sort((a, b) => Number(a.last === null) - Number(b.last === null))
@@ -213,7 +213,7 @@ export class MergedLists {
   }
 }
 
-/** Not admitted, or quarantined by an operator. */
+/** Whether the agent is not admitted or was quarantined by an operator. */
 function isBarred({ admitted, quarantine }: AgentEntry): boolean {
   return !admitted || quarantine?.by !== undefined
 }
@@ -229,7 +229,7 @@ function progressOf({ entry, failed, taken, items, page, last }: AgentList): Pro
   return { agent: entry.id, page: isRead ? page.next : page.cursor, last: reached }
 }
 
-/** The items after `last`, or the items older than `last` when it was removed or moved to the front. */
+/** The items after `last`, or the items older than `last` if it was removed or moved to the front. */
 function behind(items: readonly Item[], last: Position): Item[] {
   const at = items.findIndex(({ id }) => id === last.id)
   if (at !== -1 && items[at]?.at === last.at) return items.slice(at + 1)
@@ -237,7 +237,7 @@ function behind(items: readonly Item[], last: Position): Item[] {
   return older === -1 ? [] : items.slice(older)
 }
 
-/** Merges by time and keeps each agent's order. Ends the page when a list needs its next page. */
+/** Merges by time and keeps each agent's order. Ends the merged page when a list needs its next page. */
 function merge(lines: readonly AgentList[], limit: number): unknown[] {
   const items: unknown[] = []
   while (items.length < limit) {
@@ -245,7 +245,7 @@ function merge(lines: readonly AgentList[], limit: number): unknown[] {
     for (const line of lines) {
       const item = line.items[line.taken]
       if (item === undefined) {
-        // Its next page may hold newer items than the other lists.
+        // The list's next page may hold newer items than the other lists.
         if (line.page.next !== null) return items
         continue
       }

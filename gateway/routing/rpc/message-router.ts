@@ -56,7 +56,7 @@ export interface MessageRouterOptions {
 /** Maximum number of agents tried for one message. */
 const triesMax = 5
 
-/** Routes `message/send` and `message/stream` without a named agent: to the agent of their task or context, else by negotiation. */
+/** Routes `message/send` and `message/stream` without a named agent by their task or context, otherwise by negotiation. */
 export class MessageRouter {
   readonly #options: MessageRouterOptions
   readonly #turns = new KeyedMutex()
@@ -120,7 +120,7 @@ export class MessageRouter {
     })
   }
 
-  /** A message with an affinity is sent to no other agent, even if this one fails. */
+  /** A message with an affinity is sent to no other agent, even if the bound agent fails. */
   async #toBound(sending: Sending, { entry, by }: Affinity): Promise<FastifyReply> {
     const holder = by === 'key' ? undefined : await this.#bindings.bound(sending, entry)
     if (holder !== undefined) return this.#toBound(sending, holder)
@@ -145,7 +145,7 @@ export class MessageRouter {
       await this.#requireToken(sending, question)
       throw noAgent(decision, named)
     }
-    // A payment goes to one agent only: a busy agent may have accepted it.
+    // A payment goes to one agent only, because a busy agent may have accepted it.
     const tries = sending.payment === undefined ? triesMax : 1
     const routeClaims = new RouteClaims(store, claimedKeys(sending, store.shared))
     const notTaken = new Set<string>()
@@ -156,13 +156,13 @@ export class MessageRouter {
       notTaken.add(id)
       const entry = registry.find(id)
       if (entry === undefined) continue
-      // Before the first byte is sent: a repeated message, also on another gateway, must go to the same agent.
+      // Claim before the first byte is sent: a repeated message must go to the same agent, even on another gateway.
       const holder = await this.#bindings.claim(sending, entry, routeClaims)
       if (holder !== undefined) return this.#toBound(sending, holder)
       const delivered = await this.#deliver(sending, entry)
       const notUnderstood = sending.payment === undefined && isNotUnderstood(entry, delivered)
       decision.tried.push({ agent: entry.slug, outcome: notUnderstood ? 'refused' : outcomeOf(delivered) })
-      // At most one further candidate.
+      // Try at most one further candidate.
       if (notUnderstood && refusal === undefined) {
         refusal = { entry, delivered }
         continue
@@ -184,7 +184,7 @@ export class MessageRouter {
     throw noAgentAvailable(decision.tried, named, decision.order)
   }
 
-  /** Waits briefly for the best agent while it is starting or may be back soon. */
+  /** Waits briefly for the best agent if it is starting or may be back soon. */
   async #decide({ owner, reply }: Sending, question: DecisionRequest): Promise<Decision> {
     const { negotiator, registry, waitMs = waitMaxMs } = this.#options
     const until = Date.now() + waitMs
@@ -202,7 +202,7 @@ export class MessageRouter {
     }
   }
 
-  /** Whether a new agent may win; evaluated once per message, even when the message is routed again. */
+  /** Whether a new agent may win. Evaluated once per message, even if the message is routed again. */
   #shareOf(): (evidenced: string) => boolean {
     let wins: boolean | undefined
     return (evidenced) => {
@@ -246,7 +246,7 @@ export class MessageRouter {
     return `it is external, and agent ${slug} may have the task`
   }
 
-  /** @param continues whether the message continues a task of the agent */
+  /** @param continues whether the message continues one of the agent's tasks */
   async #completeRequest(
     { request, body, message, owner, key }: Sending,
     entry: AgentEntry,
@@ -278,7 +278,7 @@ export class MessageRouter {
     return isRefused ? 'it is external, and the token does not name it' : undefined
   }
 
-  /** @throws ParleyError InsufficientPermissions when the best capable agent may not receive this token */
+  /** @throws ParleyError InsufficientPermissions if the best capable agent may not receive this token */
   async #requireToken(sending: Sending, question: DecisionRequest): Promise<void> {
     const refuse = (id: string) => this.#cannotStream(sending, id)
     const { order } = await this.#options.negotiator.decide({ ...question, refuse })
@@ -292,12 +292,12 @@ function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {
   return delivered.kind === 'unknown' ? 'unknown' : 'answered'
 }
 
-/** Parse error (which the reference implementation also uses for invalid params), method not found, invalid params. */
+/** Parse error (also used by the reference implementation for invalid params), method not found, and invalid params. */
 const formErrors = new Set<unknown>([-32700, -32601, -32602])
 
 /**
- * Whether an external agent rejects the form of a message that is valid for Parley; it then has no task. Supervised agents
- * share Parley's schema, so their rejection has another reason.
+ * Whether an external agent rejects the form of a message that is valid for Parley, so no task exists. Supervised
+ * agents share Parley's schema, so their rejection has another reason.
  */
 function isNotUnderstood(
   entry: AgentEntry,

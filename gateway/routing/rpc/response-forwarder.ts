@@ -45,7 +45,7 @@ export class ResponseForwarder {
     headers: Record<string, string>,
     { records = [], routeClaims }: { records?: (() => Promise<void>)[]; routeClaims?: RouteClaims } = {},
   ): Promise<FastifyReply> {
-    // Before the caller receives the price: its payment must be routed to the same agent.
+    // Recorded before the caller receives the price, because its payment must be routed to the same agent.
     if (delivered.head.status === 402)
       await this.#options.paymentAffinity.recordRequest(sending.message, sending.owner, entry)
     const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
@@ -72,7 +72,7 @@ export class ResponseForwarder {
     return reply
   }
 
-  /** Saves the routes; releases the claims on task and context when the agent rejected the message. */
+  /** Saves the routes. Releases the claims on the task and context if the agent rejected the message. */
   async #keep(
     entry: AgentEntry,
     routes: Route[],
@@ -99,7 +99,7 @@ export class ResponseForwarder {
     return outcomeUnknown(entry.slug, sending.key, headers)
   }
 
-  /** A response is forwarded even if its routes cannot be written: the task can be found by querying the agents. */
+  /** A response is forwarded even if its routes cannot be written, because querying the agents can find the task. */
   async quietly(write: Promise<unknown>): Promise<void> {
     await write.catch((error: unknown) => this.#options.log.error({ err: error }, 'failed to write routes'))
   }

@@ -8,7 +8,7 @@ type Headers = Record<string, string>
 const candidatesShown = 5
 
 /**
- * No agent can handle the task; lists the best candidates
+ * The error for a task that no agent can handle; lists the best candidates
  * (spec/gateway-routing.md#json-rpc-without-an-agent).
  */
 export function noAgent({ answer }: Decision, headers: Headers): ParleyError {
@@ -18,8 +18,8 @@ export function noAgent({ answer }: Decision, headers: Headers): ParleyError {
 }
 
 /**
- * No agent has accepted the message, so it may be sent again.
- * @param order the agents that can handle it; absent when the message is bound to the agent that was tried
+ * The error for a message that no agent has accepted, so it may be sent again.
+ * @param order the agents that can handle it; absent if the message is bound to the agent that was tried
  */
 export function noAgentAvailable(
   tried: readonly DeliveryAttempt[],

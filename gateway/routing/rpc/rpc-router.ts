@@ -43,8 +43,8 @@ export interface RpcRouterOptions {
 }
 
 /**
- * Routes JSON-RPC calls that name no agent (spec/gateway-routing.md#json-rpc-without-an-agent). Caller, body and scope are
- * checked in the same order as on an agent.
+ * Routes JSON-RPC calls that name no agent (spec/gateway-routing.md#json-rpc-without-an-agent). Caller, body and
+ * scope are checked in the same order as on an agent.
  */
 export class RpcRouter {
   readonly #options: RpcRouterOptions
@@ -53,7 +53,7 @@ export class RpcRouter {
     this.#options = options
   }
 
-  /** @throws ParleyError; `progress.id` is then the id for the error envelope */
+  /** @throws ParleyError, in which case `progress.id` is the id for the error envelope */
   async answer(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -123,7 +123,7 @@ export class RpcRouter {
     const caller = { owner, headers: request.headers, token: request.token, requestId: request.id }
     const found = await this.#options.taskLocator.find(kind, id, caller)
     if ('route' in found) return found.route
-    // A "not found" would be wrong if an unresponsive agent has it.
+    // "Not found" would be wrong if an unresponsive agent has the task.
     if (found.silent.length > 0) throw mayBeAt(found.silent, kind)
     const headers =
       found.unknown.length === 0 ? {} : { 'x-parley-incomplete': incompleteHeader(found.unknown) }

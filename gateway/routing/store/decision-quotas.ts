@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** Maximum numbers of decision records. Separate, so that anonymous requests do not displace the records of callers. */
+/** Maximum numbers of decision records, kept separate so that anonymous requests do not displace callers' records. */
 export interface DecisionBounds {
   callers: number
   anonymous: number
@@ -8,7 +8,7 @@ export interface DecisionBounds {
 
 export const decisionBounds: DecisionBounds = { callers: 100_000, anonymous: 20_000 }
 
-/** Holders considered in one round: those with the most records. */
+/** Number of holders considered in one round, starting with those that have the most records. */
 export const holdersMax = 1000
 
 /** The number of records of a caller or an anonymous address. */
@@ -17,14 +17,14 @@ export interface HolderCount {
   count: number
 }
 
-/** The quota holder of a record without a caller: a keyed hash that does not reveal the address. */
+/** The quota holder of a record without a caller, as a keyed hash that does not reveal the address. */
 export function anonymousHolder(address: string, key: Uint8Array): string {
   return createHmac('sha256', key).update(`decisions ${address}`).digest('base64url').slice(0, 22)
 }
 
 /**
- * How many of the oldest records to remove from each holder to remove `excess` in total. The largest holders are levelled
- * down first, so that no holder displaces the records of others.
+ * How many of each holder's oldest records to remove so that `excess` are removed in total. The largest holders are
+ * levelled down first, so that no holder displaces the records of others.
  * @param counts sorted by count, largest first
  */
 export function surplusOf(counts: readonly HolderCount[], excess: number): HolderCount[] {

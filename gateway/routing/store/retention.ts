@@ -11,11 +11,11 @@ export interface RetentionOptions {
   onRound?: () => void
   /** Default 60,000. */
   everyMs?: number
-  /** Entries of each kind per transaction. Default 1000. */
+  /** Number of entries of each kind per transaction. Default 1000. */
   batchSize?: number
 }
 
-/** Removes expired routes, decisions and training examples periodically, in batches until none is left. */
+/** Periodically removes expired routes, decisions and training examples in batches until none is left. */
 export class Retention implements Disposable {
   readonly #options: RetentionOptions
   readonly #timer: NodeJS.Timeout

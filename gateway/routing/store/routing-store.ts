@@ -2,12 +2,12 @@ import type { TrainingExample } from '@parley/negotiation/score/training-example
 import type { JsonObject } from '@parley/wire/model/task'
 
 /**
- * A task, a context, an `Idempotency-Key`, a message that requires a payment (its `messageId`), a payment session, or a
- * completed task whose words are kept until it is rated.
+ * A task, a context, an `Idempotency-Key`, a message that requires a payment (its `messageId`), a payment session, or
+ * a completed task whose words are kept until it is rated.
  */
 export type RouteKind = 'task' | 'context' | 'key' | 'priced' | 'session' | 'unrated'
 
-/** Maps an id of a caller to the agent that has it. */
+/** Maps a caller's id to the agent that has the identified object. */
 export interface Route {
   owner: string
   kind: RouteKind
@@ -18,11 +18,11 @@ export interface Route {
   context?: string
   /** Milliseconds since 1970. */
   at: number
-  /** In a shared store: the gateway that is choosing an agent. The route is final once this is absent (`RouteClaims`). */
+  /** In a shared store, the gateway that is choosing an agent. The route is final once this is absent (`RouteClaims`). */
   placing?: string
-  /** Counted words of the message until the outcome of the task is recorded. */
+  /** The message's counted words, kept until the task's outcome is recorded. */
   words?: Record<string, number>
-  /** Present when the agent is external: the route rests only on that agent's response. */
+  /** Present if the agent is external, because the route then rests only on that agent's response. */
   claim?: Claim
 }
 
@@ -30,7 +30,7 @@ export interface Route {
 export interface Claim {
   /** Expiry, in milliseconds since 1970. */
   until: number
-  /** How long the claim counts as verified, which means that no supervised agent has the same id. 0: not verified. */
+  /** Until when the claim counts as verified, meaning that no supervised agent has the same id. 0 means not verified. */
   verifiedUntil: number
 }
 
@@ -39,7 +39,7 @@ export interface DecisionRecord {
   id: string
   /** Absent for a request without a token; the id alone then grants access to the record. */
   owner?: string
-  /** For the quota of a record without an owner: a keyed hash of the caller's address. */
+  /** A keyed hash of the caller's address, for the quota of a record without an owner. */
   holder?: string
   /** Milliseconds since 1970. */
   at: number
@@ -48,23 +48,23 @@ export interface DecisionRecord {
 }
 
 /**
- * Stores routes, decisions and training examples for all gateways. A resolved promise means that the change is durable.
- * Every query for a route takes the owner: another owner's route is reported as not found.
+ * Stores routes, decisions and training examples for all gateways. A resolved promise means that the change is
+ * durable. Every query for a route takes the owner, because another owner's route is reported as not found.
  */
 export interface RoutingStore {
   /** Whether other gateways use the same store. */
   readonly shared: boolean
   find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined>
   /**
-   * Inserts or replaces the routes in their order; a crash may lose the last ones. A route with a claim is skipped when a
+   * Inserts or replaces the routes in order; a crash may lose the last ones. A route with a claim is skipped if a
    * route to another agent exists.
    */
   save(routes: readonly Route[]): Promise<void>
   /** Sets `claim.verifiedUntil` of the route, unless the route now leads to another agent or has no claim. */
   verifyClaim(route: Route, verifiedUntil: number): Promise<void>
-  /** Inserts the route if absent and returns the stored one. Of concurrent calls exactly one inserts. */
+  /** Inserts the route if absent and returns the stored one. Exactly one of several concurrent calls inserts its route. */
   claim(route: Route): Promise<Route>
-  /** Replaces a claimed route, or removes it without `after`. False when its agent or `placing` has changed since it was read. */
+  /** Replaces a claimed route, or removes it without `after`. Returns false if the stored route has changed since. */
   exchange(before: Route, after: Route | undefined): Promise<boolean>
   remove(owner: string, kind: RouteKind, id: string): Promise<void>
   /** Removes the route of a context and those of its tasks. */
@@ -73,10 +73,10 @@ export interface RoutingStore {
   agentsOf(owner: string, limit: number): Promise<string[]>
   /** The routes among these tasks of the agent that still have words. */
   waiting(agent: string, taskIds: readonly string[]): Promise<Route[]>
-  /** Removes and returns the words of a task. Of concurrent calls exactly one gets them. */
+  /** Removes and returns a task's words. Exactly one of several concurrent calls gets the words. */
   takeWords(owner: string, taskId: string): Promise<Record<string, number> | undefined>
 
-  /** @param soon resolve once the record can be read by this process; it becomes durable shortly afterwards */
+  /** @param soon whether to resolve once this process can read the record, shortly before it becomes durable */
   saveDecision(record: DecisionRecord, soon?: boolean): Promise<void>
   findDecision(id: string): Promise<DecisionRecord | undefined>
 
@@ -86,15 +86,15 @@ export interface RoutingStore {
   saveTrainingExample(example: TrainingExample): Promise<void>
   removeTrainingExample(context: string, agent: string): Promise<void>
   removeTrainingExamplesOf(context: string): Promise<void>
-  /** Changes since the last call (at first since `trainingExamples`). May include the changes of this gateway. */
+  /** Changes since the last call (initially since `trainingExamples`). May include this gateway's own changes. */
   trainingExampleChanges(): Promise<{ learned: TrainingExample[]; forgotten: string[] }>
 
   /** 32 bytes, created with the store, for sealing cursors. */
   cursorKey(): Promise<Uint8Array>
   /**
    * Removes entries older than their retention time (`priced` and `unrated` as keys, `session` as routes; claims that
-   * expired before `claims`) and the oldest entries over a maximum, at most `limit` of each kind. Decisions over the maximum
-   * are taken from the holders with the most decisions.
+   * expired before `claims`) and the oldest entries over a maximum, at most `limit` of each kind. Decisions over the
+   * maximum are taken from the holders with the most decisions.
    * @returns how many entries were removed
    */
   removeOld(

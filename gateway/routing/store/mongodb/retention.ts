@@ -11,9 +11,9 @@ interface Old {
   at: number
 }
 
-/** Over this number the oldest are removed. */
+/** Above this number, the oldest examples are removed. */
 const trainingExamplesMax = 100_000
-/** Removed examples remain as tombstones for this time, so that every gateway sees the removal. */
+/** Removed examples remain as tombstones for this long, so that every gateway sees the removal. */
 const tombstonesForMs = 10 * 60_000
 
 /** Implements `RoutingStore.removeOld`. Several gateways may run it concurrently. */
@@ -76,7 +76,7 @@ async function removeBeyond<T extends Old>(all: Collection<T>, keep: number, lim
   return tooMany <= 0 ? 0 : remove(all, {} as Filter<T>, Math.min(tooMany, limit))
 }
 
-/** Removes records over the maximum from the holders with the most. */
+/** Removes records beyond the maximum from the holders with the most records. */
 async function removeSurplus(
   decisions: Collection<DecisionDocument>,
   anonymous: boolean,

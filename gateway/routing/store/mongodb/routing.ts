@@ -19,7 +19,7 @@ export interface RouteDocument {
   context?: string
   at: number
   placing?: string
-  /** The route still has words. */
+  /** Set while the route still has words. */
   waits?: true
   claim_until?: number
   claim_verified_until?: number
@@ -39,7 +39,7 @@ export interface DecisionDocument {
   _id: string
   agent_id: string
   at: number
-  /** Absent, like `holder`, in documents of earlier versions: these are removed by age only. */
+  /** Absent, like `holder`, in documents of earlier versions, which are removed by age only. */
   anonymous?: boolean
   holder?: string
   body: string
@@ -54,8 +54,8 @@ interface SettingDocument {
 const scope = { agent_id: gatewayScope }
 
 /**
- * The routing store of gateways that share a MongoDB database. The route of a task also yields the agent of its context, in
- * case the process crashed before the route of the context was written.
+ * The routing store of gateways that share a MongoDB database. A task's route also yields the agent of its context,
+ * in case the process crashed before the route of the context was written.
  */
 export function mongodbRoutingStore(
   database: GatewayMongodb,
@@ -146,7 +146,7 @@ async function findRoute(
   return { owner, kind, id, agent, at, ...(claim && { claim }) }
 }
 
-/** In order: a crash loses the later routes only. */
+/** Writes the routes in order, so that a crash loses only the later ones. */
 async function writeRoutes(routes: Collection<RouteDocument>, all: readonly Route[]): Promise<void> {
   for (const route of all) if (route.claim !== undefined) await writeClaim(routes, route)
   await writeOwn(
@@ -155,7 +155,7 @@ async function writeRoutes(routes: Collection<RouteDocument>, all: readonly Rout
   )
 }
 
-/** Inserts the route or replaces a route to the same agent. A route to another agent causes a duplicate `_id` and is kept. */
+/** Inserts the route or replaces one to the same agent. A route to another agent causes a duplicate `_id` and is kept. */
 async function writeClaim(routes: Collection<RouteDocument>, route: Route): Promise<void> {
   const replacement = routeDocument(route)
   const { _id, agent } = replacement
@@ -166,7 +166,7 @@ async function writeClaim(routes: Collection<RouteDocument>, route: Route): Prom
     } catch (error) {
       if (!isDuplicate(error)) throw error
       const there = await routes.findOne({ _id, ...scope })
-      // Written or removed concurrently: try again.
+      // The route was written or removed concurrently, so try again.
       return there === null || there.agent === agent ? undefined : true
     }
   })
@@ -185,7 +185,7 @@ async function writeOwn(routes: Collection<RouteDocument>, all: readonly Route[]
       await routes.bulkWrite(writes, { ordered: true })
       return true
     } catch (error) {
-      // Two first writes of one route were concurrent: the retry replaces it.
+      // Two first writes of one route ran concurrently, so the retry replaces it.
       if (isDuplicate(error)) return undefined
       throw error
     }
@@ -218,7 +218,7 @@ function decisionsOf(database: GatewayMongodb, bounds: DecisionBounds) {
       const found = await decisions.findOne({ _id: idOfDecision(id), ...scope })
       return found === null ? undefined : JSON.parse(found.body)
     },
-    /** The first gateway creates the key; all gateways can read each other's cursors. */
+    /** The first gateway creates the key, so all gateways can read each other's cursors. */
     cursorKey: async (): Promise<Uint8Array> => {
       const ours = { _id: `${gatewayScope}/cursor_key`, ...scope }
       const made = new Binary(randomBytes(32))

@@ -58,7 +58,7 @@ export function mongodbTrainingExamples(database: GatewayMongodb) {
         }
       })
     },
-    /** Without a tombstone: every gateway drops examples over the limit per agent itself. */
+    /** Leaves no tombstone, because every gateway itself drops examples beyond the limit per agent. */
     removeTrainingExample: async (context: string, agent: string): Promise<void> =>
       void (await all.deleteOne({ _id: idOf(context, agent), ...scope })),
     removeTrainingExamplesOf: (context: string): Promise<void> => forget({ context: keyText(context) }),

@@ -43,12 +43,12 @@ const sql = {
   key: 'SELECT key FROM routing_key',
 }
 
-/** Over this number the oldest are removed. */
+/** Above this number, the oldest examples are removed. */
 const trainingExamplesMax = 100_000
 
 type Row = Record<string, unknown>
 
-/** The routing in an opened database that has `gatewayMigrations`. */
+/** The routing store in an open database to which `gatewayMigrations` have been applied. */
 export class SqliteRoutingStore implements RoutingStore {
   readonly shared = false
   readonly #database: SqliteDatabase
@@ -90,7 +90,7 @@ export class SqliteRoutingStore implements RoutingStore {
     return routeOf({ ...row, owner, kind, id })
   }
 
-  /** `placing` is not stored: no other gateway uses this database. */
+  /** `placing` is not stored, because no other gateway uses this database. */
   async exchange({ owner, kind, id, agent }: Route, after: Route | undefined): Promise<boolean> {
     const same = [owner, kind, id, agent]
     return this.#database.write(() => {
@@ -133,7 +133,7 @@ export class SqliteRoutingStore implements RoutingStore {
     })
   }
 
-  /** Serializes the record when it is written, which is after the response that it describes. */
+  /** Serializes the record when it is written, which happens after the response it describes. */
   async saveDecision(record: DecisionRecord, soon = false): Promise<void> {
     const { id, owner, holder = '', at, body } = record
     const save = () =>
@@ -179,7 +179,7 @@ export class SqliteRoutingStore implements RoutingStore {
     await this.#run(sql.removeTrainingExamplesOf, context)
   }
 
-  /** No other gateway uses this database. */
+  /** Always empty, because no other gateway uses this database. */
   async trainingExampleChanges() {
     return { learned: [], forgotten: [] }
   }
