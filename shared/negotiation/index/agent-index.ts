@@ -16,9 +16,9 @@ export interface RankedAgent extends NegotiationResult {
 }
 
 export interface Ranking {
-  /** Sorted by score, then by unrounded score, then by slug. */
+  /** Candidates sorted by score, then by unrounded score, then by slug. */
   candidates: RankedAgent[]
-  /** At most `excludedLimit`, sorted by slug. Includes agents that break a hard constraint. */
+  /** At most `excludedLimit` agents, sorted by slug. Includes agents that break a hard constraint. */
   excluded: ExcludedAgent[]
   excludedTotal: number
   /** Number of agents that are eligible as candidates. */
@@ -31,14 +31,14 @@ export interface RankOptions {
   /** Maximum number of excluded agents in the result. Default 100. */
   excludedLimit?: number
   /**
-   * Called for agents that would become candidates; returns the rule that excludes the agent, or undefined.
+   * Called for agents that would become candidates. Returns the rule that excludes the agent, or undefined.
    */
   refuse?: (id: string) => string | undefined
-  /** Also rank agents that are excluded temporarily. */
+  /** Whether to also rank agents that are temporarily excluded. */
   evenAway?: boolean
-  /** Embedding of the request text, of length 1, from the same model as the vectors of the agents. */
+  /** Embedding of the request text, of length 1, from the same model as the agents' vectors. */
   queryVector?: Float32Array
-  /** Why there is no embedding although an endpoint is configured; reported in the reasons. */
+  /** Why there is no embedding although an endpoint is configured. Included in the reasons. */
   withoutEmbeddings?: string
 }
 
@@ -72,7 +72,7 @@ export class AgentIndex {
     return this.#learned
   }
 
-  /** Adds or replaces an agent. Exclusion and feedback of the agent are kept. */
+  /** Adds or replaces an agent. The agent's exclusion and feedback are kept. */
   put(id: string, slug: string, offer: Offer): void {
     const before = this.#rows.byId(id)
     if (before !== undefined) this.#drop(before)
@@ -82,7 +82,7 @@ export class AgentIndex {
     if (before?.rule !== undefined) this.#rule(row, before.rule, before.away)
   }
 
-  /** Removes an agent. Its training examples are kept until `learned.forgetAgent`. */
+  /** Removes an agent. Its training examples are kept until `learned.forgetAgent` is called. */
   remove(id: string): void {
     const row = this.#rows.byId(id)
     if (row !== undefined) this.#drop(row)
@@ -94,7 +94,7 @@ export class AgentIndex {
     if (row !== undefined) row.offer = withFacts(row.offer, facts)
   }
 
-  /** Sets the embeddings of the agent's skills, in their order, each of length 1; undefined removes them. */
+  /** Sets the embeddings of the agent's skills, in skill order and each of length 1. Undefined removes the embeddings. */
   setVectors(id: string, vectors: readonly Float32Array[] | undefined): void {
     const row = this.#rows.byId(id)
     if (row === undefined) return
@@ -103,7 +103,7 @@ export class AgentIndex {
   }
 
   /**
-   * Excludes the agent from candidates until `include`: not admitted, unreachable, quarantined.
+   * Excludes the agent from the candidates until `include` is called, for example because it is unreachable.
    * @param temporary whether the rule is expected to end soon
    */
   exclude(id: string, rule: string, temporary = false): void {
@@ -137,7 +137,7 @@ export class AgentIndex {
     this.#ruled.delete(row)
   }
 
-  /** @returns examples over the limit per agent, which were dropped and may be removed from the store */
+  /** @returns examples that were dropped because they exceed the limit per agent; the store may remove them */
   learn(...examples: readonly TrainingExample[]): TrainingExample[] {
     return this.#learned.learn(...examples)
   }

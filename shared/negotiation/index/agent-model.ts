@@ -8,12 +8,12 @@ export interface AgentModel {
   agent: string
   /** Index of the agent in the arrays of sums. */
   number: number
-  /** By context: a later example of a context replaces the earlier one. */
+  /** Keyed by context, because a later example of a context replaces the earlier one. */
   examples: Map<string, TrainingExample>
-  /** The unit of the agent as a whole, if it is indexed. */
+  /** The unit of the agent as a whole, if the agent is indexed. */
   own: Unit | undefined
   /**
-   * Whether enough callers gave enough positive examples to raise the agent's score. Until then examples only
+   * Whether enough callers gave enough positive examples to raise the agent's score. Until then, examples only
    * lower it.
    */
   boosted: boolean

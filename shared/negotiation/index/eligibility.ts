@@ -11,7 +11,7 @@ export interface ExcludedAgent {
 }
 
 /**
- * Decides which rows are eligible for a request. Constraints on skills alone are evaluated once per shape.
+ * Decides which rows are eligible for a request. Constraints that concern only skills are evaluated once per shape.
  */
 export class Eligibility {
   readonly #request: NegotiationRequest
@@ -20,7 +20,7 @@ export class Eligibility {
   readonly #evenAway: boolean
   #anyShape = false
 
-  /** @param evenAway treat temporarily excluded agents as eligible */
+  /** @param evenAway whether to treat temporarily excluded agents as eligible */
   constructor(rows: Rows, request: NegotiationRequest, evenAway = false) {
     this.#request = request
     this.#evenAway = evenAway
@@ -32,7 +32,7 @@ export class Eligibility {
     }
   }
 
-  /** The rule that excludes the row; undefined when it is eligible. */
+  /** Returns the rule that excludes the row, or undefined if the row is eligible. */
   rule(row: Row): string | undefined {
     if (row.rule !== undefined && !(this.#evenAway && row.away === true)) return row.rule
     const broken = this.#anyShape ? this.#ofShape.get(row.shape) : undefined
@@ -40,7 +40,7 @@ export class Eligibility {
   }
 
   /**
-   * The excluded agents by slug, and their number. Iterates over all rows only when the request has hard
+   * The excluded agents sorted by slug, and their number. Iterates over all rows only if the request has hard
    * constraints.
    */
   excluded(rows: Rows, ruled: ReadonlySet<Row>, limit: number): { named: ExcludedAgent[]; total: number } {

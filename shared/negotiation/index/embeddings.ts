@@ -22,7 +22,7 @@ const answer = z.object({
   data: z.array(z.object({ index: z.int().min(0), embedding: z.array(z.number()).min(1).max(8192) })),
 })
 
-/** Embeddings of texts from the operator's endpoint, cached by text. */
+/** Text embeddings, fetched from the operator's endpoint and cached by text. */
 export class Embeddings {
   readonly #options: EmbeddingsOptions
   readonly #kept = new Map<string, Float32Array>()
@@ -31,7 +31,7 @@ export class Embeddings {
     this.#options = options
   }
 
-  /** Vectors of length 1 in the order of the texts, or the reason why there are none. Never rejects. */
+  /** Returns vectors of length 1 in the order of the texts, or the reason why there are none. Never rejects. */
   async embed(texts: readonly string[], signal?: AbortSignal): Promise<EmbeddingResult> {
     const short = texts.map((text) => text.slice(0, charsMax) || ' ')
     const missing = [...new Set(short.filter((text) => !this.#kept.has(keyOf(text))))]

@@ -1,9 +1,9 @@
 /** The agents whose training examples or own words contain a feature. */
 export class FeaturePosting {
-  /** Numbers of the agents. */
+  /** The agents' numbers. */
   agents = new Int32Array(2)
   /**
-   * Weight of the agent's examples with the feature; negative for failures; 0 when only the agent's own words
+   * Weight of the agent's examples with the feature: negative for failures, 0 if only the agent's own words
    * contain it.
    */
   held = new Float64Array(2)
@@ -12,7 +12,7 @@ export class FeaturePosting {
   /** Weight of the feature in the agent's typical texts. */
   typical = new Float64Array(2)
   length = 0
-  /** Total weight of the positive examples of all agents with the feature. */
+  /** Total weight of all agents' positive examples with the feature. */
   share = 0
   /** Number of agents whose own words contain the feature. */
   owners = 0
@@ -50,7 +50,7 @@ export class FeaturePosting {
   }
 }
 
-/** A copy with the given size. */
+/** Returns a copy with the given size. */
 export function larger(values: Float64Array, size: number): Float64Array<ArrayBuffer> {
   const all = new Float64Array(size)
   all.set(values)

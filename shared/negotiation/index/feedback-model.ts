@@ -19,28 +19,28 @@ export interface FeedbackModelOptions {
   /** Clock in milliseconds since 1970. Examples lose half of their weight in 90 days. */
   now?: () => number
   /**
-   * Maximum number of examples per agent, default 400. Over it, the oldest example of the caller with the
-   * most is dropped.
+   * Maximum number of examples per agent. Default 400. Beyond it, the oldest example of the caller with the
+   * most examples is dropped.
    */
   perAgentMax?: number
-  /** The unit of an agent as a whole: its own words count as its first example. */
+  /** The unit of an agent as a whole. The agent's own words count as its first example. */
   ownOf?: (agent: string) => Unit | undefined
-  /** Number of callers with positive examples that raises an agent's score. Default 2. */
+  /** Number of callers with positive examples needed to raise an agent's score. Default 2. */
   callersMin?: number
 }
 
 const perAgentMaxDefault = 400
 const featuresPerExampleMax = 128
 /**
- * Contexts with positive examples that raise an agent's score. With fewer, a single text would count too
+ * Number of contexts with positive examples needed to raise an agent's score. With fewer, one text would count too
  * much.
  */
 const contextsMin = 5
-/** How fast feedback loses weight when the examples of an agent that is not boosted fit a text better. */
+/** How fast feedback loses weight if the examples of an agent that is not boosted fit a text better. */
 const doubtPower = 3.21
 const refreshMs = 24 * 3600 * 1000
 
-/** Typical texts are recomputed when the total weight of examples has changed by this share. */
+/** Typical texts are recomputed when the total weight of examples has changed by this fraction. */
 const staleShare = 0.05
 
 /** The sums for the last query. */
@@ -49,12 +49,12 @@ interface QuerySums {
   version: number
   length: number
   meaning: Meaning | undefined
-  /** For a mass: the maximum feedback of a boosted agent and the weight of feedback. */
+  /** The maximum feedback of a boosted agent and the weight of feedback for a given mass. */
   most?: { mass: number; value: number; share: number }
 }
 
 /**
- * Learns from training examples which texts an agent handles well. Stores counted words only, in bounded
+ * Learns from training examples which texts an agent handles well. Stores only counted words, in bounded
  * number, and forgets by context.
  */
 export class FeedbackModel {
@@ -63,7 +63,7 @@ export class FeedbackModel {
   readonly #postings = new Map<string, FeaturePosting>()
   readonly #freeNumbers: number[] = []
   #numbers = 0
-  /** By number of the agent: weight of its examples, and the sums for the current query. */
+  /** The weight of each agent's examples and the sums for the current query, indexed by agent number. */
   #weights = new Float64Array(64)
   #sums = new Float64Array(64)
   #products = new Float64Array(64)
@@ -94,7 +94,7 @@ export class FeedbackModel {
     return size
   }
 
-  /** @returns examples over the limit per agent, which were dropped and may be removed from the store */
+  /** @returns examples that were dropped because they exceed the limit per agent; the store may remove them */
   learn(...examples: readonly TrainingExample[]): TrainingExample[] {
     const dropped: TrainingExample[] = []
     const touched = new Set<string>()
@@ -131,7 +131,7 @@ export class FeedbackModel {
     return this.#agents.has(agent)
   }
 
-  /** How much of the knowledge about the agent comes from examples, 0..1. */
+  /** Fraction of the knowledge about the agent that comes from examples, 0..1. */
   known(agent: string): number {
     const model = this.#agents.get(agent)
     return model === undefined ? 0 : feedbackShareOfModel(model)
@@ -142,7 +142,7 @@ export class FeedbackModel {
     return (this.#agents.get(agent)?.feedback.features.get(feature) ?? 0) !== 0
   }
 
-  /** Evidence of the agent's examples for a feature of a text. */
+  /** Evidence from the agent's examples for a feature of a text. */
   evidence(agent: string, feature: string): number {
     const model = this.#agents.get(agent)
     if (model === undefined) return 0
@@ -153,7 +153,7 @@ export class FeedbackModel {
     return featureEvidence(feature, { held, own, weight, share: this.#shareOf(this.#postings.get(feature)) })
   }
 
-  /** Similarity of the text to the agent's positive examples, as a share of the mass of the text. */
+  /** Similarity of the text to the agent's positive examples, as a fraction of the text's mass. */
   past(agent: string, query: Query): number {
     const sums = this.#sumsFor(query)
     const model = this.#agents.get(agent)
@@ -166,15 +166,15 @@ export class FeedbackModel {
   }
 
   /**
-   * The weight of feedback for the text, 0..1. Lower when the examples of an agent that is not boosted fit
-   * the text better than those of any boosted agent: the text is then untypical for the boosted ones.
+   * The weight of feedback for the text, 0..1. Lower if the examples of an agent that is not boosted fit
+   * the text better than those of any boosted agent, because the text is then untypical of the boosted agents.
    */
   share(query: Query, mass: number): number {
     return this.#agents.size === 0 ? 1 : this.#mostOf(query, mass).share
   }
 
   /**
-   * Calls `visit` for every boosted agent with an upper bound of its feedback for the text, and with `known`.
+   * Calls `visit` for every boosted agent with an upper bound on its feedback for the text and with `known`.
    */
   forEach(query: Query, mass: number, visit: (agent: string, most: number, known: number) => void): void {
     if (this.#agents.size === 0) return
@@ -207,7 +207,7 @@ export class FeedbackModel {
     for (const [agent, { asOf }] of this.#agents) if (now - asOf > refreshMs) this.#update(agent)
   }
 
-  /** Computes the sums of all agents for a query, once per query. */
+  /** Computes the sums of all agents once per query. */
   #sumsFor(query: Query): QuerySums {
     const before = this.#querySums
     if (before?.of === query && before.version === this.#version) return before
@@ -216,7 +216,7 @@ export class FeedbackModel {
     for (const feature of query.features) this.#addEvidence(feature)
     let squares = 0
     for (const [feature, share] of featureSharesOf(query)) {
-      // A feature that occurs in no example does not count for the similarity.
+      // A feature that occurs in no example does not count towards the similarity.
       if (!this.#postings.has(feature)) continue
       const rarity = this.#rarityOf(feature)
       squares += (share * rarity) ** 2
@@ -274,7 +274,7 @@ export class FeedbackModel {
     return ((posting?.share ?? 0) + 0.5) / (this.#weight + 1)
   }
 
-  /** How well a feature distinguishes agents, by their examples and own words. */
+  /** How well a feature distinguishes agents, judged by their examples and own words. */
   #rarityOf(feature: string): number {
     const posting = this.#postings.get(feature)
     const holders = posting === undefined ? 0 : posting.share + posting.owners
@@ -357,7 +357,7 @@ export class FeedbackModel {
     this.#count(model, 1)
   }
 
-  /** Whether there are enough positive examples of enough callers. */
+  /** Whether there are enough positive examples from enough callers. */
   #isBoosted(examples: readonly TrainingExample[]): boolean {
     const good = examples.filter(({ outcome }) => outcome > 0)
     return good.length >= contextsMin && new Set(good.map(({ caller }) => caller)).size >= this.#callersMin
@@ -388,6 +388,6 @@ export class FeedbackModel {
   }
 }
 
-/** How much of the knowledge about the agent comes from examples; 0 until it is boosted. */
+/** Fraction of the knowledge about the agent that comes from examples; 0 until the agent is boosted. */
 const feedbackShareOfModel = ({ boosted, feedback }: AgentModel): number =>
   boosted ? feedbackShareOf(feedback.weight) : 0

@@ -33,7 +33,7 @@ interface Run {
   knowledge: Knowledge
   mass: number
   shares: Subscores
-  /** The best score of an agent whose texts have nothing in common with the request. */
+  /** The best possible score of an agent whose texts have nothing in common with the request. */
   restMost: number
   eligibility: Eligibility
   best: TopCandidates
@@ -41,7 +41,7 @@ interface Run {
 }
 
 /**
- * Gives the same order as scoring every agent, but scores few: sums of the index bound each score from above,
+ * Gives the same order as scoring every agent, but scores only a few: the index's sums bound each score from above,
  * and only agents that may still be among the candidates are scored exactly.
  */
 export class Ranker {
@@ -124,7 +124,7 @@ export class Ranker {
     }
   }
 
-  /** With embeddings every agent may match. */
+  /** With embeddings, every agent may match. */
   #scoreNear(run: Run): void {
     for (const row of this.#parts.rows.ordered()) {
       if (row.vectors !== undefined && nearnessEvidence(1, run.mass) > 0) this.#visit(row.number, run)
@@ -134,7 +134,7 @@ export class Ranker {
   }
 
   /**
-   * The remaining agents by slug. All agents that match the request have been scored before, so a skill match
+   * Scores the remaining agents by slug. All agents that match the request have already been scored, so a skill match
    * of 0 is exact.
    */
   #scoreOthers(run: Run): void {
@@ -162,7 +162,7 @@ export class Ranker {
     else refused.push({ id: row.id, slug: row.slug, rule })
   }
 
-  /** The least evidence that may still reach the candidates. */
+  /** The smallest evidence with which an agent may still become a candidate. */
   #least({ best, shares, restMost, mass }: Run): number {
     const { last } = best
     if (last === undefined || last.score <= restMost) return 0
@@ -198,7 +198,7 @@ function memoized(knowledge: Knowledge): Knowledge {
   }
 }
 
-/** Sets the upper bound of feedback and its share for every boosted agent. */
+/** Sets the upper bound of the feedback and its weight for every boosted agent. */
 function addFeedback(query: Query, mass: number, learned: FeedbackModel, rows: Rows, sums: ScoreSums): void {
   learned.forEach(query, mass, (agent, most, known) => {
     const row = rows.byId(agent)

@@ -10,22 +10,22 @@ export interface Row {
   units: Int32Array
   /** Skills with the same types and tools share a shape. */
   shape: Shape
-  /** The rule that excludes the agent at present. */
+  /** The rule that currently excludes the agent. */
   rule?: string
   /** Whether the rule is expected to end soon; see `RankOptions.evenAway`. */
   away?: boolean
-  /** Embeddings of the skills, of length 1, in their order. */
+  /** The skills' embeddings, in skill order and each of length 1. */
   vectors?: readonly Float32Array[]
 }
 
-/** The skill fields that hard constraints read, shared by `agents` agents. */
+/** The skill fields that hard constraints read. `agents` agents share them. */
 export interface Shape {
   key: string
   skills: Offer['skills']
   agents: number
 }
 
-/** The rows of the index by id, by number and sorted by slug. */
+/** The rows of the index, accessible by id, by number and in slug order. */
 export class Rows {
   readonly #byId = new Map<string, Row>()
   readonly #byNumber: (Row | undefined)[] = []
@@ -49,7 +49,7 @@ export class Rows {
     return this.#byNumber[number] as Row
   }
 
-  /** Sorted by slug. */
+  /** Returns the rows sorted by slug. */
   ordered(): readonly Row[] {
     this.#ordered ??= [...this.#byId.values()].sort((a, b) => (a.slug < b.slug ? -1 : 1))
     return this.#ordered
@@ -109,7 +109,7 @@ export class Rows {
   }
 }
 
-/** Replaces the facts of an offer. */
+/** Returns the offer with its facts replaced. */
 export function withFacts({ name, description, skills }: Offer, facts: Facts): Offer {
   return {
     ...(name === undefined ? {} : { name }),

@@ -5,20 +5,20 @@ import type { WordIndex } from './word-index.ts'
 
 /** Sums of one ranking. The arrays are reused by the next ranking. */
 export class ScoreSums {
-  /** By unit: word evidence for the query. */
+  /** Word evidence for the query, indexed by unit. */
   words = new Float64Array(0)
-  /** By unit: evidence of the current query word so far, and the number of that word. */
+  /** Evidence for the current query word so far and the number of that word, indexed by unit. */
   said = new Float64Array(0)
   saidOf = new Int32Array(0)
-  /** By row: upper bound of the feedback. */
+  /** Upper bound of the feedback, indexed by row. */
   learned = new Float64Array(0)
-  /** By row: how much of the knowledge about the agent comes from examples. */
+  /** Fraction of the knowledge about the agent that comes from examples, indexed by row. */
   known = new Float64Array(0)
   /** The maximum feedback of any agent. */
   most = 0
   /** Whether any agent has feedback for the query. */
   #feedback = false
-  /** By row: the last ranking that visited it. */
+  /** The last ranking that visited each row, indexed by row. */
   seen = new Int32Array(0)
   ranking = 0
 
@@ -42,25 +42,25 @@ export class ScoreSums {
     this.ranking += 1
   }
 
-  /** Sets the upper bound of the feedback of a row and the share of knowledge that comes from examples. */
+  /** Sets the upper bound of a row's feedback and the fraction of knowledge that comes from examples. */
   setFeedback(row: number, most: number, known: number): void {
     this.learned[row] = most
     this.known[row] = known
     this.#feedback = true
   }
 
-  /** Whether there is no evidence for the unit, which is true for most units. */
+  /** Whether the unit has no evidence, as is the case for most units. */
   isSilent(unit: number): boolean {
     return !this.#feedback && this.words[unit] === 0
   }
 
-  /** Upper bound of the evidence of a row whose own words give `own`. */
+  /** Upper bound of a row's evidence if its own words give `own`. */
   evidenceMost(row: number, own: number): number {
     return withFeedback(own, this.known[row] ?? 0, this.most) + (this.learned[row] ?? 0)
   }
 }
 
-/** Adds the word evidence of every unit: each query word counts by its best match. */
+/** Adds each unit's word evidence, in which each query word counts by its best match. */
 export function addWords({ terms }: Query, index: WordIndex, knowledge: Knowledge, sums: ScoreSums): void {
   let number = 0
   for (const { stem, weight, related } of terms) {

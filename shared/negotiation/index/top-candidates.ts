@@ -13,12 +13,12 @@ export class TopCandidates {
     this.#limit = limit
   }
 
-  /** Best first. */
+  /** The rows, best first. */
   get scored(): readonly ScoredRow[] {
     return this.#scored
   }
 
-  /** The last candidate when all places are taken. */
+  /** The last candidate if all places are taken. */
   get last(): ScoredRow | undefined {
     return this.#scored.length < this.#limit ? undefined : this.#scored[this.#limit - 1]
   }

@@ -2,7 +2,7 @@ import type { Profile } from '../score/profile.ts'
 import { dimensions, type Meaning } from '../words/meaning.ts'
 
 /**
- * Rarity is computed as if there were at least this many further agents: in a small registry no word is
+ * Rarity is computed as if there were at least this many further agents, because in a small registry no word is
  * common.
  */
 const agentsImagined = 200
@@ -18,7 +18,7 @@ export class WordIndex {
   readonly #freeUnits: number[] = []
   #rowOf = new Int32Array(1024)
   #directions = new Int8Array(1024 * dimensions)
-  /** 0 for no direction. */
+  /** 0 if the unit has no direction. */
   #lengths = new Float64Array(1024)
   #units = 0
   #agents = 0
@@ -70,7 +70,7 @@ export class WordIndex {
     return this.#units
   }
 
-  /** Like `likeness` of the unit's meaning and this one. */
+  /** Like `likeness` applied to the unit's meaning and this one. */
   likeness(unit: number, { vector, length }: Meaning): number {
     const own = this.#lengths[unit] ?? 0
     if (own === 0) return 0
@@ -90,7 +90,7 @@ export class WordIndex {
     return Math.max(0, (a + b + c + d) / (own * length))
   }
 
-  /** −1 for a removed unit. */
+  /** Returns −1 for a removed unit. */
   rowOf(unit: number): number {
     return this.#rowOf[unit] ?? 0
   }
@@ -134,9 +134,9 @@ class Posting {
   units = new Int32Array(4)
   impacts = new Float32Array(4)
   length = 0
-  /** At least the largest impact. */
+  /** An upper bound of the impacts. */
   most = 0
-  /** Number of agents that contain the stem. */
+  /** Number of agents whose texts contain the stem. */
   agents = 0
 
   add(unit: number, impact: number): void {

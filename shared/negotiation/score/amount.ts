@@ -1,9 +1,9 @@
-/** A decimal amount in whole units without sign, exponent or currency. */
+/** A decimal amount in whole units without a sign, exponent or currency. */
 export const amountPattern = /^\d{1,30}(\.\d{1,30})?$/
 
 const decimals = 30
 
-/** The amount in units of 10⁻³⁰; undefined when the text is not an amount. */
+/** The amount in units of 10⁻³⁰; undefined if the text is not an amount. */
 export function amountOf(text: string): bigint | undefined {
   if (!amountPattern.test(text)) return undefined
   const [whole = '', fraction = ''] = text.split('.')

@@ -6,14 +6,14 @@ import type { Offer, OfferedSkill } from './offer.ts'
 import type { NegotiationRequest } from './request.ts'
 
 /**
- * The hard constraint that the offer breaks, as text; undefined when it breaks none
+ * Describes the hard constraint that the offer breaks; undefined if it breaks none
  * (spec/negotiation.md#hard-constraints).
  */
 export function brokenConstraint(offer: Offer, request: NegotiationRequest): string | undefined {
   return brokenBySkills(offer.skills, request) ?? brokenByFacts(offer, request)
 }
 
-/** Constraints on skills: types and tools. */
+/** Checks the constraints on skills: types and tools. */
 export function brokenBySkills(
   skills: readonly OfferedSkill[],
   request: NegotiationRequest,
@@ -45,7 +45,7 @@ function brokenByTools(
   return forbidden === undefined ? undefined : `forbidden tool ${forbidden} is present`
 }
 
-/** Constraints on facts that heartbeats change: price and latency. */
+/** Checks the constraints on facts that heartbeats change: price and latency. */
 export function brokenByFacts(offer: Offer, request: NegotiationRequest): string | undefined {
   const { maxCostAmount, maxLatencyMs } = request
   if (maxCostAmount !== undefined && offer.price !== undefined) {

@@ -5,11 +5,11 @@ export const measuredSamplesMin = 5
 
 export interface Estimate {
   latencyMs?: number
-  /** Whether the latency was measured instead of declared. */
+  /** Whether the latency was measured rather than declared. */
   measured: boolean
 }
 
-/** The measured latency, otherwise the lowest one that a skill declares. */
+/** Returns the measured latency if there is one, otherwise the lowest latency that a skill declares. */
 export function estimateOf({ measured, skills }: Offer): Estimate {
   const seen = enough(measured)?.latencyMs
   if (seen !== undefined && Number.isFinite(seen) && seen >= 0)
@@ -19,7 +19,7 @@ export function estimateOf({ measured, skills }: Offer): Estimate {
   return Number.isFinite(least) ? { latencyMs: Math.round(least), measured: false } : { measured: false }
 }
 
-/** The measured share of successful tasks; undefined with too few samples. */
+/** The measured fraction of successful tasks; undefined if there are too few samples. */
 export function successOf({ measured }: Facts): number | undefined {
   const share = enough(measured)?.successShare
   return share === undefined || Number.isNaN(share) ? undefined : Math.min(1, Math.max(0, share))

@@ -4,17 +4,17 @@ import { defaultRarity } from './knowledge.ts'
 import type { Unit } from './profile.ts'
 import { type Query, type Term, termsMax } from './query.ts'
 
-/** Past work counts at most as much as all words of the text together. */
+/** Past work never counts more than all words of the text together. */
 const learnedWeight = 0.9
-/** Weight of the similarity of two texts as a whole, as a share of the mass. */
+/** Weight of the overall similarity of two texts, as a fraction of the mass. */
 export const meaningWeight = 0.1
 const nearnessWeight = 1
 
-/** The evidence with a match of one half, as a factor of `mass ** massPower`. */
+/** The evidence that gives a match of one half, as a multiple of `mass ** massPower`. */
 const half = 0.1
 const massPower = 0.8
 
-/** The last result, see `queryOf`. */
+/** The last result (see `queryOf`). */
 let last: { query: Query; rarityOf: Knowledge['rarityOf']; mass: number } | undefined
 
 /** The maximum word evidence for the query; matches are relative to it. */
@@ -32,13 +32,13 @@ function readMass({ terms }: Query, knowledge: Knowledge): number {
   return mass
 }
 
-/** Best match of each query word. Allocated once, because a ranking evaluates hundreds of units. */
+/** The best match of each query word. Allocated once, because a ranking evaluates hundreds of units. */
 const best = new Float64Array(termsMax)
 
-/** Word evidence of a unit: each query word counts by its best match. */
+/** A unit's word evidence, in which each query word counts by its best match. */
 export function wordEvidence({ impacts }: Unit, { terms, answers }: Query, knowledge: Knowledge): number {
   best.fill(0, 0, terms.length)
-  // `forEach` instead of iterators, which allocate a pair for each entry.
+  // Uses `forEach`, because an iterator allocates a pair for each entry.
   if (impacts.size < answers.size) {
     impacts.forEach((impact, stem) => {
       const found = answers.get(stem)
@@ -73,21 +73,21 @@ export function learnedEvidence(query: Query, knowledge: Knowledge, mass: number
   return Math.min(mass, said) * (feedbackWeight?.(query, mass) ?? 1)
 }
 
-/** Upper bound of the feedback; `sum` is the evidence of the features, none of them negative. */
+/** Upper bound of the feedback. `sum` is the evidence of the features, none of which is negative. */
 export const feedbackMax = (sum: number, past: number, mass: number): number =>
   Math.min(mass, learnedWeight * sum + mass * past)
 
 /** The feedback that an agent without examples is expected to have, as a multiple of its word evidence. */
 const expectedShare = 2
-/** The share of own-word evidence that examples make redundant. */
+/** The fraction of own-word evidence that examples make redundant. */
 const feedbackOverlap = 0.43
 
 /**
- * Evidence of an agent's own words, adjusted for its examples. An agent without examples gets the feedback
- * that is usual for such words, at most the maximum feedback of any agent for this text, so that agents with
+ * Evidence from an agent's own words, adjusted for its examples. An agent without examples gets the feedback
+ * that is usual for such words, up to the maximum feedback of any agent for this text, so that agents with
  * examples do not displace it.
- * @param own evidence of the words in its offer
- * @param known how much of the knowledge about the agent comes from examples, 0..1
+ * @param own evidence from the words in its offer
+ * @param known fraction of the knowledge about the agent that comes from examples, 0..1
  * @param most the maximum feedback of any agent for the text
  */
 export const withFeedback = (own: number, known: number, most: number): number =>
@@ -100,21 +100,21 @@ export const ownEvidence = (
   mass: number,
 ): number => withFeedback(own, known ?? 0, feedbackMost?.(query, mass) ?? 0)
 
-/** Similarity of query and unit as a whole. It only adds to word evidence. */
+/** Overall similarity of the query and the unit. It only adds to word evidence. */
 export function meaningEvidence({ meaning }: Unit, query: Query, mass: number, words: number): number {
   if (words === 0) return 0
   return boundedByWords(meaningWeight * mass * likeness(meaning, query.meaning), words)
 }
 
-/** Similarity counts at most twice the word evidence, so without a common word it counts nothing. */
+/** Similarity counts for at most twice the word evidence, so without a common word it counts for nothing. */
 export const boundedByWords = (direction: number, words: number): number => Math.min(direction, 2 * words)
 
-/** Evidence of an embedding; a cosine below one half counts nothing. */
+/** Evidence from an embedding. A cosine below one half counts for nothing. */
 export function nearnessEvidence(nearness: number | undefined, mass: number): number {
   return nearness === undefined ? 0 : nearnessWeight * mass * Math.max(0, 2 * nearness - 1)
 }
 
-/** Maps evidence to a skill match, 0..1. Strictly increasing, so it keeps the order of agents. */
+/** Maps evidence to a skill match, 0..1. The function is strictly increasing, so it keeps the order of agents. */
 export function matchOf(evidence: number, mass: number): number {
   return evidence <= 0 || mass <= 0 ? 0 : evidence / (evidence + half * mass ** massPower)
 }

@@ -3,8 +3,8 @@ import { type Query, readQuery } from './query.ts'
 import type { TrainingExample } from './training-example.ts'
 
 /**
- * The features of a text that are stored for learning: stems and pairs of stems, sorted so that the text
- * cannot be read from them.
+ * The features of a text that are stored for learning: stems and pairs of stems, sorted so that the original text
+ * cannot be reconstructed from the features.
  */
 export function trainingWords(text: string): Record<string, number> {
   const { features, common } = readQuery(text)
@@ -15,11 +15,11 @@ export function trainingWords(text: string): Record<string, number> {
 export interface AgentFeedback {
   /** Weight of all examples, bounded per caller and decayed. */
   weight: number
-  /** Feature → weight of the examples with it; negative for failures. */
+  /** Maps each feature to the weight of the examples that contain it. Failures have negative weight. */
   features: ReadonlyMap<string, number>
   /**
-   * Feature → weight in the typical texts of the agent: each example has length 1, the agent's own words
-   * count as the first.
+   * Maps each feature to its weight in the agent's typical texts. Each example has length 1, and the agent's own
+   * words count as the first example.
    */
   typical: ReadonlyMap<string, number>
 }
@@ -29,8 +29,8 @@ const callerWeightMax = 8
 export const halfLifeMs = 90 * 24 * 3600 * 1000
 
 /**
- * Sums the examples of one agent as of `now`. Pure.
- * @param own the unit of the agent as a whole, if it is known
+ * Sums the examples of one agent as of `now`. This function is pure.
+ * @param own the unit of the agent as a whole, if known
  */
 export function feedbackOf(examples: readonly TrainingExample[], now: number, own?: Unit): AgentFeedback {
   const ofCaller = new Map<string, number>()
@@ -64,16 +64,16 @@ function addText(to: Map<string, number>, words: readonly (readonly [string, num
   for (const [word, value] of words) to.set(word, (to.get(word) ?? 0) + scale * value)
 }
 
-/** Weight of the agent's own words, in examples. */
+/** Weight of the agent's own words, measured in examples. */
 const ownExamples = 1
-/** Weights of word pairs and of related words, relative to a word. */
+/** Weights of word pairs and of related words, relative to the weight of a word. */
 const pairShare = 0.49
 const relatedShare = 0.8
 
 export const isPair = (feature: string): boolean => feature.includes(' ')
 const shareOf = (feature: string) => (isPair(feature) ? pairShare : 1)
 
-/** The features of a text for the comparison with typical texts: words, pairs and related words. */
+/** The features of a text that are compared with typical texts: words, pairs and related words. */
 export function featureSharesOf({ terms, features, common }: Query): ReadonlyMap<string, number> {
   const shares = new Map<string, number>()
   for (const { related } of terms) {
@@ -88,27 +88,27 @@ export function featureSharesOf({ terms, features, common }: Query): ReadonlyMap
 
 const usualWeight = 0.96
 const directionWeight = 0.37
-/** Examples with this total weight count half. */
+/** Examples with this total weight count for half. */
 const few = 0.1
 
 /**
- * Evidence of the similarity between a text and the examples as a whole, as a share of the mass. The
- * exponents suppress small similarities, which any two texts have.
+ * Evidence from the overall similarity between a text and the examples, as a fraction of the mass. The
+ * exponents suppress the small similarity that any two texts have.
  * @param words cosine of the counted words, 0..1
  * @param direction cosine of the directions, 0..1
- * @param weight weight of the examples: one example, or old ones, count less
+ * @param weight weight of the examples; a single example and old examples count less
  */
 export const pastEvidence = (words: number, direction: number, weight: number): number =>
   (weight / (weight + few)) *
   (usualWeight * words * Math.sqrt(words) + directionWeight * direction * direction)
 
-/** Examples with this total weight are half of the knowledge about an agent. */
+/** Examples with this total weight make up half of the knowledge about an agent. */
 const halfKnown = 0.9
 
-/** How much of the knowledge about an agent comes from examples, 0..1. */
+/** Fraction of the knowledge about an agent that comes from examples, 0..1. */
 export const feedbackShareOf = (weight: number): number => weight / (weight + halfKnown)
 
-/** How well a feature distinguishes examples; 0 for a feature of all of them. */
+/** How well a feature distinguishes examples. A feature that all examples contain gives 0. */
 export const featureRarity = (share: number): number => Math.max(0, -Math.log(share))
 
 function weightOf({ at, outcome }: TrainingExample, now: number): number {
@@ -121,12 +121,12 @@ const against = 0.5
 const evidenceMax = 4.6
 
 /**
- * Evidence of a feature for an agent: the logarithm of how much more frequent it is in the agent's examples
- * than in all examples, at least 0; negative when the agent's examples with it are failures.
+ * Evidence from a feature for an agent: the logarithm of how much more frequent it is in the agent's examples
+ * than in all examples, at least 0. The evidence is negative if the agent's examples with the feature are failures.
  * @param held weight of the agent's examples with the feature
- * @param own impact in its own words, 0..1: they count as its first example
- * @param weight weight of all its examples
- * @param share share of all examples with the feature
+ * @param own impact in the agent's own words, 0..1, which count as its first example
+ * @param weight weight of all the agent's examples
+ * @param share fraction of all examples that contain the feature
  */
 export function featureEvidence(
   feature: string,

@@ -13,13 +13,13 @@ import { noScores, rounded, type Subscores, sharesOf, weightedSum } from './weig
 
 export interface NegotiationResult {
   canHandle: boolean
-  /** 0..1, at most 4 decimals. */
+  /** Between 0 and 1, with at most 4 decimals. */
   score: number
   /** The unrounded score, which decides between equal scores. */
   exactScore: number
   confidence: number
   rejectionReason?: string
-  /** The hard constraint that the agent breaks; it is then no candidate. */
+  /** The hard constraint that the agent breaks, which rules it out as a candidate. */
   brokenConstraint?: string
   reasons: string[]
   subscores: Subscores
@@ -27,12 +27,12 @@ export interface NegotiationResult {
   skillMatches: SkillMatch[]
   queueDepth: number
   estimatedLatencyMs?: number
-  /** In whole units, as the agent declares it; "0" when it is free. */
+  /** The price in whole units as the agent declares it; "0" if the agent is free. */
   estimatedCostAmount?: string
 }
 
 /**
- * Scores an offer for a request. Pure. A broken hard constraint gives score 0. Agents use it for their
+ * Scores an offer for a request. Pure function. A broken hard constraint gives score 0. Agents use it for their
  * response, gateways for ranking with more knowledge.
  */
 export function negotiate(
@@ -76,7 +76,7 @@ export function exactScoreOf(offer: Offer, request: NegotiationRequest, knowledg
   return scoreWith(skillMatch(profileOf(offer), queryOf(request), knowledge), offer, request)
 }
 
-/** Like `exactScoreOf` with a known skill match. */
+/** Like `exactScoreOf`, but with a known skill match. */
 export function scoreWith(match: number, offer: Offer, request: NegotiationRequest): number {
   return weightedSum(sharesOf(request.weights), subscoresOf(match, offer, request, estimateOf(offer)))
 }

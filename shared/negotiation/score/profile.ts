@@ -4,13 +4,13 @@ import { particularsOf } from '../words/names.ts'
 import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
 import type { Offer, OfferedSkill } from './offer.ts'
 
-/** The words of one skill together with those of its agent, or those of all skills. */
+/** The words of one skill together with those of its agent, or the words of all skills. */
 export interface Unit {
   /** Absent for the agent as a whole. */
   skill?: OfferedSkill
-  /** Stem → how important the stem is for the unit, 0..1. */
+  /** Maps each stem to its importance for the unit, 0..1. */
   impacts: ReadonlyMap<string, number>
-  /** Absent when no word is English. */
+  /** Absent if no word is English. */
   meaning: Meaning | undefined
 }
 
@@ -31,7 +31,7 @@ const fieldWeights = {
 const saturation = 2
 const lengthShare = 0.4
 const usualLength = 10
-/** A word counts at most this often in one field. */
+/** The maximum number of times that a word counts in one field. */
 const repeatsMax = 3
 const fieldWordsMax = 1000
 const skillsMax = 500
@@ -39,7 +39,7 @@ const skillsMax = 500
 type Counts = Map<string, number>
 const kept = new WeakMap<readonly OfferedSkill[], { name: string; description: string; profile: Profile }>()
 
-/** The profile of an offer, cached by its list of skills. */
+/** Returns an offer's profile, cached by its list of skills. */
 export function profileOf({ name = '', description = '', skills }: Offer): Profile {
   const known = kept.get(skills)
   if (known !== undefined && known.name === name && known.description === description) return known.profile
@@ -73,7 +73,7 @@ function countsOf({ name, description, tags, examples, assessment }: OfferedSkil
   return counts
 }
 
-/** Names and numbers in an example say nothing about the skill. */
+/** Removes names and numbers from an example, because they say nothing about the skill. */
 function withoutParticulars(example: string): string {
   const isParticular = particularsOf(example)
   return wordsIn(example, fieldWordsMax)
@@ -102,7 +102,7 @@ function merged(parts: readonly Counts[]): Counts {
 }
 
 /**
- * BM25F: the more words, the less each counts, so that keyword stuffing does not help. 32 bits, as in the
+ * BM25F: the more words there are, the less each one counts, so keyword stuffing does not help. 32 bits, as in the
  * index.
  */
 function impactsOf(counts: Counts): Map<string, number> {

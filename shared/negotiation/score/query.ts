@@ -5,7 +5,7 @@ import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
 import { writtenWords } from '../words/written-words.ts'
 import type { NegotiationRequest } from './request.ts'
 
-/** A word of the query that counts. */
+/** A word of the query that counts towards the match. */
 export interface Term {
   stem: string
   /** Rarity in English, 0.05 … 1. */
@@ -16,15 +16,15 @@ export interface Term {
 /** The parsed text of a request. */
 export interface Query {
   terms: readonly Term[]
-  /** Stem → the terms that it matches, by index, with the similarity. */
+  /** Maps each stem to the indexes of the terms that it matches, with the similarity. */
   answers: ReadonlyMap<string, readonly (readonly [term: number, share: number])[]>
   /** Features for learning: stems and pairs of neighbouring stems, without names and numbers. */
   features: readonly string[]
-  /** The stems of stop words: the phrasing also distinguishes tasks. */
+  /** The stems of stop words, because phrasing also distinguishes tasks. */
   common: readonly string[]
-  /** Absent when no word is English. */
+  /** Absent if no word is English. */
   meaning: Meaning | undefined
-  /** Stem → the word as written in the text; computed on first use. */
+  /** Maps each stem to the word as written in the text. Computed on first use. */
   written: () => ReadonlyMap<string, string>
 }
 
@@ -42,7 +42,7 @@ const writtenCharsMax = 20_000
  */
 let last: { request: NegotiationRequest; query: Query } | undefined
 
-/** Parses the text of the request once, however many agents are scored in a row. */
+/** Parses the request's text once, however many agents are scored in a row. */
 export function queryOf(request: NegotiationRequest): Query {
   if (last?.request === request) return last.query
   const query = readQuery(`${request.taskSummary}\n${request.taskDetails ?? ''}`)
@@ -50,7 +50,7 @@ export function queryOf(request: NegotiationRequest): Query {
   return query
 }
 
-/** A long text counts by its 64 most significant words: rare and repeated ones. */
+/** Only the 64 most significant words of a long text count: rare and repeated words. */
 export function readQuery(text: string): Query {
   const words = wordsIn(text, wordsMax)
   const isParticular = particularsOf(text)

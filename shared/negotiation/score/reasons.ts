@@ -37,7 +37,7 @@ export function reasonsOf(input: ReasonInput): string[] {
 }
 
 /**
- * The contract requires `weights` (spec/negotiation.md#weights); a client that omits them is informed about
+ * The contract requires `weights` (spec/negotiation.md#weights). A client that omits them is informed of
  * the defaults.
  */
 export function defaultsReason({ weightsAreDefault, weights }: NegotiationRequest): string[] {
@@ -85,7 +85,7 @@ function asWritten(feature: string, { written }: Query): string {
     .join(' ')
 }
 
-/** Other agents have feedback for the text; this one gets its expected share. */
+/** The reason given when only other agents have feedback for the text, so this agent gets the expected amount. */
 const newcomerReason = (query: Query, knowledge: Knowledge): string[] =>
   (knowledge.feedbackMost?.(query, massOf(query, knowledge)) ?? 0) > 0
     ? ['no training examples yet: its description counts more']

@@ -17,7 +17,7 @@ export const amount = z
 /** Clients of the reference implementation send the budget as a JSON number. */
 const budget = z.preprocess((given) => (typeof given === 'number' ? decimalText(given) : given), amount)
 
-/** The five weights; a missing one is 0 (spec/negotiation.md#weights). */
+/** The five weights. A missing weight is 0 (spec/negotiation.md#weights). */
 const weights = wireObject({
   skillMatch: share.default(0),
   ioCompatibility: share.default(0),
@@ -41,7 +41,7 @@ const request = wireObject({
 
 export interface NegotiationRequest extends Omit<z.output<typeof request>, 'weights'> {
   weights: Weights
-  /** The request had no `weights`; the reasons report the defaults. */
+  /** Set if the request had no `weights`. The reasons then report the defaults. */
   weightsAreDefault?: true
 }
 

@@ -19,17 +19,17 @@ import { rounded } from './weights.ts'
 export interface SkillMatch {
   skillId: string
   skillName: string
-  /** 0..1, at most 4 decimals. */
+  /** Between 0 and 1, with at most 4 decimals. */
   score: number
   reasons: string[]
 }
 
 const namedSkillsMax = 20
 const namedWordsMax = 5
-/** The similarity of unrelated texts is below this. */
+/** Unrelated texts have a similarity below this value. */
 const likenessMin = 0.3
 
-/** How well the agent matches the query, 0..1: by its best skill or by all skills together. */
+/** How well the agent matches the query, 0..1, by its best skill or by all skills together. */
 export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledge): number {
   const mass = massOf(query, knowledge)
   let best = 0
@@ -40,13 +40,13 @@ export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledg
   return matchOf(own + learnedEvidence(query, knowledge, mass), mass)
 }
 
-/** Texts of the agent, which count for each of its skills. */
+/** The agent's texts, which count for each of its skills. */
 interface AgentTexts {
   name?: string
   description?: string
 }
 
-/** The matching skills, best first, at most 20. */
+/** Returns up to 20 matching skills, best first. */
 export function skillMatches(
   { units }: Profile,
   query: Query,
@@ -105,7 +105,7 @@ function reasonsOf(
   ]
 }
 
-/** The word that matches the term best; undefined in most cases. */
+/** Returns the word that matches the term best; in most cases there is none. */
 function bestWord(term: Term, impacts: ReadonlyMap<string, number>, knowledge: Knowledge) {
   let word = term.stem
   let value = term.weight * (impacts.get(word) ?? 0) * rarity(word, knowledge)
@@ -123,7 +123,7 @@ function bestWord(term: Term, impacts: ReadonlyMap<string, number>, knowledge: K
 const cardCharsMax = 4000
 const cardWords = new WeakMap<OfferedSkill, ReadonlyMap<string, string>>()
 
-/** The words of a skill and its agent as written. */
+/** The words of a skill and its agent as the card writes them. */
 function wordsOfCard(skill: OfferedSkill, { name, description }: AgentTexts): ReadonlyMap<string, string> {
   const known = cardWords.get(skill)
   if (known !== undefined) return known

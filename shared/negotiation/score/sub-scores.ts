@@ -4,7 +4,7 @@ import type { Facts, OfferedSkill } from './offer.ts'
 import type { NegotiationRequest } from './request.ts'
 
 /**
- * 1 when one skill accepts all input types and produces an output type, 0.5 when several skills are needed.
+ * Returns 1 if one skill accepts all input types and produces an output type, or 0.5 if several skills are needed.
  */
 export function ioCompatibility(skills: readonly OfferedSkill[], request: NegotiationRequest): number {
   const inputs = request.inputMimeTypes ?? []
@@ -20,8 +20,8 @@ export function ioCompatibility(skills: readonly OfferedSkill[], request: Negoti
 }
 
 /**
- * `max(0, 1 − estimate/limit)`; 1 without a limit, 0.5 without an estimate; multiplied by the share of
- * successful tasks (docs/decisions/0020-load-and-performance.md).
+ * Returns `max(0, 1 − estimate/limit)`, or 1 without a limit, or 0.5 without an estimate, multiplied by the fraction
+ * of successful tasks (docs/decisions/0020-load-and-performance.md).
  */
 export function performanceScore(
   estimateMs: number | undefined,
@@ -34,14 +34,14 @@ export function performanceScore(
 }
 
 /**
- * `1 ÷ (1 + waiting tasks)`. A running task counts a tenth: it decides between agents without waiting tasks
- * (record 20).
+ * Returns `1 ÷ (1 + waiting tasks)`. A running task counts as a tenth, which decides between agents without waiting
+ * tasks (record 20).
  */
 export function loadScore({ queueDepth, activeTasks = 0 }: Facts): number {
   return 1 / (1 + Math.max(0, queueDepth) + Math.max(0, activeTasks) / 10)
 }
 
-/** 1 when free, 0.5 without a budget, otherwise `1 − 0.5 · price/budget`. */
+/** Returns 1 for a free agent, 0.5 without a budget, and otherwise `1 − 0.5 · price/budget`. */
 export function costScore(price: string | undefined, budget: string | undefined): number {
   if (price === undefined) return 1
   const asked = amountOf(price)

@@ -1,20 +1,20 @@
 /**
- * The training example of one context and agent: counted words of the messages, without their text or order,
+ * The training example of one context and agent: the messages' counted words, without their text or order,
  * and the outcome. The gateway stores it until the context is cleared.
  */
 export interface TrainingExample {
   /** Id of the agent. */
   agent: string
-  /** Key of the context. There is one record per context and agent, replaced as the context continues. */
+  /** Key of the context. There is one record per context and agent, which is replaced as the context continues. */
   context: string
-  /** Key of the task's owner: the influence of each caller is bounded. */
+  /** Key of the task's owner, because each caller's influence is bounded. */
   caller: string
-  /** Milliseconds since 1970; older examples count less. */
+  /** Milliseconds since 1970. Older examples count less. */
   at: number
-  /** −1 (rated 1, or failed by the agent's fault) … 1 (rated 5). */
+  /** From −1 (rated 1, or failed through the agent's fault) to 1 (rated 5). */
   outcome: number
   /** Whether a caller rated a task of the context. */
   rated?: boolean
-  /** Stem → count. */
+  /** Maps each stem to its count. */
   words: Record<string, number>
 }

@@ -11,7 +11,7 @@ export type Subscores = { [K in keyof Weights]: number }
 
 export const noScores: Subscores = { skillMatch: 0, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
 
-/** The weights divided by their sum; equal shares when all are zero. */
+/** The weights divided by their sum, or equal shares if all weights are zero. */
 export function sharesOf({ skillMatch, ioCompatibility, performance, load, cost }: Weights): Subscores {
   const sum = skillMatch + ioCompatibility + performance + load + cost
   if (sum === 0) return { skillMatch: 0.2, ioCompatibility: 0.2, performance: 0.2, load: 0.2, cost: 0.2 }
@@ -24,7 +24,7 @@ export function sharesOf({ skillMatch, ioCompatibility, performance, load, cost 
   }
 }
 
-/** Adds the skill match last, so that the index can bound the sum. */
+/** The weighted sum of the sub-scores. Adds the skill match last, so that the index can bound the sum. */
 export function weightedSum(shares: Subscores, subscores: Subscores): number {
   const rest =
     shares.ioCompatibility * subscores.ioCompatibility +
@@ -34,7 +34,7 @@ export function weightedSum(shares: Subscores, subscores: Subscores): number {
   return Math.min(1, rest + shares.skillMatch * subscores.skillMatch)
 }
 
-/** The default weights of gateway and command line (spec/negotiation.md#defaults). */
+/** The default weights of the gateway and the command line (spec/negotiation.md#defaults). */
 export const defaultWeights: Weights = {
   skillMatch: 0.55,
   ioCompatibility: 0.2,
@@ -44,8 +44,8 @@ export const defaultWeights: Weights = {
 }
 
 /**
- * The default of ROUTE_MIN_SCORE: with the default weights and ranking by words only, four fifths of the texts that an
- * agent of a small registry can handle have a higher score (`bench/routing`).
+ * The default of ROUTE_MIN_SCORE. With the default weights and ranking by words only, four fifths of the texts that
+ * an agent in a small registry can handle have a higher score (`bench/routing`).
  */
 export const routeMinScore = 0.76
 

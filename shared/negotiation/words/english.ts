@@ -32,7 +32,7 @@ function read(): Map<string, Entry> {
   return found
 }
 
-/** Significance of a word by its rarity in English, 0.05 … 1; unknown words have 1. */
+/** Significance of a word, based on its rarity in English, from 0.05 to 1. Unknown words have 1. */
 export function backgroundRarity(stem: string): number {
   const rank = entries().get(stem)?.rank ?? rankMax
   return Math.min(1, Math.max(0.05, Math.log(rank + 1) / Math.log(rankMax)))
@@ -40,10 +40,10 @@ export function backgroundRarity(stem: string): number {
 
 export const isEnglish = (stem: string): boolean => entries().has(stem)
 
-/** The line of a stem, from 0, which is the index of its vector in `english.vec`. */
+/** The line number of a stem, counted from 0, which is the index of its vector in `english.vec`. */
 export const placeOf = (stem: string): number | undefined => entries().get(stem)?.line
 
-/** Related stems with their similarity below 1, the most similar first. */
+/** Related stems with their similarities, which are below 1, the most similar first. */
 export function relatedTo(stem: string): readonly (readonly [stem: string, share: number])[] {
   const entry = entries().get(stem)
   if (entry === undefined) return none

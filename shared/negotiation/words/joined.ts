@@ -5,7 +5,7 @@ const lettersMin = 7
 const lettersMax = 30
 const pieceMin = 3
 
-/** Splits a compound such as `airquality` into words; empty for a word, or if a part remains. */
+/** Splits a compound such as `airquality` into words. Empty if it is a single word or cannot be split completely. */
 export function joinedWords(word: string): string[] {
   if (word.length < lettersMin || word.length > lettersMax || !/^[a-z]+$/.test(word)) return []
   if (isEnglish(stemOf(word))) return []

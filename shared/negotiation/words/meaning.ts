@@ -22,7 +22,7 @@ function vectors(): Int8Array {
 }
 
 /**
- * Each stem counts once. Undefined when no stem is known. Integer arithmetic, so the result is the same on
+ * Each stem counts once. Undefined if no stem is known. Uses integer arithmetic, so the result is the same on
  * every machine.
  */
 export function meaningOf(stems: Iterable<string>): Meaning | undefined {
@@ -39,7 +39,7 @@ export function meaningOf(stems: Iterable<string>): Meaning | undefined {
   return known ? inBytes(sum) : undefined
 }
 
-/** Like `meaningOf`, with a weight per stem. */
+/** Like `meaningOf`, but with a weight for each stem. */
 export function weightedMeaning(
   stems: Iterable<readonly [stem: string, weight: number]>,
 ): Meaning | undefined {
@@ -71,7 +71,7 @@ export function inBytes(sum: ArrayLike<number>): Meaning | undefined {
   return { vector, length: Math.sqrt(squares) }
 }
 
-/** Cosine, at least 0. */
+/** The cosine of the two directions, but at least 0. */
 export function likeness(a: Meaning | undefined, b: Meaning | undefined): number {
   if (a === undefined || b === undefined) return 0
   return Math.max(0, dot(a.vector, b.vector) / (a.length * b.length))

@@ -2,10 +2,10 @@ import { isEnglish } from './english.ts'
 import { likeness, type Meaning, meaningOf } from './meaning.ts'
 import { isStopWord, stemOf, wordsIn } from './split.ts'
 
-/** A line with a larger share of capitalised words is a title, where capitals mean nothing. */
+/** A line with a larger fraction of capitalised words is a title, in which capitals mean nothing. */
 const titleShare = 0.75
 const titleWordsMin = 4
-/** A line of at most this many words, all capitalised, is a name or a signature. */
+/** A line of at most this many words that are all capitalised is a name or a signature. */
 const signatureWordsMax = 3
 const charsMax = 100_000
 const namesMax = 10_000
@@ -38,21 +38,21 @@ const connectives = new Set(
     ' ',
   ),
 )
-/** The minimum similarity of a name to common given names. */
+/** The minimum similarity between a name and common given names. */
 const personalMin = 0.06
 const givenNames =
   'john mary james robert michael william david richard joseph thomas charles anna emma laura susan linda alice peter paul george kevin brian sarah karen lisa'
-/** A word that is more similar to these than to given names is not a person: places, companies, dates. */
+/** A word that is more similar to these places, companies and dates than to given names does not name a person. */
 const otherNames = [
   'london paris italy texas california germany australia chicago boston madrid europe africa france city country river island avenue',
   'google amazon microsoft apple tesla company university bank inc magazine telescope software app website month week january monday english language',
 ]
 
 /**
- * The words of the text that name a person. Recognised by position: after a closing formula or a greeting,
- * alone on a line, addressed at the start of a sentence, after "Mr" or "by"; and inside a sentence by a
- * capital letter and a meaning closer to given names than to places or companies. Names of topics (Ethereum,
- * Chicago) are not included.
+ * Returns the words of the text that name a person. Recognises names by position: after a closing formula or a
+ * greeting, alone on a line, addressed at the start of a sentence, after "Mr" or "by"; and inside a sentence by a
+ * capital letter and a meaning closer to given names than to places or companies. Names of topics (Ethereum, Chicago)
+ * are not included.
  */
 export function namesIn(text: string): string[] {
   const names = new Set<string>()
@@ -94,11 +94,11 @@ function isPersonal(word: string, before: string): boolean {
   return personal >= personalMin && prototypes.others.every((other) => likeness(meaning, other) <= personal)
 }
 
-/** "Priya, could you …" */
+/** Matches "Priya, could you …". */
 const isAddressed = (word: string, sentence: string) =>
   sentence.trimStart().startsWith(`${word},`) && !connectives.has(word.toLowerCase())
 
-/** After "Yours," or "Dear" a name may be in lower case. */
+/** Finds names after "Yours," or "Dear", which may be in lower case. */
 function readFormulas(lines: readonly string[], names: Set<string>): void {
   const filled = lines.map((line) => line.trim()).filter((line) => line !== '')
   filled.forEach((line, at) => {
@@ -117,7 +117,7 @@ const wordsOf = (text: string): string[] =>
   [...text.matchAll(wordPattern)].map(([word]) => word.replace(/['’]s$/u, ''))
 
 /**
- * Returns a test for names and numbers among the words of `wordsIn`: they say nothing about the kind of task.
+ * Returns a predicate for names and numbers among the words of `wordsIn`, which say nothing about the kind of task.
  */
 export function particularsOf(text: string): (word: string) => boolean {
   const names = new Set(wordsIn(namesIn(text).join(' . '), namesMax))

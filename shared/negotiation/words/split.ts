@@ -9,7 +9,7 @@ const stemsKept = 50_000
 const stopWords = new Set(lists.eng)
 const stems = new Map<string, string>()
 
-/** Scripts without spaces: pairs of neighbouring characters serve as words. */
+/** Matches scripts without spaces, in which pairs of neighbouring characters serve as words. */
 const pieces =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+|\p{Extended_Pictographic}|[\p{L}\p{N}]+/gu
 const unspaced =
@@ -18,7 +18,7 @@ const unspacedRun =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+|[^\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+/gu
 
 /**
- * The words of a text in order, in lower case, including stop words. Splits camelCase and snake_case, removes
+ * Returns a text's words in order and in lower case, including stop words. Splits camelCase and snake_case, removes
  * accents and the Arabic article, and reads `17%` as "17 percent". Reads the first 100,000 characters and at
  * most `max` words.
  */
@@ -54,7 +54,7 @@ function wordsOfPiece(piece: string): string[] {
 
 export const isStopWord = (word: string): boolean => stopWords.has(word)
 
-/** The Porter stem of an English word; a word in another script is its own stem. */
+/** Returns the Porter stem of an English word. A word in another script is its own stem. */
 export function stemOf(word: string): string {
   const known = stems.get(word)
   if (known !== undefined) return known

@@ -4,15 +4,15 @@ import { stemOf, wordsIn } from './split.ts'
 const shownMax = 40
 
 /**
- * Stem → the word as written at its first occurrence, for the reasons. Includes stop words. Reads the first
- * `charsMax` characters.
+ * Maps each stem to the word as written at its first occurrence, for the reasons. Includes stop words. Reads the
+ * first `charsMax` characters.
  */
 export function writtenWords(text: string, charsMax: number): ReadonlyMap<string, string> {
   const written = new Map<string, string>()
   for (const [piece] of text.slice(0, charsMax).matchAll(/[\p{L}\p{N}\p{M}]+|\p{Extended_Pictographic}/gu)) {
     const words = wordsIn(piece, shownMax)
     for (const word of words) {
-      // A piece with several words is camelCase or has a script without spaces.
+      // A piece with several words is in camelCase or in a script without spaces.
       const shown = words.length === 1 ? piece.slice(0, shownMax) : word
       for (const part of [word, ...joinedWords(word)]) {
         const stem = stemOf(part)
