@@ -6,7 +6,7 @@ import { drivers, layers, publicEntries, readsEnvironment, refusedNames, sizes }
 interface SourceFile {
   name: string
   text: string
-  /** Specifiers of all imports. */
+  /** The specifiers of each file's imports. */
   imports: string[]
 }
 
@@ -31,7 +31,7 @@ test('a folder imports only from the layers below its own', () => {
   expect(wrong).toEqual([])
 })
 
-test('an agent imports the packages of npm and @parley/agent, as the agents of users do', () => {
+test('an agent imports only npm packages and @parley/agent, as users’ agents do', () => {
   const wrong = product
     .filter(({ name }) => name.startsWith('agents/'))
     .flatMap(({ name, imports }) => imports.map((to) => [name, to] as const))
@@ -39,20 +39,20 @@ test('an agent imports the packages of npm and @parley/agent, as the agents of u
   expect(wrong).toEqual([])
 })
 
-test('a driver is imported by its adapter only', () => {
+test('only its adapter imports a driver', () => {
   const wrong = product.flatMap(({ name, imports }) =>
     imports.filter((to) => drivers[to]?.test(name) === false).map((to) => `${name} → ${to}`),
   )
   expect(wrong).toEqual([])
 })
 
-test('the environment is read in the configuration only', () => {
+test('only the configuration reads the environment', () => {
   const readers = product.filter(({ text }) => /\bprocess\.env\b/.test(withoutComments(text)))
   const wrong = readers.filter(({ name }) => !readsEnvironment.some((place) => place.test(name)))
   expect(wrong.map(({ name }) => name)).toEqual([])
 })
 
-test('every file has a subject in its name and code of its own', () => {
+test('every file is named after its subject and contains code', () => {
   const isBarrel = ({ name, text }: SourceFile) =>
     !publicEntries.test(name) &&
     withoutComments(text)
@@ -72,7 +72,7 @@ test('files stay small', () => {
   expect(at(0.5), 'median').toBeLessThanOrEqual(sizes.medianMaxLines)
 })
 
-/** Whether `from` may import `to`, both files of the repository. Files outside of the layers may import anything. */
+/** Whether the file `from` may import the file `to`. Files outside the layers may import anything. */
 function isBelow(from: string, to: string): boolean {
   const names = Object.keys(layers).filter((name) => [from, to].every((file) => file.startsWith(`${name}/`)))
   return names.every((name) => isBelowIn(name, from, to))
@@ -85,14 +85,14 @@ function isBelowIn(name: string, from: string, to: string): boolean {
   return levelOf(there) !== -1 && levelOf(there) < levelOf(here)
 }
 
-/** The longest entry of the layers that holds the file; empty for the root of the package. */
+/** The longest layer entry that contains the file; empty for the root of the package. */
 function folderIn(name: string, file: string): string {
   const inside = file.slice(name.length + 1)
   const folders = layers[name]?.flat().filter((one) => inside === one || inside.startsWith(`${one}/`)) ?? []
   return folders.sort((a, b) => b.length - a.length)[0] ?? ''
 }
 
-/** Static, re-exporting, bare and dynamic imports of a literal. */
+/** Matches static and dynamic imports, re-exports and side-effect imports with a literal specifier. */
 function importsOf(text: string): string[] {
   const pattern =
     /^\s*(?:import|export)\b[^'"`;]*?\bfrom\s*'([^']+)'|^\s*import\s*'([^']+)'|\bimport\(\s*'([^']+)'/gm

@@ -1,7 +1,7 @@
 /**
- * Layers inside each package: a folder imports from the layers before its own, never from a folder of its own layer.
- * Files in the root of a package are its composition root and see every folder. The direction between packages is held
- * by the project references (`tsc -b`).
+ * The layers inside each package. A folder imports only from layers listed before its own, never from its own layer.
+ * Files in the root of a package are its composition root and may import every folder. The project references
+ * (`tsc -b`) enforce the direction of imports between packages.
  */
 export const layers: Record<string, string[][]> = {
   'shared/wire': [['errors.ts'], ['jsonrpc'], ['model'], ['codecs']],
@@ -28,7 +28,7 @@ export const layers: Record<string, string[][]> = {
   'gateway/routing': [['store', 'forwarding'], ['learning'], ['placement'], ['negotiation'], ['rpc']],
 }
 
-/** A driver is imported in the folder of its adapter only. */
+/** Each driver may be imported only in the folder of its adapter. */
 export const drivers: Record<string, RegExp> = {
   'node:sqlite': /\/sqlite\/[^/]+$|^tools\/bench\/support\/sqlite-fill\.ts$/,
   mongodb: /\/mongodb\/[^/]+$/,
@@ -38,7 +38,7 @@ export const drivers: Record<string, RegExp> = {
   'oidc-provider': /^gateway\/oauth\//,
 }
 
-/** The environment is read here and passed on as one frozen object. */
+/** Files that may read the environment; they pass it on as one frozen object. */
 export const readsEnvironment = [
   /^shared\/(kit\/process\/|agent\/server\/run-agent\.ts$)/,
   /^gateway\/config\.ts$/,
@@ -48,7 +48,7 @@ export const readsEnvironment = [
 
 export const sizes = { medianMaxLines: 80, most: 0.95, mostMaxLines: 250, everyMaxLines: 400 }
 
-/** Public entries of packages: the only files that may consist of exports from other files. */
+/** The public entries of packages, the only files that may consist of re-exports. */
 export const publicEntries = /^cli\/compat\//
 
 export const refusedNames = /(^|\/)index\.ts$|(^|[-/])(utils?|helpers?|common|managers?|services?)\.ts$/

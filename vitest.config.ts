@@ -2,7 +2,7 @@ import path from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Files that take long though they are small: started last, they would run on alone while the other workers are idle. */
+/** Small but slow test files. If they started last, the other workers would be idle while they run. */
 const longest = [
   'exchanges.test.ts',
   'chaos.test.ts',
@@ -18,7 +18,7 @@ const longest = [
   'gateway/supervisor/supervisor.test.ts',
 ]
 
-/** Those first; the rest as vitest has it: by what they took the last time, else by size. */
+/** Runs the slow files first, and sorts the others as vitest does: by their last duration, or by size. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const isLong = ({ moduleId }: TestSpecification) => longest.some((name) => moduleId.endsWith(name))
@@ -30,17 +30,17 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['**/*.test.ts'],
-    // e2e/ belongs to Playwright; dist/ is what `npm run pack` makes.
+    // Playwright runs the tests in e2e/. `npm run pack` writes dist/.
     exclude: ['**/node_modules/**', 'e2e/**', 'dist/**'],
     environment: 'node',
-    // Processes, not threads: tests here send signals, open databases and start servers.
+    // Tests run in processes rather than threads because they send signals, open databases and start servers.
     pool: 'forks',
-    // A worker keeps the modules it has loaded for its next file: loading them anew took a third of the time.
+    // A worker keeps its loaded modules for the next file. Loading them again would take a third of the time.
     isolate: false,
-    // More than two cores' worth: many wait for a process, a timer or a database.
+    // More workers than cores, because many tests wait for a process, a timer or a database.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    // Bounds against hanging. No test asserts a time.
+    // These limits end hanging tests. No test depends on them.
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 100_000 } },

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Creates missing OAuth clients: those with which gateway and agents introspect tokens and register, and the operator's.
+# Creates missing OAuth clients: the operator's, and those that gateway and agents use for introspection and registration.
 # Existing clients are not changed: to change a secret, delete the client first (hydra delete oauth2-client).
 set -eu
 hydra=${HYDRA_ADMIN_URL:-http://hydra:4445}
 until curl -sf -o /dev/null "$hydra/health/ready"; do sleep 1; done
 
-# Clients can request tokens with a single agent as audience.
+# Clients can request tokens whose only audience is one agent.
 audience=
 for agent in $AGENTS; do audience="$audience${audience:+, }\"${PUBLIC_URL:-http://localhost:7400}/agents/$agent\""; done
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const root = path.join(import.meta.dirname, '..')
 
-/** Folders that hold no text of this project. */
+/** Folders that contain no text of this project. */
 const skipped = new Set(['node_modules', 'dist', 'data', 'results', 'vectors', '.git', '.parley'])
 const files = globSync(['*', '**/*'], {
   cwd: root,
@@ -16,18 +16,18 @@ const files = globSync(['*', '**/*'], {
 
 const textOf = (name: string) => readFileSync(path.join(root, name), 'utf8')
 
-test('every citation of a document resolves to a file and heading of this repository', () => {
+test('every citation of a document resolves to a file and a heading in this repository', () => {
   expect(files.length).toBeGreaterThan(100)
   expect(files.flatMap((name) => citationFaults(name, textOf(name)))).toEqual([])
 })
 
-test('relative links of every Markdown file resolve, anchors included', () => {
+test('all relative links in Markdown files resolve, including their anchors', () => {
   const markdown = files.filter((name) => name.endsWith('.md'))
   expect(markdown).toContain('README.md')
   expect(markdown.flatMap((name) => linkFaults(name, textOf(name)))).toEqual([])
 })
 
-test('source files that a Markdown file names exist', () => {
+test('every source file that a Markdown file names exists', () => {
   const markdown = files.filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md')
   expect(markdown.flatMap((name) => pathFaults(name, textOf(name)))).toEqual([])
 })
@@ -67,11 +67,11 @@ test.each([
 test.each([
   ['with its path', '`shared/missing.ts`'],
   ['by its name', '`missing-file.ts`'],
-])('a source file that is missing, %s, is a fault', (_what, text) => {
+])('a missing source file, %s, is a fault', (_what, text) => {
   expect(pathFaults('README.md', text)).toHaveLength(1)
 })
 
-/** Documents by other names than their path in this repository: a reader cannot open them. */
+/** Matches documents cited by a name other than their path in this repository, which readers cannot open. */
 const unresolvable = [
   /\bdesign gaps\b/gi,
   /\b[Ss]pecification, ["“`A-Z]/g,
@@ -99,7 +99,7 @@ function citationFaults(name: string, text: string): string[] {
   return faults.map(at)
 }
 
-/** @param needsAnchor the file alone is not precise enough */
+/** @param needsAnchor whether a citation must name a heading in addition to the file */
 function resolves(file = '', anchor?: string, needsAnchor = false): boolean {
   const target = path.join('docs', file)
   if (!existsSync(path.join(root, target))) return false
@@ -125,7 +125,7 @@ function isLink(from: string, target: string): boolean {
   return anchor === undefined || !found.endsWith('.md') || anchorsOf(found).has(anchor)
 }
 
-/** `tasks/engine.ts` with its whole path, or `engine.ts` alone where moves should not change the text. */
+/** Matches a source file by its full path or, if the text should survive moves, by its name alone. */
 function pathFaults(name: string, text: string): string[] {
   const named = [...text.matchAll(/`((?:[\w-]+\/)*[\w.-]+\.ts)`/g)].map(([, found = '']) => found)
   const exists = (found: string) =>
@@ -135,12 +135,12 @@ function pathFaults(name: string, text: string): string[] {
   return named.filter((found) => !exists(found)).map((found) => `${name} → ${found}`)
 }
 
-/** Of source files; paths below other folders are examples. */
+/** The top folders of source files. Paths below other folders are examples. */
 const topFolders = new Set(['shared', 'gateway', 'cli', 'e2e', 'tools', 'docs'])
 
 const anchors = new Map<string, Set<string>>()
 
-/** The anchors of the headings, as GitHub writes them. */
+/** The anchors that GitHub generates for the headings. */
 function anchorsOf(name: string): Set<string> {
   const known = anchors.get(name)
   if (known !== undefined) return known

@@ -10,11 +10,11 @@ const permanentFile = path.join(import.meta.dirname, 'permanent-errors.json')
 const permanent = JSON.parse(readFileSync(permanentFile, 'utf8')) as Record<string, Row>
 const table = Object.entries(errorTable) as [string, Row][]
 
-test('docs/errors.md equals the error table', () => {
+test('docs/errors.md matches the error table', () => {
   expect(documented()).toEqual(Object.fromEntries(table))
 })
 
-test('error codes are permanent: every released code keeps its name, number and HTTP status', () => {
+test('every error code ever published keeps its name, number and HTTP status', () => {
   const now = Object.fromEntries(table.map(([name, { code, status }]) => [name, { code, status }]))
   expect(now).toEqual(permanent)
 })
@@ -24,11 +24,11 @@ test('no two errors share a code', () => {
   expect(new Set(codes).size).toBe(codes.length)
 })
 
-test('the list of permanent errors only grows: entries of earlier commits are neither missing nor changed', () => {
+test('the list of permanent errors contains every entry of earlier commits unchanged', () => {
   for (const earlier of earlierLists()) expect(permanent).toMatchObject(earlier)
 })
 
-/** The lists of earlier commits, as far as the clone contains them; none outside a clone. */
+/** The lists of all commits that the clone contains; none outside a clone. */
 function earlierLists(): Record<string, Row>[] {
   const git = (...args: string[]) =>
     execFileSync('git', args, {

@@ -3,11 +3,11 @@ import { test as base } from '@playwright/test'
 import type { Backends } from './harness/deployment.ts'
 
 interface Options {
-  /** Set by the project. */
+  /** The backends, set by the Playwright project. */
   store: Backends['kind']
 }
 
-/** Playwright's `test`, with the backends of the project. All files share the servers of `full`. */
+/** Playwright's `test` with the project's backends. All files share the servers of `full`. */
 export const test = base.extend<object, Options & { backends: Backends }>({
   store: ['embedded', { option: true, scope: 'worker' }],
   backends: [
@@ -21,7 +21,7 @@ export const test = base.extend<object, Options & { backends: Backends }>({
   ],
 })
 
-/** Call it at the top of each file: in the project `full`, skips the file when the servers are not installed. */
+/** Skips the file in the project `full` if the servers are not installed. Call this at the top of each file. */
 export function skipWithoutServers(): void {
   test.skip(({ store }) => store === 'full' && !hasServers, '(needs mongod, redis-server)')
 }

@@ -18,7 +18,7 @@ let agent: ParleyProcess | undefined
 /** A proxy in front of the agent that records every request. */
 let proxy: http.Server
 const requests: { method: string; url: string; authorization: string | undefined }[] = []
-/** Tokens of a caller: without an audience, and for the external agent only. */
+/** A caller's tokens: one without an audience, and one for the external agent only. */
 let unbound: string
 let token: string
 let adminToken: string
@@ -67,7 +67,7 @@ test.afterAll(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs the agent in a second folder: for the gateway it is on another machine. */
+/** Runs the agent from a second folder, so that the gateway treats it as an agent on another machine. */
 async function startAgent(backends: Backends): Promise<void> {
   const cwd = path.join(folder, 'agent')
   mkdirSync(cwd)
@@ -164,7 +164,7 @@ test('a pending agent gets no work and no tokens', async () => {
   expect(bearers()).toEqual(new Set([undefined]))
 })
 
-test('only an operator admits it', async () => {
+test('only an operator can admit a pending agent', async () => {
   const refused = await ask('/registry/agents/hello/admit', unbound)
   expect([refused.status, refused.json.error?.code]).toEqual([403, -32013])
   expect((await operate('admit')).json).toMatchObject({ admitted: true })
@@ -195,7 +195,7 @@ test('an admitted agent works and receives the tokens for its audience', async (
   expect(bearers()).toEqual(new Set([undefined, `Bearer ${token}`]))
 })
 
-test('a quarantined agent gets nothing; after release it works again', async () => {
+test('a quarantined agent gets no work and no tokens, and works again after its release', async () => {
   expect((await operate('quarantine', { reason: 'looked at' })).json).toMatchObject({ quarantined: true })
   const before = messages().length
   const refused = await rpc('message/send', message())
@@ -205,7 +205,7 @@ test('a quarantined agent gets nothing; after release it works again', async () 
   await works()
 })
 
-test('gateway and agent exit with 0', async () => {
+test('the gateway and the agent exit with code 0', async () => {
   expect(await agent?.stop()).toBe(0)
   expect(await gateway.stop()).toBe(0)
 })

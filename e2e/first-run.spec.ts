@@ -59,7 +59,7 @@ test('npm start runs the gateway and every agent that needs no account', async (
   expect(await (await fetch(`${deployment.url}/metrics`)).text()).toContain('http_requests_total')
 })
 
-test('the printed curl command returns a Task in submitted', async () => {
+test('the printed curl command returns a Task in the state submitted', async () => {
   const { stdout, code } = await deployment.shell(deployment.curlLine)
   expect(code).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({
@@ -68,7 +68,7 @@ test('the printed curl command returns a Task in submitted', async () => {
   })
 })
 
-test('without a token: 401, -32009, and how to authenticate', async () => {
+test('a request without a token gets 401 and -32009 with instructions to authenticate', async () => {
   const body = '{"jsonrpc":"2.0","id":"7","method":"tasks/list"}'
   const headers = { 'content-type': 'application/json' }
   const response = await fetch(`${deployment.url}/agents/calculator/`, { method: 'POST', headers, body })
@@ -115,7 +115,7 @@ test('a new user pays in test money, with a wallet created on first use', async 
   expect((await deployment.parley('wallet')).stdout).toContain('999.99 USDC')
 })
 
-test('parley send --file saves statistics and a chart as SVG and PNG in the folder of --out', async () => {
+test('parley send --file saves statistics and a chart as SVG and PNG in the --out folder', async () => {
   const folder = path.join(deployment.dataDir, 'files')
   const csv = path.join(deployment.dataDir, 'sales.csv')
   const rows = Array.from(
@@ -175,7 +175,7 @@ test('cancel ends a task, and a second cancel returns -32002', async () => {
   })
 })
 
-test('document-maker returns Markdown as a PDF artifact', async () => {
+test('document-maker converts Markdown to a PDF artifact', async () => {
   const made = await deployment.parley('send', 'document-maker', '--json', '# Hello\n\nA page.')
   const file = lastTask(made.stdout)
     .artifacts.flatMap(({ parts }) => parts)
@@ -186,7 +186,7 @@ test('document-maker returns Markdown as a PDF artifact', async () => {
 const calculators = () => deployment.processes().filter((id) => commandLine(id).includes('agents/calculator'))
 const healthOf = async (agent: string) => (await fetch(`${deployment.url}/agents/${agent}/health`)).status
 
-test('a killed agent is restarted; until then its address returns 503 without delay', async () => {
+test('a killed agent is restarted, and its address returns 503 immediately in the meantime', async () => {
   const pids = calculators()
   expect(pids.length).toBeGreaterThan(0)
   for (const pid of pids) process.kill(pid, 'SIGKILL')
@@ -197,7 +197,7 @@ test('a killed agent is restarted; until then its address returns 503 without de
   }).toPass()
 })
 
-test('SIGTERM: exit code 0, and no process keeps running', async () => {
+test('SIGTERM ends all processes with exit code 0', async () => {
   expect(deployment.processes().length).toBeGreaterThan(4)
   expect(await deployment.stop()).toBe(0)
   await expect.poll(() => deployment.processes()).toEqual([])
@@ -207,7 +207,7 @@ function commandLine(pid: number): string {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
 }
 
-/** `--json` prints one JSON value per line. The last value with an id is the task. */
+/** Finds the task in the output of `--json`, which is one JSON value per line. The last value with an id is the task. */
 function lastTask(stdout: string): WireTask {
   const values = stdout
     .trim()

@@ -130,7 +130,7 @@ function libraryOf(checkout: string): string {
     try {
       return resolve(name)
     } catch {
-      // The next name.
+      // Try the next name.
     }
   }
   throw new Error(`${checkout} contains none of these libraries: ${libraries.join(', ')}`)

@@ -11,7 +11,7 @@ import { webhooks } from './areas/webhooks.ts'
 import type { Recorder } from './recorder.ts'
 import type { World } from './world.ts'
 
-/** Each area is one file of the record. */
+/** The areas of the record. Each one is recorded in a separate file. */
 export const areas: Record<string, (recorder: Recorder, world: World) => Promise<void>> = {
   discovery,
   // First, because the measured speed of the agents is part of each response.

@@ -4,10 +4,10 @@ export interface Difference {
   text: string
 }
 
-/** Characters shown on each side of the first byte that differs. */
+/** Number of characters shown on each side of the first difference. */
 const around = 160
 
-/** Compares two texts of one area, exchange by exchange. */
+/** Compares two recordings of one area, exchange by exchange. */
 export function differences(area: string, recorded: string, now: string): Difference[] {
   const [before, after] = [exchangesOf(recorded), exchangesOf(now)]
   const titles = new Set([...before.keys(), ...after.keys()])

@@ -60,7 +60,7 @@ const patterns: [kind: string, pattern: RegExp][] = [
   ['hex16', /(?<=parley-)[\da-f]{16}(?![\w-])/g],
   ['signature', /(?<![\w-])[1-9A-HJ-NP-Za-km-z]{85,88}(?![\w-])/g],
   ['multibase', /(?<![\w-])z[1-9A-HJ-NP-Za-km-z]{46,48}(?![\w-])/g],
-  // 32 bytes: in base64url (tokens, hashes) or in base58 (keys).
+  // 32 bytes in base64url (tokens, hashes) or base58 (keys).
   ['bytes32', /(?<![\w-])(?!0x)(?=[\w-]*[A-Z])[\w-]{42,44}(?![\w-])/g],
   ['id21', /(?<="client_id":"|client_id=|\/register\/|\/clients\/)[\w-]{21,22}(?![\w-])/g],
 ]

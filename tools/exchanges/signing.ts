@@ -38,7 +38,7 @@ export function signed(signer: Signer, { body = '', timestamp = seconds(), audie
   }
 }
 
-/** A proof of possession for `POST /did/challenge`. */
+/** Creates a proof of possession for `POST /did/challenge`. */
 export function challengeAnswer(signer: Signer, { gateway, url, nonce }: Record<string, unknown>) {
   const domain = Buffer.from('\u00ffparley did challenge v1\n', 'latin1')
   const bytes = Buffer.concat([domain, Buffer.from(JSON.stringify([gateway, url, signer.did, nonce]))])

@@ -21,7 +21,7 @@ export interface World extends AsyncDisposable {
   deployment: Deployment
   receiver: Receiver
   callers: Record<CallerName, Client>
-  /** The key of the caller `signer`, whose client id is its DID. */
+  /** The key of the caller `signer`, which uses its DID as client id. */
   signer: Signer
   /** The key of the external agent at the receiver. */
   external: Signer
@@ -134,7 +134,7 @@ export function tokenRequest(
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-/** A JSON-RPC request of a caller. */
+/** A JSON-RPC request from a caller. */
 export function rpc(url: string, { token }: { token: string }, method: string, params?: unknown): Sent {
   const body = { jsonrpc: '2.0', id: 'r-1', method, ...(params !== undefined && { params }) }
   return { method: 'POST', url, headers: { ...bearer(token), 'content-type': 'application/json' }, body }
@@ -146,7 +146,7 @@ export function ids(area: string): () => string {
   return () => uuidOf(hash('sha256', `${area} ${++count}`, 'buffer'))
 }
 
-/** The parameters of `message/send` with one text. */
+/** The parameters of `message/send` for one text. */
 export function text(id: string, content: string, more: object = {}, configuration?: object) {
   const message = {
     role: 'user',

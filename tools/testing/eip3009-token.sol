@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Written for the tests of Parley: a token with six decimals that moves by signed transfers (EIP-3009, EIP-712) as USDC
-// does. Anybody may mint it, so it is worth nothing anywhere.
+// A token for Parley's tests. It has six decimals and supports signed transfers (EIP-3009, EIP-712), as USDC
+// does. Anyone can mint it, so it has no value.
 pragma solidity ^0.8.20;
 
 contract TestDollar {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { defineAgent } from '@parley/agent'
 
-/** Yields as many parts as the number at the start of the text, five a second; the last one is its process id. */
+/** Yields five parts per second. The text starts with the number of parts, and the last one is the process id. */
 export default defineAgent({
   name: 'worker',
   description: 'Works',

@@ -3,7 +3,7 @@ import type { Recorder } from '../recorder.ts'
 import { seconds, signed, signerFrom } from '../signing.ts'
 import { bearer, type Client, ids, rpc, text, tokenRequest, type World } from '../world.ts'
 
-/** Tokens, scopes and signatures at an agent and at the gateway. */
+/** Records how an agent and the gateway check tokens, scopes and signatures. */
 export async function authentication(recorder: Recorder, world: World): Promise<void> {
   const { gateway, agents } = world.deployment
   const callers = {

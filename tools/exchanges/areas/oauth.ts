@@ -4,7 +4,7 @@ import type { Recorder } from '../recorder.ts'
 import { signed, signerFrom } from '../signing.ts'
 import { bearer, type Client, tokenRequest, type World } from '../world.ts'
 
-/** The embedded OAuth server: metadata, registration, tokens, introspection, revocation, the code grant. */
+/** Records the embedded OAuth server: metadata, registration, tokens, introspection, revocation, the code grant. */
 export async function oauth(recorder: Recorder, world: World): Promise<void> {
   const { gateway } = world.deployment
   const alice = await world.client(recorder, 'alice')
@@ -68,7 +68,7 @@ async function registration(recorder: Recorder, { deployment, callers }: World):
   await managed(recorder, textAt(made, 'registration_client_uri'), textAt(made, 'registration_access_token'))
 }
 
-/** RFC 7592. */
+/** Records client configuration requests (RFC 7592). */
 async function managed(recorder: Recorder, url: string, token: string): Promise<void> {
   const headers = { ...bearer(token), 'content-type': 'application/json' }
   recorder.hide(token, 'registration access token')

@@ -96,7 +96,7 @@ async function registrations(recorder: Recorder, world: World, owner: Client): P
   await register({ title: 'of a supervised agent', url: agents['echo'] })
 }
 
-/** @returns the id of the entry of the external agent */
+/** Registers the external agent. @returns the id of its entry */
 async function registered(recorder: Recorder, world: World, owner: Client): Promise<string> {
   const { gateway } = world.deployment
   const sent = {

@@ -124,7 +124,7 @@ async function paths(recorder: Recorder, world: World): Promise<void> {
   })
 }
 
-/** An agent without streams, webhooks and an extended card. */
+/** Records an agent without streams, webhooks or an extended card. */
 async function capabilities(recorder: Recorder, world: World): Promise<void> {
   const { agents, gateway } = world.deployment
   const [carol, id] = [await world.client(recorder, 'carol'), ids('capabilities')]
