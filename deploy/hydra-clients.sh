@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates missing OAuth clients: the operator's, and those that gateway and agents use for introspection and registration.
+# Creates missing OAuth clients: those that gateway and agents use to introspect tokens and register, and the operator's.
 # Existing clients are not changed: to change a secret, delete the client first (hydra delete oauth2-client).
 set -eu
 hydra=${HYDRA_ADMIN_URL:-http://hydra:4445}

@@ -125,7 +125,7 @@ function isLink(from: string, target: string): boolean {
   return anchor === undefined || !found.endsWith('.md') || anchorsOf(found).has(anchor)
 }
 
-/** Matches a source file by its full path or, if the text should survive moves, by its name alone. */
+/** The named source files that do not exist. A name without a folder matches a file in any folder. */
 function pathFaults(name: string, text: string): string[] {
   const named = [...text.matchAll(/`((?:[\w-]+\/)*[\w.-]+\.ts)`/g)].map(([, found = '']) => found)
   const exists = (found: string) =>

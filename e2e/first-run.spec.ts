@@ -207,7 +207,7 @@ function commandLine(pid: number): string {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
 }
 
-/** Finds the task in the output of `--json`, which is one JSON value per line. The last value with an id is the task. */
+/** Finds the task in the output of `--json`: the last JSON value with an id. Each line contains one value. */
 function lastTask(stdout: string): WireTask {
   const values = stdout
     .trim()

@@ -46,7 +46,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
       expect(page.complaints).toEqual([])
     })
 
-  test('with the keyboard only: focus is visible, an invalid pasted payment is reported, the test wallet pays', async () => {
+  test('a keyboard user sees the focus, gets an error for an invalid payment, and pays with the test wallet', async () => {
     const page = await newPage(360)
     const session = await open(page, agent)
     const stops = await tabThrough(page, 'Pay with another program')
@@ -147,7 +147,7 @@ async function statusOf(on: TestAgent, { session_id: id }: Session): Promise<Ses
   return (await (await fetch(`${on.url}/api/payment-status/${id}`, { headers })).json()) as Session
 }
 
-/** Errors of the browser: policy violations and script errors. */
+/** Errors that the browser reports: policy violations and script errors. */
 async function newPage(width: number): Promise<Page & { complaints: string[] }> {
   const page = await browser.newPage({ viewport: { width, height: 800 } })
   const complaints: string[] = []
@@ -159,7 +159,7 @@ async function newPage(width: number): Promise<Page & { complaints: string[] }> 
 }
 
 /**
- * Presses Tab until the element with that text or name has the focus. Returns the texts on the way; each must show its
+ * Presses Tab until the element with this text or name has the focus. Returns the texts on the way; each must show its
  * focus.
  */
 async function tabThrough(page: Page, until: string): Promise<string[]> {
@@ -176,7 +176,7 @@ async function tabThrough(page: Page, until: string): Promise<string[]> {
   return stops
 }
 
-/** An injected browser wallet. Its key stays in the test. It declines the first requests. */
+/** Injects a browser wallet that declines the first requests. Its key stays in the test. */
 async function addWallet(page: Page, kind: 'EIP-6963' | 'EIP-1193', declines = 0): Promise<void> {
   let left = declines
   await page.exposeFunction('askWallet', async (method: string, params: unknown[]) => {

@@ -67,7 +67,7 @@ for (const [text, agent, answer] of [
   })
 }
 
-test('a text that no agent serves is refused with the best candidates and the reasons', async () => {
+test('the refusal of a text that no agent serves lists the best candidates and the reasons', async () => {
   const nonsense = 'zorbl quiffle the brimbly snargs'
   const { code, stderr } = await deployment.parley('send', '-', nonsense)
   expect(code).toBe(1)

@@ -11,7 +11,7 @@ import type { ParleyProcess } from './harness/parley-process.ts'
 test.describe.configure({ mode: 'serial' })
 skipWithoutServers()
 
-/** For a machine under load. */
+/** Time limit, generous for a machine under load. */
 const patient = { timeout: 100_000, intervals: [100] }
 
 let cluster: Cluster
@@ -46,7 +46,7 @@ async function startCluster(backends: Backends): Promise<Cluster> {
   return started
 }
 
-/** The processes of the agent share only key, store and Redis. */
+/** The agent's processes share only the key, the store and Redis. */
 const startAgent = (name: string) =>
   cluster.startAgent({ name, source: path.join(import.meta.dirname, 'agents', 'worker') })
 
@@ -75,7 +75,7 @@ async function patiently<T>(call: () => Promise<T>): Promise<T> {
 
 const send = (text: string, client = atEither()) => patiently(async () => (await client.send(text)).id)
 
-/** Sends several tasks at a time until each of the processes has completed one. */
+/** Sends several tasks at a time until each process has completed one. */
 async function untilAllWork(processes: ParleyProcess[]): Promise<void> {
   const tasks: WireTask[] = []
   await expect(async () => {
@@ -108,7 +108,7 @@ test('an unsupervised agent registers over HTTP and both gateways know it', asyn
   expect((await ended(await send('1'))).status.state).toBe('completed')
 })
 
-test('a second process with the same key, store and Redis is a replica: both receive messages and work', async () => {
+test('a second process with the same key, store and Redis is a replica that receives messages and works', async () => {
   second = await startAgent('agent-2')
   for (const gateway of [0, 1])
     await expect(async () => expect((await entryAt(gateway)).replicas).toHaveLength(2)).toPass(patient)
@@ -117,7 +117,7 @@ test('a second process with the same key, store and Redis is a replica: both rec
   expect(await messagesAt(second)).toBeGreaterThan(0)
 })
 
-test('after SIGKILL of one process the other completes its tasks, and gateways keep serving', async () => {
+test('after SIGKILL of one process, the other completes its tasks and the gateways keep serving', async () => {
   const ids = await Promise.all(Array.from({ length: 4 }, () => send('15')))
   for (const id of ids)
     await atEither().wait(id, { untilStates: ['working'], signal: AbortSignal.timeout(150_000) })
@@ -131,7 +131,7 @@ test('after SIGKILL of one process the other completes its tasks, and gateways k
   await untilAllWork([first, second])
 })
 
-test('after SIGKILL of one gateway, streams at the other continue and its clients reconnect there', async () => {
+test('after SIGKILL of one gateway, its clients reconnect to the other, whose streams continue', async () => {
   const whole = streamed(gatewayUrl(1), '25')
   const routed = streamed(gatewayUrl(1), '25', '/')
   const { targets } = balancer
@@ -152,7 +152,7 @@ test('after SIGKILL of one gateway, streams at the other continue and its client
   expect(await moved.states).toEqual(['submitted', 'working', 'completed'])
 })
 
-test('a restarted gateway knows the tasks of the time it was down; all processes exit with 0', async () => {
+test('a restarted gateway knows the tasks created while it was down, and all processes exit with code 0', async () => {
   const id = await send('1')
   await ended(id)
   await cluster.gateways[0]?.start()
@@ -193,7 +193,7 @@ function streamed(gateway: string, text: string, route = '/agents/worker/') {
   }
 }
 
-/** A stream through the balancer; its client reconnects. */
+/** A stream through the balancer, with a client that reconnects. */
 function followed() {
   const { promise: begun, resolve } = Promise.withResolvers<void>()
   const states = (async () => {

@@ -95,7 +95,7 @@ const keyOf = (document: Json) =>
 const withFlippedKey = (document: Json): Json =>
   JSON.parse(JSON.stringify(document).replaceAll(keyOf(document), flipped(keyOf(document), 20))) as Json
 
-test('the gateway’s document matches its DID; with one changed byte in the key it does not', async () => {
+test('the gateway’s document matches its DID, but not with one changed byte in the key', async () => {
   saved.gateway = await get('/.well-known/did.json')
   const did = saved.gateway['id'] as string
   expect(did).toMatch(/^did:parley:ada_at_example_com:gateway:/)
@@ -105,7 +105,7 @@ test('the gateway’s document matches its DID; with one changed byte in the key
   )
 })
 
-test('the gateway signs the proof of an entry; one changed byte invalidates it', async () => {
+test('the gateway signs the proof of an entry, and one changed byte invalidates the signature', async () => {
   saved.entry = await get('/registry/agents/calculator')
   const [proof, document] = [saved.entry['proof'] as string, saved.gateway as unknown as DidDocument]
   expect(await verifyProof(proof, document)).toMatchObject({
@@ -122,7 +122,7 @@ test('the gateway signs the proof of an entry; one changed byte invalidates it',
   }
 })
 
-test('the DID resolves to the agent’s document with the keys of the proof; one changed byte invalidates it', async () => {
+test('the DID resolves to the agent’s document with the keys of the proof, and one changed byte invalidates it', async () => {
   const did = saved.entry['did'] as string
   saved.agent = await get(`/did/resolve?did=${encodeURIComponent(did)}`)
   expect(await get(`/agents/calculator/did/resolve?did=${encodeURIComponent(did)}`)).toEqual(saved.agent)
@@ -133,7 +133,7 @@ test('the DID resolves to the agent’s document with the keys of the proof; one
   )
 })
 
-test('a signed request succeeds; one changed byte in body or signature gives 403 crypto_mismatch', async () => {
+test('a signed request succeeds, but gets 403 crypto_mismatch with one changed byte in body or signature', async () => {
   const source = await tokens()
   const calls = new AgentClient({
     url: `${deployment.url}/agents/calculator`,
@@ -164,12 +164,12 @@ test('a signed request succeeds; one changed byte in body or signature gives 403
   expect(await outcome(body, { ...signed, 'x-did-signature': other })).toEqual(mismatch)
 })
 
-test('the agent signs the parts of its artifacts; one changed byte invalidates a signature', () => {
+test('the agent signs the parts of its artifacts, and one changed byte invalidates a signature', () => {
   const keys = verifyDocument(saved.agent, saved.entry['did'] as string)
   const verdicts = (task: Json) => verifyParts(task as never, keys).map(({ verdict }) => verdict)
   expect(verdicts(saved.task).length).toBeGreaterThan(0)
   expect(new Set(verdicts(saved.task))).toEqual(new Set(['verified']))
-  // In the text of a part only: an id may contain 42 as well.
+  // Changes only the text of a part, because an id may also contain 42.
   const text = JSON.stringify(saved.task['artifacts']).replace(/(?<="text":"[^"]*)42/, '43')
   const changed = { ...saved.task, artifacts: JSON.parse(text) as unknown }
   expect(verdicts(changed)).toContain('crypto_mismatch')

@@ -106,7 +106,7 @@ async function talkTo(
   }
 }
 
-/** The reason with which the task fails. */
+/** The failure reason of the task. */
 async function failureOf(...answers: Answer[]): Promise<string> {
   const { baseUrl } = await endpoint(...answers)
   const error = await talkTo(baseUrl, {}, { timeoutMs: 1_000 }).then(
@@ -158,7 +158,7 @@ test('reports no usage when the endpoint reports none', async () => {
   expect(await talkTo(baseUrl)).toMatchObject({ pieces: ['Hi'], usage: [] })
 })
 
-test('asks for a text when there is none and declines binary files, without calling the endpoint', async () => {
+test('asks for a missing text and declines binary files without calling the endpoint', async () => {
   const { baseUrl, asked } = await endpoint(hello)
   expect((await talkTo(baseUrl, { text: ' ' })).pieces).toEqual([{ ask: 'What can I do for you?' }])
   const files = [{ name: 'a.png', mimeType: 'image/png', bytes: Buffer.from('x'), text: 'x' }]
@@ -236,7 +236,7 @@ test.each([
   },
 )
 
-test('a refused connection fails with a reason, and the log has the code but no address', async () => {
+test('a refused connection fails the task with a reason and logs the code but no address', async () => {
   const { baseUrl } = await endpoint(hello)
   close?.()
   const logged: string[] = []
@@ -256,7 +256,7 @@ test('retries a 429 with a short Retry-After once', async () => {
   expect(asked).toHaveLength(2)
 })
 
-test('cancel closes the connection to the endpoint immediately', async () => {
+test('cancelling closes the connection to the endpoint immediately', async () => {
   const stop = new AbortController()
   const gone = Promise.withResolvers<void>()
   const { baseUrl } = await endpoint((response, _, request) => {
@@ -285,7 +285,7 @@ test('cuts an endless answer with a note and closes the connection', async () =>
   await gone.promise
 })
 
-test('notes when the model cut its answer', async () => {
+test('adds a note if the model cut its answer short', async () => {
   const { baseUrl } = await endpoint(stream(delta('Once upon'), delta(' a', 'length'), '[DONE]'))
   expect((await talkTo(baseUrl)).pieces.join('')).toBe(
     'Once upon a\n\n[Cut: the model reached its longest answer.]',

@@ -45,7 +45,7 @@ async function* reply(context: HandlerContext, settings: AssistantSettings): Asy
   return undefined
 }
 
-/** The type of an error for the log, without its message, which may contain an address. */
+/** The error type for the log. Its message is omitted because it may contain an address. */
 function causeOf({ cause }: ChatFailure): string | undefined {
   if (!(cause instanceof Error)) return undefined
   const inner = cause.cause instanceof Error ? cause.cause : cause

@@ -23,8 +23,8 @@ type Endpoint = Pick<AssistantSettings, 'baseUrl' | 'apiKey' | 'model' | 'timeou
 /**
  * Streams one response of `POST {baseUrl}/chat/completions`. A 429 with a retry delay is retried once.
  *
- * @throws ChatFailure with a message for the caller that contains neither the key nor the endpoint's own text;
- * the reason of `signal` once that is aborted
+ * @throws ChatFailure with a message for the caller that contains neither the key nor text from the endpoint;
+ * the reason of `signal` after it is aborted
  */
 export async function* chat(
   endpoint: Endpoint,
@@ -90,7 +90,7 @@ async function post(
   })
 }
 
-/** Milliseconds to wait before the one retry; undefined = no retry. */
+/** Milliseconds to wait before the single retry, or undefined for no retry. */
 function retryAfterOf(response: Response): number | undefined {
   const header = response.headers.get('retry-after')
   if (response.status !== 429 || header === null) return undefined

@@ -35,7 +35,7 @@ const talk = [
   earlier(message('user', 'second question'), message('assistant', 'second answer')),
 ]
 
-test('sends the conversation in order, the latest message last', () => {
+test('sends the conversation in order, with the latest message last', () => {
   expect(contents({ context: { id: 'c', history: talk } })).toEqual([
     'user: first question',
     'assistant: first answer',
@@ -45,7 +45,7 @@ test('sends the conversation in order, the latest message last', () => {
   ])
 })
 
-test('drops the oldest messages that do not fit, and no answer without its question', () => {
+test('drops the oldest messages if the conversation is too long, and never keeps an answer without its question', () => {
   const forgotten = contents({ context: { id: 'c', history: talk } }, 45)
   expect(forgotten).toEqual(['user: second question', 'assistant: second answer', 'user: now'])
   expect(contents({ context: { id: 'c', history: talk } }, 20)).toEqual(['user: now'])

@@ -10,9 +10,9 @@ type Message = HandlerContext['history'][number]
 type File = HandlerContext['files'][number]
 
 /**
- * Builds the input of the model: system prompt, the newest part of the conversation that fits in `limit` characters,
- * referenced results, and the message. Only the operator sets the system prompt: a message with the role `system` from a
- * caller counts as a user message.
+ * Builds the model's input: the system prompt, the newest part of the conversation that fits in `limit` characters,
+ * referenced results, and the message. Only the operator sets the system prompt, so a caller's message with the role
+ * `system` counts as a user message.
  */
 export function messagesFor(
   given: Given,
@@ -35,7 +35,7 @@ export function messagesFor(
   return [...system, ...remembered, ...newest]
 }
 
-/** Why the message cannot be sent to the model; undefined = it can. */
+/** The reason why the message cannot be sent to the model, or undefined if it can. */
 export function refusalOf(given: Given, limit: number): string | undefined {
   const unreadable = given.files.find((file) => !isText(file))
   if (unreadable !== undefined) return `I read text files; ${unreadable.name ?? 'the file'} is none.`

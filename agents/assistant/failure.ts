@@ -1,9 +1,9 @@
-/** Failure of the endpoint. The message is for the caller and contains neither host nor key. */
+/** A failure of the endpoint. The message is for the caller and contains neither the host nor the key. */
 export class ChatFailure extends Error {
   override readonly name = 'ChatFailure'
 }
 
-/** Message for the caller for an unsuccessful HTTP status. */
+/** Describes an unsuccessful HTTP status to the caller. */
 export function failureOfStatus(status: number): ChatFailure {
   if (status === 401 || status === 403) return new ChatFailure('The model endpoint refused our key.')
   if (status === 404) return new ChatFailure('The model endpoint does not know the model or the path.')

@@ -46,7 +46,7 @@ async function parrot() {
   return { asked, agent }
 }
 
-test('over HTTP: remembers the conversation and counts its tokens', async () => {
+test('remembers the conversation and counts its tokens over HTTP', async () => {
   const { agent, asked } = await parrot()
   await using server = await testAgent(agent)
   const alice = server.caller('alice')
@@ -63,7 +63,7 @@ test('over HTTP: remembers the conversation and counts its tokens', async () => 
   expect(metrics).toMatch(/agent_llm_tokens_total\{[^}]*model="parrot-1"[^}]*\} 6/)
 })
 
-test('over HTTP: each caller has a separate conversation, and a failed task reports its reason', async () => {
+test('keeps the callers’ conversations apart and reports the reason for a failed task over HTTP', async () => {
   const { agent, asked } = await parrot()
   await using server = await testAgent(agent)
   await server.caller('alice').sendAndWait('one')

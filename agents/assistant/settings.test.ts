@@ -4,7 +4,7 @@ import { readSettings, settingsSchema } from './settings.ts'
 
 const least = { OPENAI_BASE_URL: 'http://127.0.0.1:1234/v1/', OPENAI_MODEL: 'small' }
 
-test('requires address and model only; all other settings have defaults', () => {
+test('requires only the address and the model, because all other settings have defaults', () => {
   expect(readSettings({ ...least, OPENAI_API_KEY: '' })).toMatchObject({
     baseUrl: 'http://127.0.0.1:1234/v1',
     model: 'small',
@@ -34,7 +34,7 @@ test('reports every fault', () => {
   expect(() => readSettings({})).toThrow('OPENAI_BASE_URL is missing.\nOPENAI_MODEL is missing.')
 })
 
-test('settings.json lists the same settings with a description of each', () => {
+test('settings.json lists the same settings and describes each', () => {
   const manifest = JSON.parse(readFileSync(new URL('settings.json', import.meta.url), 'utf8')) as {
     env: string[]
     required: string[]

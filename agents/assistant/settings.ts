@@ -10,7 +10,7 @@ const wholeNumber = (fallback: number, least: number, most: number) => {
     .default(fallback)
 }
 
-/** Must match the names in `settings.json`, which the supervisor reads; a test compares them. */
+/** The names must match `settings.json`, which the supervisor reads. A test compares them. */
 export const settingsSchema = z.object({
   OPENAI_BASE_URL: z.url({
     protocol: /^https?$/,
@@ -34,13 +34,13 @@ export interface AssistantSettings {
   apiKey: string | undefined
   model: string
   systemPrompt: string
-  /** Longest silence of the endpoint, in milliseconds. */
+  /** Maximum time without data from the endpoint, in milliseconds. */
   timeoutMs: number
   /** Maximum length of the conversation sent to the model, in characters. */
   historyCharacters: number
 }
 
-/** @throws Error with one sentence per fault, without any values */
+/** @throws Error with one sentence per fault, without the values of the settings */
 export function readSettings(env: Record<string, string | undefined>): AssistantSettings {
   const given = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),

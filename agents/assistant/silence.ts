@@ -1,9 +1,9 @@
-/** Aborts after a period without data, or when the outer signal is aborted. */
+/** A timer that aborts after a period without data, or when the outer signal is aborted. */
 export interface Silence {
   signal: AbortSignal
   /** Restarts the timer after data has arrived. */
   heard(): void
-  /** Pauses the timer until the next data arrives. */
+  /** Pauses the timer until more data arrives. */
   pause(): void
   /** True after the timer has expired. */
   broken(): boolean

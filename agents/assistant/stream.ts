@@ -4,7 +4,7 @@ import type { Spent } from './chat-completions.ts'
 import { ChatFailure } from './failure.ts'
 import type { Silence } from './silence.ts'
 
-/** Largest event, and largest stream, of one answer. */
+/** Maximum size of one event, and of the whole stream of an answer. */
 const maxEventCharacters = 1_000_000
 const maxStreamBytes = 32 * 1024 * 1024
 

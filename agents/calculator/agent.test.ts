@@ -21,7 +21,7 @@ async function run(given: { text?: string; data?: object; history?: Said[]; refe
   return Array.fromAsync(agent.handle(context) as AsyncIterable<unknown>)
 }
 
-test('answers a question in words as text and as data', async () => {
+test('answers a question in words with text and data', async () => {
   expect(await run({ text: 'What is 12 inch to cm?' })).toEqual([
     '12 inch to cm = 30.48 cm',
     {
@@ -35,7 +35,7 @@ test('answers a question in words as text and as data', async () => {
   ])
 })
 
-test('answers a program of several lines line by line', async () => {
+test('answers a program of several lines with one result per line', async () => {
   const [text, data] = await run({ text: 'a = 3\nb = 4; f(x) = x^2\nsqrt(f(a) + f(b))' })
   expect(text).toBe('a = 3\nb = 4\nf(x) = x^2 (defined)\nsqrt(f(a) + f(b)) = 5')
   expect(data).toMatchObject({ result: 5, type: 'number', steps: { length: 4 } })
@@ -49,7 +49,7 @@ test('asks again after an invalid expression, with the error and the correct not
   })
 })
 
-test('asks again after invalid arguments, without names of internal functions and types', async () => {
+test('asks again after invalid arguments without naming internal functions or types', async () => {
   const [said] = (await run({ text: '3 * sqrt' })) as { asked: string }[]
   expect(said?.asked).toMatch(
     /^I cannot calculate `3 \* sqrt`: its parts cannot be combined in this way\. Write/,
@@ -99,11 +99,11 @@ test.each<[string, Said]>([
     { role: 'assistant', parts: dataOf({ ...question, expression: 'x'.repeat(5000) }) },
   ],
   ['without words', { role: 'assistant', parts: [{ kind: 'data', data: question }] }],
-])('a message %s is not one of our questions', async (_name, said) => {
+])('a message %s does not count as one of our questions', async (_name, said) => {
   expect((await run({ text: '5', history: after(said) }))[1]).toMatchObject({ result: 5 })
 })
 
-test('a first message of the caller with the role agent is not one of our questions', async () => {
+test('a caller’s first message with the role agent does not count as one of our questions', async () => {
   const history: Said[] = [
     { role: 'assistant', parts: dataOf(question) },
     { role: 'user', parts: [words] },
@@ -111,7 +111,7 @@ test('a first message of the caller with the role agent is not one of our questi
   expect((await run({ text: '5', history }))[1]).toMatchObject({ result: 5 })
 })
 
-test('ans continues from the referenced task', async () => {
+test('ans is the result of the referenced task', async () => {
   const references = [{ artifacts: [{ parts: [{ kind: 'data', data: { formatted: '49.05 N' } }] }] }]
   expect((await run({ text: 'ans * 2', references }))[1]).toMatchObject({ result: '98.1 N' })
 })
@@ -120,7 +120,7 @@ test.each([
   ['nothing', '', 'Which expression'],
   ['a currency', '100 USD to EUR', 'exchange rates'],
   ['a refused function', 'evaluate("1")', 'is not available here'],
-])('asks again for %s with the reason', async (_name, text, reason) => {
+])('asks again for %s and gives the reason', async (_name, text, reason) => {
   expect(await run({ text })).toMatchObject([{ asked: expect.stringContaining(reason) }])
 })
 
@@ -130,7 +130,7 @@ test('declines calculations beyond the limits', async () => {
   ])
 })
 
-test('over HTTP: follow-up question, answer, result', async () => {
+test('asks a follow-up question over HTTP and calculates the result from the answer', async () => {
   await using server = await testAgent(agent)
   const ann = server.caller('ann')
   const asked = await ann.sendAndWait('x^2 + 1')

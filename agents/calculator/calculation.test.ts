@@ -3,7 +3,7 @@ import { calculate } from './calculation.ts'
 
 const never = new AbortController().signal
 
-test('the child process returns the outcome and serves the next calculation', async () => {
+test('the child process returns the outcome and runs the next calculation', async () => {
   expect(await calculate({ expression: '6 * 7' }, never)).toMatchObject({ ok: true, result: 42 })
   expect(await calculate({ expression: '6 +' }, never)).toMatchObject({ ok: false, fault: 'syntax' })
   expect(await calculate({ expression: '6 * 8' }, never)).toMatchObject({ ok: true, result: 48 })
@@ -15,7 +15,7 @@ test('terminates endless calculations at the time limit without blocking paralle
   expect(await endless).toMatchObject({ ok: false, fault: 'time' })
 })
 
-test('a matrix larger than the memory terminates only its own process', async () => {
+test('a matrix that exhausts the memory terminates only its own process', async () => {
   expect(
     await calculate({ expression: 'ones(1e9)' }, never, { memoryMb: 64, timeoutMs: 60_000 }),
   ).toMatchObject({

@@ -15,7 +15,7 @@ export interface CalculationLimits {
 
 const defaults: CalculationLimits = { timeoutMs: 5000, memoryMb: 192, idleMs: 30_000 }
 
-/** Upper bound for starting the process and loading the language on a very busy machine. */
+/** Time limit for starting the process and loading the language, generous for a busy machine. */
 const startMs = 60_000
 
 const idle: { child: ChildProcess; timer: NodeJS.Timeout }[] = []

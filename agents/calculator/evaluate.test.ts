@@ -45,7 +45,7 @@ test.each([
   ['2 GB to MB', 2000, 'MB'],
   ['84 EUR * (1 + 15%) / 3', 32.2, 'EUR'],
   ['1250.50 USD + 300 USD', 1550.5, 'USD'],
-])('a quantity has a number and a unit: %s', (expression, value, unit) => {
+])('the result of %s has a number and a unit', (expression, value, unit) => {
   expect(outcomeOf(expression)).toMatchObject({
     ok: true,
     type: 'Unit',
@@ -91,7 +91,7 @@ test.each([
   ['f(n) = f(n - 1); f(1)', 'size', {}],
   ['ones(300, 300)', 'size', {}],
   ['bigint(3)^bigint(1e10)', 'size', {}],
-])('%s is a fault of the kind %s', (expression, fault, more) => {
+])('%s causes a fault of the kind %s', (expression, fault, more) => {
   expect(outcomeOf(expression)).toMatchObject({ ok: false, fault, ...more })
 })
 
@@ -135,7 +135,7 @@ test.each([
   expect(outcomeOf(expression)).toMatchObject({ ok: false })
 })
 
-test('terminates a calculation that would run for years at the time limit', () => {
+test('terminates an endless calculation at the time limit', () => {
   const outcome = evaluate({ expression: 'f(n) = n < 2 ? 1 : f(n - 1) + f(n - 2); f(60)' }, 300)
   expect(outcome).toMatchObject({ ok: false, fault: 'time' })
 })

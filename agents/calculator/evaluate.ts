@@ -6,14 +6,14 @@ import type { Calculation, Fault, NotCalculated, Outcome, Step } from './outcome
 import { jsonOf, shown } from './show.ts'
 import { sourceStatements } from './source-statements.ts'
 
-/** Digits of a result that exceeds the precision of a 64-bit number. */
+/** Number of digits for a result that exceeds the precision of a 64-bit number. */
 const exactDigits = 64
 const defaultDigits = 14
 
 type Language = ReturnType<typeof lockedDown>
 const languages = new Map<number | undefined, Language>()
 
-/** Calculates within `timeoutMs`. Invalid input is returned as an outcome and never thrown. */
+/** Calculates within `timeoutMs`. Returns an outcome for invalid input instead of throwing an error. */
 export function evaluate(calculation: Calculation, timeoutMs: number): Outcome {
   // Creating the language does not count against the time limit.
   languageOf(firstDigits(calculation))
@@ -34,7 +34,7 @@ function calculate(calculation: Calculation): Outcome {
     : first.outcome
 }
 
-/** Uses 64-bit numbers when they are precise enough. */
+/** The digits for the first attempt; undefined means 64-bit numbers, if they are precise enough. */
 function firstDigits({ precision = defaultDigits }: Calculation): number | undefined {
   return precision > 15 ? precision : undefined
 }
@@ -61,7 +61,7 @@ function run(calculation: Calculation, bigDigits: number | undefined, digits: nu
   return { outcome, inexact: bigDigits === undefined && isInexact(value) }
 }
 
-/** Beyond 2^53 integers lose precision, and beyond 1e308 numbers become infinite. */
+/** Whether a number may be inexact: integers lose precision beyond 2^53, and numbers become infinite beyond 1e308. */
 function isInexact(value: unknown): boolean {
   return typeof value === 'number' && (Math.abs(value) > Number.MAX_SAFE_INTEGER || Number.isNaN(value))
 }

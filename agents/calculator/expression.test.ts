@@ -88,7 +88,7 @@ test.each([
   ['sin(30°)', 'sin(30 deg)'],
   ['sin of 2 radians', 'sin(2 radians)'],
   ['sin 2', 'sin(2)'],
-])('an angle keeps its unit: %j', (text, expression) => {
+])('keeps the unit of an angle: %j', (text, expression) => {
   expect(expressionFrom(text, {})).toEqual({ expression })
 })
 
@@ -107,7 +107,7 @@ test.each([
   expect(expressionFrom(text, {})).toEqual({ expression })
 })
 
-test('uses expression and precision of a data part unchanged', () => {
+test('uses the expression and precision of a data part unchanged', () => {
   expect(expressionFrom('ignored', { expression: ' 1/3 ', precision: 30 })).toEqual({
     expression: '1/3',
     precision: 30,

@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@parley/agent'
 import { toNotation } from './notation.ts'
 
-/** Longer input is not an expression written by a person. */
+/** Maximum length of an expression; people do not write longer ones. */
 export const expressionMaxChars = 4000
 const precisionMax = 64
 
@@ -11,10 +11,10 @@ export interface Asked {
   precision?: number
 }
 
-/** The request cannot be calculated; the message explains how to rephrase it. */
+/** Thrown for a request that cannot be calculated. The message explains how to rephrase it. */
 export class ExpressionFault extends Error {}
 
-/** The expression of a message: its data part `{expression, precision?}`, or its text without surrounding words. */
+/** The expression in a message: its data part `{expression, precision?}`, or its text without surrounding words. */
 export function expressionFrom(text: string, data: HandlerContext['data']): Asked {
   const given = data['expression']
   if (given !== undefined && typeof given !== 'string') {
@@ -47,7 +47,7 @@ function precisionFrom(value: unknown): { precision?: number } {
 
 const fence = /```[a-z]*\s*\n?([\s\S]*?)```/i
 
-/** Phrases that may precede an expression, also several in a row ("please tell me what is"). */
+/** Phrases that may precede an expression, even several in a row ("please tell me what is"). */
 const leading = [
   /^(?:hi|hello|hey|please|pls|ok|okay|so|now|then|and)\b[\s,:!]*/i,
   /^(?:can|could|would|will) you (?:please )?/i,
@@ -58,7 +58,7 @@ const leading = [
   /^(?:the )?(?:result|value|answer|solution|outcome) (?:of|to|for)\b[\s:]*/i,
   /^(?:the expression|expression|math|maths|q)\s*:\s*/i,
 ]
-/** Phrases and punctuation that may follow an expression, also several in a row ("= ? please"). */
+/** Phrases and punctuation that may follow an expression, even several in a row ("= ? please"). */
 const ending = /(?:=|\bplease|\bequals?(?:\s+what)?|\bfor me|\bthanks?(?: you)?)$/i
 const endingMaxChars = 60
 const marks = new Set(' \t\n\r\u00a0.,!?')
@@ -86,7 +86,7 @@ function strip(line: string): string {
     .trim()
 }
 
-/** Scans backwards, so that the work is linear in the length. */
+/** Removes trailing phrases. Scans backwards, so that the work is linear in the length. */
 function withoutEnding(text: string): string {
   for (let rest = text; ; ) {
     let end = rest.length

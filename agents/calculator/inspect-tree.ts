@@ -10,7 +10,7 @@ interface Looked {
 }
 
 /**
- * First line of defence: checks the syntax tree of an expression before it runs. As a second one, the forbidden functions
+ * The first line of defence: checks the syntax tree of an expression before it runs. As the second one, forbidden functions
  * are replaced in the language itself.
  */
 export function inspectTree(root: MathNode): void {
@@ -30,7 +30,7 @@ export function inspectTree(root: MathNode): void {
   })
 }
 
-/** `__proto__` would change the prototype instead of adding a key. */
+/** Whether an object literal contains `__proto__`, which would change the prototype instead of adding a key. */
 function oddKeys(properties: object): boolean {
   return Object.getPrototypeOf(properties) !== Object.prototype || Object.keys(properties).some(refused)
 }

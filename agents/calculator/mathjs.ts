@@ -3,8 +3,8 @@ import type { MathJsInstance } from 'mathjs'
 import { currencies } from './currencies.ts'
 
 /**
- * Loads the library; imported in the calculating process only. The bundled file needs a quarter of the time and memory
- * of its hundreds of modules.
+ * Loads the library. Only the calculating process imports this file. The library's bundle needs a quarter of the time
+ * and memory that its hundreds of modules need.
  */
 type Library = { create: typeof import('mathjs').create; all: import('mathjs').FactoryFunctionMap }
 const { create, all } = createRequire(import.meta.url)('mathjs/lib/browser/math.js') as Library
@@ -36,7 +36,7 @@ export const refusedFunctions: ReadonlySet<string> = new Set([
   'leafCount',
 ])
 
-/** Functions that the library needs internally; the syntax check rejects them in expressions. */
+/** Functions that the library needs internally. The syntax check rejects them in expressions. */
 const unreplaceable: ReadonlySet<string> = new Set([
   'typed',
   'config',

@@ -1,7 +1,7 @@
 import { fromPhrase } from './phrases.ts'
 import { plainNumbers } from './plain-numbers.ts'
 
-/** Rewrites common ways to write arithmetic to the notation of the expression language. */
+/** Rewrites common ways of writing arithmetic in the notation of the expression language. */
 
 const symbols: [RegExp, string][] = [
   [/[×✕⋅·∙]/g, '*'],
@@ -80,7 +80,7 @@ const words: [RegExp, string][] = [
   [/\b(?:into|as)\b(?= )/gi, 'to'],
 ]
 
-/** Pairs of units used together: `5 feet 3 inches`. */
+/** Pairs of units that are used together, as in `5 feet 3 inches`. */
 const compounds: [big: string, small: string][] = [
   ['feet|foot|ft', 'inches|inch|in'],
   ['pounds?|lbs?', 'ounces?|oz'],
@@ -89,7 +89,7 @@ const compounds: [big: string, small: string][] = [
   ['days?', 'hours?|hrs?|h'],
 ]
 
-/** Rewrites a line to an expression. Quoted text is unchanged. */
+/** Rewrites a line as an expression. Quoted text is left unchanged. */
 export function toNotation(line: string): string {
   if (/["']/.test(line)) return line
   let text = line

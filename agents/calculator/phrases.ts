@@ -1,6 +1,6 @@
 import { currencies } from './currencies.ts'
 
-/** Rewrites questions about percentages, tips, discounts and splitting to one expression. */
+/** Rewrites questions about percentages, tips, discounts and splitting as one expression. */
 
 const value = String.raw`-?\d+(?:\.\d+)?(?:e\d+)?(?: (?:${[...currencies].join('|')}))?`
 /** A number, a sum of money or a quantity with its unit. */
@@ -147,7 +147,7 @@ export function fromPhrase(text: string): string {
   return direct(text)
 }
 
-/** Undefined when the text is not one of the questions above and contains words. */
+/** The expression for a text, or undefined if it contains words and is not one of the questions above. */
 function expressionIn(text: string): string | undefined {
   const expression = direct(text)
   return expression !== text || !/[a-z]/i.test(text) ? expression : undefined
@@ -168,7 +168,7 @@ function phrase(
   return [new RegExp(`^(?:the |an? )?${source}$`, 'i'), expression]
 }
 
-/** `80 - 20%`. Money uses a factor, because the expression language cannot add a percentage to a quantity. */
+/** `80 - 20%`. Money is multiplied by a factor because the expression language cannot add a percentage to a quantity. */
 function changed(total: string, sign: '+' | '-', share: string): string {
   return / [A-Z]{3}$/.test(total) ? `${total} * (1 ${sign} ${share}%)` : `${total} ${sign} ${share}%`
 }

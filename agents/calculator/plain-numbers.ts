@@ -14,7 +14,7 @@ const sign = '[€$£¥₹]'
 const digits = String.raw`\d+(?:\.\d+)?(?:e\d+)?`
 const scales: Record<string, string> = { thousand: 'e3', million: 'e6', billion: 'e9', trillion: 'e12' }
 
-/** Rewrites numbers to the notation of the expression language: `$1,250` → `1250 USD`, `89,90` → `89.90`, `10k` → `10e3`, `3 x 4` → `3 * 4`. */
+/** Rewrites numbers in the notation of the expression language: `$1,250` → `1250 USD`, `89,90` → `89.90`, `10k` → `10e3`, `3 x 4` → `3 * 4`. */
 export function plainNumbers(text: string): string {
   return (
     withoutCommas(text)
@@ -43,7 +43,7 @@ export function plainNumbers(text: string): string {
 }
 
 /**
- * `1,250,000 / 4` → `1250000 / 4`, `1.234,56` → `1234.56`. Inside brackets and in lists a comma separates values and stays.
+ * `1,250,000 / 4` → `1250000 / 4`, `1.234,56` → `1234.56`. Commas that separate values in brackets or lists are kept.
  */
 function withoutCommas(text: string): string {
   if (/[()[\]{}]/.test(text)) return text

@@ -36,7 +36,7 @@ export function jsonOf(
   return { result: json(language, value, digits) }
 }
 
-/** Number and unit as formatted; the library may choose a different prefix than requested. */
+/** Number and unit as formatted. The library may choose a prefix other than the requested one. */
 function quantity(language: Language, unit: Unit, digits: number): Pick<Calculated, 'value' | 'unit'> {
   const parts = /^(-?[\d.]+(?:e[+-]?\d+)?)\s+(.+)$/.exec(shown(language, unit, digits))
   return parts?.[1] && parts[2] ? { value: Number(parts[1]), unit: parts[2] } : {}

@@ -1,4 +1,4 @@
-/** Splits a program into statements without comments, at line breaks and `;` outside brackets and quotes. */
+/** Splits a program into statements at line breaks and `;` outside brackets and quotes, and removes comments. */
 export function sourceStatements(source: string): string[] {
   const statements: string[] = []
   let depth = 0

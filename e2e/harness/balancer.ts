@@ -7,13 +7,13 @@ const healthCheckEveryMs = 300
 
 export interface BalancerOptions {
   /**
-   * Prefers targets with a healthy `/health` and closes the connections of those that do not respond. Without it, every
-   * target that accepts connections is used.
+   * Prefers targets whose `/health` returns 200, and closes the connections of those that do not respond. If not set,
+   * the balancer uses every target that accepts connections.
    */
   healthChecks?: boolean
 }
 
-/** A TCP load balancer: distributes connections over ports of this machine, round robin. */
+/** A TCP load balancer that distributes connections over ports of this machine in turn. */
 export class Balancer implements AsyncDisposable {
   readonly url: string
   readonly #server: net.Server
@@ -33,13 +33,13 @@ export class Balancer implements AsyncDisposable {
   }
 
   static async start(options: BalancerOptions = {}): Promise<Balancer> {
-    // The first bytes of a client wait for the connection to a target.
+    // A client's first bytes wait until the target is connected.
     const server = net.createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     return new Balancer(server, options)
   }
 
-  /** For new connections. Open connections stay. */
+  /** The targets of new connections. Changing them does not affect open connections. */
   get targets(): readonly number[] {
     return this.#targets
   }
@@ -105,7 +105,7 @@ export class Balancer implements AsyncDisposable {
   }
 }
 
-/** Healthy targets first, those without a response last. */
+/** Sorts healthy targets first and targets without a response last. */
 function rankOf(status = 503): number {
   return status === 200 ? 0 : status === 0 ? 2 : 1
 }

@@ -9,33 +9,33 @@ import { ParleyProcess } from './parley-process.ts'
 
 type Settings = Record<string, string>
 
-/** An address in front of the gateways. */
+/** An address in front of the gateways, for clients and agents. */
 export interface FrontEnd extends AsyncDisposable {
   url: string
 }
 
 export interface ClusterOptions {
   gateways: number
-  /** Settings of all processes. */
+  /** Settings for all processes. */
   settings?: Settings
   gatewaySettings?: Settings
   agentSettings?: Settings
-  /** Starts all gateways at the same time. Default: the others start after the first one has created the keys. */
+  /** Starts all gateways at the same time. By default, the first gateway creates the keys before the others start. */
   startsTogether?: boolean
   /** Restarts processes that exit. */
   restarts?: boolean
-  /** Folder for a log file per process. Default: each process collects its output. */
+  /** Folder for one log file per process. By default, each process collects its output in memory. */
   logs?: string | undefined
-  /** Starts the address for clients and agents. Default: the address of the first gateway. */
+  /** Starts the front end. By default, clients and agents use the address of the first gateway. */
   frontEnd?: (ports: number[], folder: string) => Promise<FrontEnd>
 }
 
 export interface AgentOptions {
   /** Name of the process. */
   name: string
-  /** Folder of its `agent.ts`. */
+  /** Folder that contains its `agent.ts`. */
   source: string
-  /** Name of its DATA_DIR: processes with the same one are replicas. Default: `agent`. */
+  /** Name of its DATA_DIR, `agent` by default. Processes with the same DATA_DIR are replicas. */
   data?: string
   settings?: Settings
 }
@@ -79,12 +79,12 @@ export class Cluster implements AsyncDisposable {
     return path.join(this.folder, 'gateway')
   }
 
-  /** The token for registrations at the embedded OAuth server. */
+  /** The token for registrations with the embedded OAuth server. */
   get initialToken(): string {
     return readFileSync(path.join(this.dataDir, 'oauth', 'initial-access-token'), 'utf8').trim()
   }
 
-  /** Starts a process of an agent. The agent gets no work before `admit`. */
+  /** Starts a process of an agent. The agent gets no work until `admit` is called. */
   async startAgent({ name, source, data = 'agent', settings }: AgentOptions): Promise<ParleyProcess> {
     const agent = this.#process(name, ['agent', source], await freePort(), {
       DATA_DIR: path.join(this.folder, data),
@@ -101,7 +101,7 @@ export class Cluster implements AsyncDisposable {
     return admitOwn(this.url, slug, this.dataDir)
   }
 
-  /** Tokens of the development client. @param at the gateway that issues them; default: the front end */
+  /** Tokens for the development client. @param at the gateway that issues them, by default the front end */
   developmentToken(at?: ParleyProcess): ClientToken {
     const client = readClient(this.dataDir, 'dev-client.json')
     const tokenUrl = at === undefined ? client.tokenUrl : `${at.url}/oauth2/token`
@@ -130,7 +130,7 @@ export class Cluster implements AsyncDisposable {
   }
 }
 
-/** The balancer of the tests as front end. */
+/** Starts the test balancer as the front end. */
 export function balanced(options?: { healthChecks: boolean }) {
   return async (ports: number[]): Promise<Balancer> => {
     const balancer = await Balancer.start(options)

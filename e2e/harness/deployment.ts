@@ -6,20 +6,20 @@ import { freePorts } from '@parley/tools/testing/port'
 import { Balancer } from './balancer.ts'
 import { type CommandResult, ParleyProcess, parley, run } from './parley-process.ts'
 
-/** A gateway, a second gateway, and two processes of each agent. */
+/** Number of ports for two gateways and two processes of each agent. */
 const portsCount = 16
 const knownTimeoutMs = 60_000
 
-/** Where deployments under test store their data. */
+/** The backends in which the deployments under test store their data. */
 export interface Backends {
-  /** `embedded`: SQLite, one process of each kind. `full`: MongoDB and Redis, several processes of each kind. */
+  /** `embedded` uses SQLite and one process of each kind; `full` uses MongoDB, Redis and several processes. */
   kind: 'embedded' | 'full'
-  /** Settings of one deployment: in `full` its own database, and the Redis that all share. */
+  /** Settings for one deployment. In `full`, it gets a separate database and shares Redis with the others. */
   newStore(): Record<string, string>
 }
 
 /**
- * A supervised deployment: `npm start` with its own DATA_DIR. On the backends `full` it runs two gateways behind a balancer
+ * A supervised deployment: `npm start` with a separate DATA_DIR. With `full`, it runs two gateways behind a balancer
  * and two processes of each agent.
  */
 export class Deployment {
@@ -66,7 +66,7 @@ export class Deployment {
     return deployment
   }
 
-  /** After `stop`: with the data of the first start. */
+  /** Starts the deployment. After `stop`, it uses the data of the first start. */
   async startAgain(): Promise<void> {
     await this.#process.start()
     if (this.#balancer === undefined) return
@@ -79,12 +79,12 @@ export class Deployment {
     return this.#process.output
   }
 
-  /** The command that `npm start` prints for trying an agent. */
+  /** The command for trying an agent that `npm start` prints. */
   get curlLine(): string {
     return /^curl .*$/m.exec(this.output)?.[0] ?? ''
   }
 
-  /** Runs a command with the settings of the deployment. */
+  /** Runs a `parley` command with the settings of the deployment. */
   parley(...args: string[]): Promise<CommandResult> {
     return parley(args, { env: this.#env })
   }
@@ -93,7 +93,7 @@ export class Deployment {
     return run(['sh', '-c', line], { env: this.#env })
   }
 
-  /** SIGTERM. Resolves with the exit code. */
+  /** Sends SIGTERM. Resolves with the exit code. */
   stop(): Promise<number | null> {
     return this.#process.stop()
   }
@@ -119,7 +119,7 @@ export class Deployment {
   }
 }
 
-/** Gateways learn from each other within two seconds. */
+/** Gateways exchange their state within two seconds. */
 async function untilAgentsAreReady(gateway: string): Promise<void> {
   for (const end = Date.now() + knownTimeoutMs; Date.now() < end; await wait(50)) {
     const response = await fetch(`${gateway}/registry/agents`).catch(() => undefined)

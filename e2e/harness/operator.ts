@@ -20,7 +20,7 @@ export function readClient(dataDir: string, ...file: string[]) {
 /** The operator of a gateway with the embedded OAuth server. */
 export const operatorClient = (dataDir: string) => readClient(dataDir, 'oauth', 'operator-client.json')
 
-/** Admits an agent that is not supervised as an agent of the deployment, after waiting for its registration. */
+/** Waits until an unsupervised agent has registered, then admits it to the deployment. */
 export async function admitOwn(url: string, slug: string, dataDir: string): Promise<void> {
   const tokens = new ClientToken({ ...operatorClient(dataDir), scope: 'agent:admin' })
   const end = Date.now() + admitTimeoutMs

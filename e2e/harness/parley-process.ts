@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 export const root = path.resolve(import.meta.dirname, '..', '..')
 const cli = [process.execPath, path.join(root, 'cli', 'bin.mjs')]
 
-/** Delay before a restart, unless `kill` sets another one. */
+/** Delay before a restart, unless `kill` specifies another one. */
 const restartDelayMs = 500
 const readyTimeoutMs = 180_000
 
@@ -17,13 +17,13 @@ export interface CommandResult {
 }
 
 interface CommandOptions {
-  /** Default: the root of the repository. */
+  /** Working directory. Default: the root of the repository. */
   cwd?: string
-  /** The whole environment. Default: PATH and HOME. */
+  /** The complete environment. Default: PATH and HOME. */
   env?: NodeJS.ProcessEnv
 }
 
-/** Runs a command of the command line until it exits. */
+/** Runs a `parley` command until it exits. */
 export const parley = (args: string[], options?: CommandOptions) => run([...cli, ...args], options)
 
 export function run([file = '', ...args]: string[], options: CommandOptions = {}): Promise<CommandResult> {
@@ -36,24 +36,24 @@ export function run([file = '', ...args]: string[], options: CommandOptions = {}
   })
 }
 
-/** Without settings of the process that runs the tests. */
+/** The default environment, without the settings of the process that runs the tests. */
 const baseEnvironment = () => ({ PATH: process.env['PATH'], HOME: process.env['HOME'] })
 
 export interface ProcessOptions {
   name: string
   /** Arguments of the command line. */
   args: string[]
-  /** Program and first arguments. Default: the command line of Parley. */
+  /** Program and first arguments. Default: Parley's command line. */
   command?: string[]
-  /** Default: the root of the repository. */
+  /** Working directory. Default: the root of the repository. */
   cwd?: string
   port: number
   env: NodeJS.ProcessEnv
-  /** Output that marks the process as ready. Default: it is ready when `/health` answers 200. */
+  /** Output that marks the process as ready. By default, it is ready when `/health` returns 200. */
   readyOutput?: RegExp
-  /** Appends the output to this file. Default: `output` collects it. */
+  /** File to which the output is appended. By default, `output` collects it. */
   logFile?: string | undefined
-  /** Starts the process again after each exit, as an init system does. */
+  /** Whether to restart the process after each exit, as an init system does. */
   restarts?: boolean
 }
 
@@ -62,7 +62,7 @@ export class ParleyProcess implements AsyncDisposable {
   readonly name: string
   readonly url: string
   state: 'starting' | 'ready' | 'frozen' | 'down' = 'down'
-  /** Number of exits that were neither requested nor before the process was ready. */
+  /** Number of exits that were not requested and happened after the process was ready. */
   unexpectedExits = 0
   output = ''
   readonly #options: ProcessOptions
@@ -100,7 +100,7 @@ export class ParleyProcess implements AsyncDisposable {
     }
   }
 
-  /** SIGTERM. Resolves with the exit code. */
+  /** Sends SIGTERM. Resolves with the exit code. */
   stop(): Promise<number | null> {
     this.state = 'down'
     this.#child?.kill('SIGTERM')
@@ -115,8 +115,8 @@ export class ParleyProcess implements AsyncDisposable {
   }
 
   /**
-   * SIGKILL. Resolves when the process has exited.
-   * @param downUntil delays the restart until it resolves; default: half a second
+   * Sends SIGKILL. Resolves when the process has exited.
+   * @param downUntil promise that delays the restart until it resolves; default: half a second
    */
   async kill(downUntil?: Promise<unknown>): Promise<void> {
     this.state = 'down'
@@ -125,13 +125,13 @@ export class ParleyProcess implements AsyncDisposable {
     await this.#exited
   }
 
-  /** SIGSTOP: the process keeps its connections and does nothing. */
+  /** Sends SIGSTOP. The process keeps its connections but does nothing. */
   freeze(): void {
     this.state = 'frozen'
     this.#child?.kill('SIGSTOP')
   }
 
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   thaw(): void {
     if (this.state === 'frozen') this.state = 'ready'
     this.#child?.kill('SIGCONT')
@@ -186,7 +186,7 @@ export class ParleyProcess implements AsyncDisposable {
 }
 
 export interface Health {
-  /** 0: no response. */
+  /** The HTTP status of `/health`; 0 if there is no response. */
   status: number
   checks: Record<string, string>
 }
