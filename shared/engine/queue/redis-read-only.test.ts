@@ -37,7 +37,7 @@ test.skipIf(!hasRedis).each<[string, [string, string], [string, string]]>([
   ['has no memory left', ['maxmemory', '1'], ['maxmemory', '0']],
   ['has become a replica', ['replicaof', '127.0.0.1 1'], ['replicaof', 'no one']],
 ])(
-  'Redis %s: new work is refused with 503 and health reports it; then everything continues (needs redis-server)',
+  'if Redis %s, the queue refuses new work with 503, fails its health check and recovers later (needs redis-server)',
   async (_title, bad, good) => {
     await using server = await startRedis()
     const admin = await connectRedis({ url: server.url, log })

@@ -4,8 +4,8 @@ import type { TaskRecord } from '../store/store.ts'
 import type { Change } from './transitions.ts'
 
 /**
- * A message of the agent about a task, for example a prompt or a failure reason. Its role in a status is
- * `agent`.
+ * Creates a message from the agent about a task, such as a prompt or the reason for a failure. Its role in a
+ * status is `agent`.
  */
 export function agentMessage(task: { id: string; contextId: string }, parts: Part[]): Message {
   return { role: 'agent', parts, messageId: randomUUID(), contextId: task.contextId, taskId: task.id }

@@ -6,15 +6,15 @@ import type { Store, TaskRecord } from '../store/store.ts'
 import { eventsAfter } from './task-events.ts'
 import { apply, type Change } from './transitions.ts'
 
-/** Called after each commit. Must not block or throw. */
+/** The listener is called after each commit. It must not block or throw. */
 export type CommitListener = (before: TaskRecord, after: TaskRecord) => void
 
-/** A concurrent update ends a round; more rounds than this indicate a bug. */
+/** A concurrent update ends an attempt. More attempts than this indicate a bug. */
 const attemptsMax = 20
 
 /**
- * The only writer of tasks. Every change is computed by the transition table and committed together with its
- * events, or not at all. Subscribers are notified only after the commit.
+ * The only class that writes tasks. The transition table computes every change, which is committed together
+ * with its events or not at all. Subscribers are notified only after the commit.
  */
 export class TaskEngine {
   readonly store: Store
@@ -37,7 +37,7 @@ export class TaskEngine {
     this.#committed = parts.committed ?? (() => {})
   }
 
-  /** Creates the task; false when the id is taken. Resolves when the task is durable. */
+  /** Creates the task. Returns false if the id is taken. Resolves once the task is durable. */
   async create(record: TaskRecord): Promise<boolean> {
     const created = await this.store.createTask(record)
     if (created) this.#count(undefined, record)
@@ -45,9 +45,9 @@ export class TaskEngine {
   }
 
   /**
-   * Applies the change to the current task and commits it; retries while concurrent updates win.
+   * Applies the change to the current task and commits it. Retries if a concurrent update wins.
    * @throws ParleyError TaskNotFound when the task was removed, Unavailable after too many conflicts, and the
-   * errors of `apply` when the change is not allowed
+   * errors that `apply` throws when the change is not allowed
    */
   async change(from: TaskRecord, makeChange: (record: TaskRecord) => Change): Promise<TaskRecord> {
     let record = from
@@ -71,8 +71,8 @@ export class TaskEngine {
   }
 
   /**
-   * Sets the gauge of active tasks and the lifetime counters of terminal ones from the store. Called at
-   * start-up, and repeatedly when other processes change tasks too.
+   * Reads the store to set the gauge of active tasks and the lifetime counters of terminal tasks. Called at
+   * start-up, and repeatedly if other processes also change tasks.
    */
   async countStored(): Promise<void> {
     const counts = await this.store.countByState()
@@ -94,7 +94,7 @@ export class TaskEngine {
     return true
   }
 
-  /** Whether an earlier attempt was stored although its response was lost. */
+  /** Returns whether an earlier attempt was stored although its response was lost. */
   async #isStored(record: TaskRecord): Promise<boolean> {
     const stored = await this.store.loadTask(record.id)
     return (
@@ -106,7 +106,7 @@ export class TaskEngine {
   }
 
   #count(before: TaskRecord | undefined, after: TaskRecord): void {
-    // With several processes, only the store has the counts.
+    // If there are several processes, only the store has the counts.
     if (!this.store.exclusive) return
     const agent = { agent_id: this.#agentId }
     const from = before?.status.state
@@ -120,13 +120,13 @@ export class TaskEngine {
 
 type CommitAttempt = (before: TaskRecord, after: TaskRecord, mayBeStored: boolean) => Promise<boolean>
 
-/** Changes in memory for one compare-and-set commit. */
+/** Changes in memory that one compare-and-set operation commits. */
 export class TaskDraft {
   #base: TaskRecord
   #record: TaskRecord
-  /** A commit failed but may have been stored. */
+  /** A commit failed, but its changes may have been stored. */
   #mayBeStored = false
-  /** Another commit changed the task, so the changes of this draft are outdated. */
+  /** Another commit changed the task, so this draft's changes are outdated. */
   #conflicted = false
   readonly #commit: CommitAttempt
 
@@ -136,32 +136,33 @@ export class TaskDraft {
     this.#commit = commit
   }
 
-  /** The task with all changes of the draft. */
+  /** The task with all of the draft's changes. */
   get record(): TaskRecord {
     return this.#record
   }
 
-  /** @throws ParleyError when the transition is not allowed */
+  /** Applies a change to the draft. @throws ParleyError when the transition is not allowed */
   apply(change: Change): void {
     const version = this.#base.version + 1
     this.#record = { ...apply(this.#record, change), version }
   }
 
-  /** Replaces the lease before a commit is retried, because its time started with the change. */
+  /** Replaces the lease before a commit is retried, because the lease started when the change was made. */
   extendLease(lease: { holder: string; until: number }): void {
     if (this.#record !== this.#base && this.#record.lease !== undefined)
       this.#record = { ...this.#record, lease }
   }
 
-  /** Discards all changes after the given record. */
+  /** Discards all changes made after the given record. */
   revertTo(to: TaskRecord): void {
     this.#record = to
     this.#mayBeStored = false
   }
 
   /**
-   * Commits the changes. False when another commit changed the task: nothing is stored, and later commits of
-   * this draft return false too. A commit that threw can be retried, even if only its response was lost.
+   * Commits the changes. Returns false if another commit changed the task. In this case nothing is stored,
+   * and later commits of this draft also return false. A commit that threw can be retried, even if only its
+   * response was lost.
    */
   async commit(): Promise<boolean> {
     if (this.#conflicted) return false

@@ -5,11 +5,11 @@ import type { TaskEngine } from './engine.ts'
 
 /** Maximum duration of a pause (spec/tasks.md#pauses-and-deadlines). */
 export const pauseMaxMs = 7 * 24 * 60 * 60 * 1000
-/** How often expired pauses are processed, and how many at a time. */
+/** The interval at which expired pauses are processed, and the number processed at a time. */
 const defaultIntervalMs = 30_000
 const batch = 100
 
-/** Fails tasks whose pause has expired, periodically. */
+/** Periodically fails tasks whose pause has expired. */
 export function startExpiry(engine: TaskEngine, log: Log, intervalMs = defaultIntervalMs): Disposable {
   let stopped = false
   const timer = setInterval(() => {

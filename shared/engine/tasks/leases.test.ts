@@ -12,7 +12,7 @@ import { sweepTimes } from './sweep.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
-test('a lease is renewed until disposed; its holder is notified when another process has the task', async () => {
+test('renews a lease until it is disposed, and notifies its holder when another process has the task', async () => {
   await using stack = new AsyncDisposableStack()
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-leases-'))
   stack.defer(() => rm(folder, { recursive: true }))
@@ -34,10 +34,10 @@ test('a lease is renewed until disposed; its holder is notified when another pro
   expect((await store.loadTask(record.id))?.lease).toEqual({ holder: 'another', until: 2 })
 })
 
-describe('several processes share a store', () => {
+describe('several processes that share a store', () => {
   afterEach(() => vi.useRealTimers())
 
-  /** A process with a test clock and a store that can become unavailable. */
+  /** Creates a process with a test clock and a store that can become unavailable. */
   function scene() {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
     const storage = { isAway: false, until: 0 }
@@ -56,7 +56,7 @@ describe('several processes share a store', () => {
   }
   const ofAnother = (until: number) => ({ ...sampleRecord(), lease: { holder: 'another', until } })
 
-  test('a task of a dead process restarts within 8 s; a process whose event loop is blocked for 4 s keeps its tasks', async () => {
+  test("a dead process's task restarts within 8 s, and a process that is blocked for 4 s keeps its tasks", async () => {
     const { leaseMs, renewEveryMs } = leaseTimes.shared
     expect(leaseMs + sweepTimes.turnMs + sweepTimes.intervalMs).toBeLessThanOrEqual(8000)
     const { leases, storage, seconds } = scene()
@@ -69,7 +69,7 @@ describe('several processes share a store', () => {
     }
   })
 
-  test("a lease that has ended is a dead process's while the storage answers all the time", async () => {
+  test('an expired lease belongs to a dead process if the store has responded throughout', async () => {
     const { leases, seconds } = scene()
     await seconds(10)
     expect(leases.heldUntil(ofAnother(Date.now() + 1))).toBe(Date.now() + 1)
@@ -79,7 +79,7 @@ describe('several processes share a store', () => {
     ).toBeUndefined()
   })
 
-  test('after an outage of the store, each process has the duration of a lease to renew its own', async () => {
+  test('after a store outage, each process has the duration of one lease to renew its own leases', async () => {
     const { leases, storage, seconds } = scene()
     await seconds(10)
     const ended = ofAnother(Date.now() + 2000)
@@ -95,7 +95,7 @@ describe('several processes share a store', () => {
     expect(leases.heldUntil(ended)).toBeUndefined()
   })
 
-  test('after a suspension of this process too, because others may have been suspended', async () => {
+  test('a suspension of this process also extends leases, because other processes may have been suspended', async () => {
     const { leases, seconds } = scene()
     await seconds(10)
     const ended = ofAnother(Date.now() + 2000)

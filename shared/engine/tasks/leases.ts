@@ -3,30 +3,31 @@ import type { Log } from '@parley/kit/process/log'
 import type { Store, TaskRecord } from '../store/store.ts'
 
 /**
- * The duration of a lease on a running task, and how often its holder renews it. With several processes it is
- * shorter, so that the tasks of a dead process are recovered within 10 s, and renewed often enough to survive
- * an event loop that is blocked for 4 s.
+ * The duration of a lease on a running task, and how often its holder renews it. With several processes, the
+ * duration is shorter, so that a dead process's tasks are recovered within 10 s. Renewals are frequent enough
+ * to survive an event loop that is blocked for 4 s.
  */
 export const leaseTimes = {
   alone: { leaseMs: 30_000, renewEveryMs: 10_000 },
   shared: { leaseMs: 6000, renewEveryMs: 1000 },
 }
 /**
- * An interval without a response of the store after which other processes may have been unable to renew, too.
+ * If the store does not respond for this long, other processes may also have been unable to renew their
+ * leases.
  */
 const outageMs = 3000
-/** Concurrent renewals when the store is slow. */
+/** Maximum number of concurrent renewals if the store is slow. */
 const renewalsMax = 4
 
 export interface LeasesOptions {
   store: Store
   log: Log
   renewEveryMs?: number
-  /** Current time in milliseconds since 1970. Default: the system clock. */
+  /** Returns the current time in milliseconds since 1970. Default: the system clock. */
   clock?: () => number
 }
 
-/** The leases of this process: its holder name, and the tasks whose leases it renews. */
+/** This process's leases: the name of the holder, and the tasks whose leases it renews. */
 export class Leases implements Disposable {
   readonly holder = randomUUID()
   readonly #store: Store
@@ -38,7 +39,7 @@ export class Leases implements Disposable {
   #renewals = 0
   #failing = false
   #disposed = false
-  /** When the last answered request was sent, and since when there has been no outage. */
+  /** When the last request that received a response was sent, and since when there has been no outage. */
   #answeredAt: number
   #stableSince: number
 
@@ -53,14 +54,14 @@ export class Leases implements Disposable {
     this.#timer.unref()
   }
 
-  /** A new lease that starts now. */
+  /** Returns a new lease that starts now. */
   lease(): { holder: string; until: number } {
     return { holder: this.holder, until: this.#now() + this.#leaseMs }
   }
 
   /**
-   * Renews the lease of the task until disposed. `lost` is called when another process holds it or the task
-   * has ended.
+   * Renews the task's lease until disposed. Calls `lost` when another process holds the lease or the task has
+   * ended.
    */
   keep(taskId: string, lost: () => void): Disposable {
     this.#tasks.set(taskId, lost)
@@ -68,10 +69,10 @@ export class Leases implements Disposable {
   }
 
   /**
-   * Until when another process may be running the task; undefined if none may. In an exclusive store, the
-   * holder of any other lease is dead. Otherwise an expired lease means a dead holder only if the holder
-   * could have renewed it: after an outage of the store, or a suspension of this process (and perhaps of
-   * others), each holder gets the duration of one lease to do so.
+   * Returns the time until which another process may be running the task, or undefined if none may. If the
+   * store is exclusive, the holder of any other lease is dead. Otherwise, an expired lease means a dead
+   * holder only if the holder could have renewed it. After a store outage, or after a suspension of this
+   * process (and perhaps of others), each holder has the duration of one lease to renew it.
    */
   heldUntil({ lease }: TaskRecord): number | undefined {
     if (lease === undefined || lease.holder === this.holder || this.#store.exclusive) return undefined

@@ -8,7 +8,7 @@ import { next, sampleRecord } from '../store/sample-record.cases.ts'
 import type { TaskRecord } from '../store/store.ts'
 import { NewTaskCache } from './new-task-cache.ts'
 
-/** How often the record of a task is loaded from the store for its run. */
+/** Counts how often a task's record is loaded from the store for its run. */
 function countReads({ services }: TestAgent['app']) {
   const { store } = services
   const load = store.loadTask.bind(store)
@@ -41,16 +41,13 @@ test.each<[string, object, number]>([
   ['two files of 10,000 letters', { parts: [file(10_000), file(10_000)] }, 1],
   ['a small part with large metadata', { parts: [{ ...file(4), metadata: { note: base64 } }] }, 1],
   ['a small message with large metadata', { parts: [file(4)], metadata: { note: base64 } }, 1],
-])(
-  'a new task is cached until its run when its whole record is small: %s',
-  async (_title, message, reads) => {
-    await using agent = await testAgent({ handle: () => 'done' })
-    const readsOf = countReads(agent.app)
-    expect(readsOf(await sent(agent, message))).toBe(reads)
-  },
-)
+])('caches a new task until its run if its whole record is small: %s', async (_title, message, reads) => {
+  await using agent = await testAgent({ handle: () => 'done' })
+  const readsOf = countReads(agent.app)
+  expect(readsOf(await sent(agent, message))).toBe(reads)
+})
 
-test('a new task that another process has run and released is loaded from the store', async () => {
+test('loads a new task that another process has run and released from the store', async () => {
   await using agent = await testAgent({ handle: ({ text }) => `ran with ${text}` })
   const { store, runner } = agent.app.services
   const record = sampleRecord({ owner: 'alice' })
@@ -83,7 +80,7 @@ test('canceling a queued task removes it from the cache', async () => {
   release.resolve()
 })
 
-test('an entry is removed when its task starts or ends', () => {
+test('removes an entry when its task starts or ends', () => {
   const fresh = new NewTaskCache()
   const records = Array.from({ length: 1000 }, () => sampleRecord())
   for (const record of records) fresh.put(record, true)
@@ -107,7 +104,7 @@ describe.skipIf(!hasMongodb)('new tasks of a process that shares its store (need
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  test('tasks that any process may run are not cached, which leaves space for tasks that run here immediately', async () => {
+  test('does not cache tasks that any process may run, which leaves space for tasks that run here immediately', async () => {
     await using agent = await testAgent({ handle: () => 'done' }, { env: { STORE_URL: server.newUrl() } })
     for (let i = 0; i < 1000; i += 1) agent.app.services.runner.remember(sampleRecord(), true)
     const readsOf = countReads(agent.app)

@@ -7,12 +7,12 @@ interface NewTask {
   firstOfContext: boolean
 }
 
-/** Maximum number of records, and maximum size of each in characters of JSON. */
+/** Maximum number of records, and maximum size of each record in JSON characters. */
 const [recordsMax, recordMaxChars] = [1000, 16 * 1024]
 
 /**
- * Caches the records of new tasks until their first run, to save a read. Only for tasks that this process
- * will run: an entry is removed when its run starts or its task ends.
+ * Caches the records of new tasks until their first run, which saves a read. It holds only tasks that this
+ * process will run. An entry is removed when its task starts or ends.
  */
 export class NewTaskCache {
   readonly #tasks = new Map<string, NewTask>()
@@ -24,8 +24,8 @@ export class NewTaskCache {
   }
 
   /**
-   * Removes and returns the entry. Undefined when the task has changed since: the job refers to a later
-   * version.
+   * Removes and returns the entry. Returns undefined if the task has changed since then and the job refers to
+   * a later version.
    */
   take({ taskId, version }: Pick<Job, 'taskId' | 'version'>): NewTask | undefined {
     const task = this.#tasks.get(taskId)

@@ -17,16 +17,16 @@ interface Parts {
   prompt: (record: TaskRecord, request: NonNullable<TaskRecord['asked']>) => Part
 }
 
-/** The tasks that payments pay for. */
+/** Connects payments to the tasks that they pay for. */
 export function paidTasks({ engine, scheduler, log, prompt }: Parts): PaidTasks {
-  /** The task that waits for the payment. */
+  /** Returns the task that is waiting for the payment. */
   const findWaiting = async ({ id, taskId }: PaymentRecord) => {
     const task = taskId === undefined ? undefined : await engine.store.loadTask(taskId)
     return task?.heldBy === id ? task : undefined
   }
   /**
-   * Applies the change if the task still waits for the payment. Undefined otherwise: it was canceled, or
-   * another process has notified it.
+   * Applies the change if the task is still waiting for the payment. Otherwise returns undefined, because the
+   * task was canceled or another process has notified it.
    */
   const change = async (payment: PaymentRecord, makeChange: (task: TaskRecord) => Change) => {
     const task = await findWaiting(payment)

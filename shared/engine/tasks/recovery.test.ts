@@ -31,7 +31,7 @@ test.each([
   ['working when its process died', 1, true, 2],
   ['working, for the second time', 2, true, 3],
 ])(
-  'a task that is %s runs again; no `working` event is repeated',
+  'a task that is %s runs again without repeating its `working` event',
   async (_name, starts, working, expectedStarts) => {
     const dataDir = folder()
     const id = await startedTask(dataDir, { owner: 'alice', starts, working })
@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('after 3 starts: `failed` with the reason, and the handler is not called', async () => {
+test('a task fails with the reason after 3 starts, and its handler is not called', async () => {
   const dataDir = folder()
   const id = await startedTask(dataDir, { owner: 'alice', starts: 3, working: true })
   let runs = 0
@@ -68,7 +68,7 @@ test('after 3 starts: `failed` with the reason, and the handler is not called', 
   expect(runs).toBe(0)
 })
 
-test('after 3 starts, a pause that its living process commits at the same time is kept', async () => {
+test('keeps a pause that a living process commits concurrently after 3 starts', async () => {
   await using agent = await testAgent({ handle: () => 'x' })
   const { store, scheduler } = agent.app.services
   const record = sampleRecord({
@@ -93,7 +93,7 @@ test('after 3 starts, a pause that its living process commits at the same time i
   expect(await store.loadTask(record.id)).toEqual(asked)
 })
 
-test("onRestart 'fail': a task that ran is failed with the reason; one that had not begun runs", async () => {
+test("with onRestart 'fail', a task that has run fails with the reason, and a task that has not begun runs", async () => {
   const dataDir = folder()
   const ran = await startedTask(dataDir, { owner: 'alice', starts: 1, working: true })
   const waited = await startedTask(dataDir, { owner: 'alice', starts: 0, working: false })
@@ -106,7 +106,7 @@ test("onRestart 'fail': a task that ran is failed with the reason; one that had 
   expect((await alice.wait(waited)).status.state).toBe('completed')
 })
 
-test('tasks that were running when the process died run one after the other, fewest starts first', async () => {
+test('tasks that were running when the process died run one after the other, starting with the fewest starts', async () => {
   const dataDir = folder()
   const twice = await startedTask(dataDir, { owner: 'alice', starts: 2, working: true })
   const once = await startedTask(dataDir, { owner: 'alice', starts: 1, working: true })
@@ -129,7 +129,7 @@ test('tasks that were running when the process died run one after the other, few
   expect([order, most]).toEqual([[once, twice], 1])
 })
 
-test('the time that a suspect runs alone begins with its start, also after a slow start-up of the agent', async () => {
+test('the time that a suspect runs alone begins when it starts, even if the agent starts up slowly', async () => {
   const order: string[] = []
   await using agent = await testAgent({
     handle: async ({ task }) => {
@@ -147,14 +147,14 @@ test('the time that a suspect runs alone begins with its start, also after a slo
   const log = makeLog({ level: 'silent', name: 'test' })
   const { signal } = new AbortController()
   await recover({ ...services, scheduler, log, signal, suspectAloneMs: 5 })
-  // Time for recovering payments and opening the port.
+  // This leaves time to recover payments and open the port.
   await wait(100)
   scheduler.start((job) => services.runner.run(job))
   const [once, twice, released] = interrupted.map(({ id }) => id)
   await expect.poll(() => order).toEqual([released, once, twice])
 })
 
-test('graceful shutdown: running handlers finish, new work is refused with 503, streams end', async () => {
+test('during a graceful shutdown, running handlers finish, new work is refused with 503, and streams end', async () => {
   const dataDir = folder()
   const release = Promise.withResolvers<void>()
   let id: string
@@ -190,7 +190,7 @@ test('graceful shutdown: running handlers finish, new work is refused with 503, 
   ])
 })
 
-test('a handler that exceeds the shutdown timeout is released: its stream ends with a comment, and it runs again without counting the start', async () => {
+test('a handler that exceeds the shutdown timeout is released, and the interrupted start does not count', async () => {
   const dataDir = folder()
   let id = ''
   let reason: unknown
@@ -232,7 +232,7 @@ test('a handler that exceeds the shutdown timeout is released: its stream ends w
   ])
 })
 
-test('a pause becomes `failed` after 7 days; an answered task continues', async () => {
+test('a paused task fails after 7 days, and an answered task continues', async () => {
   await using agent = await testAgent({
     handle: ({ ask, history }) => (history.length === 1 ? ask('what?') : 'thanks'),
   })
@@ -251,7 +251,7 @@ test('a pause becomes `failed` after 7 days; an answered task continues', async 
   expect((await alice.get(answered.id)).status.state).toBe('completed')
 })
 
-test('paused and ended tasks survive a restart; the lifetime counters continue', async () => {
+test('paused and ended tasks survive a restart, and the lifetime counters continue', async () => {
   const dataDir = folder()
   const handle = ({
     text,
@@ -278,7 +278,7 @@ test('paused and ended tasks survive a restart; the lifetime counters continue',
   expect(metrics).toMatch(/agent_tasks_completed_total\{agent_id="[^"]+",state="completed"\} 2\n/)
 })
 
-test("onRestart 'fail': a handler that outlived an orderly stop does not run again either", async () => {
+test("with onRestart 'fail', a handler that outlived an orderly stop does not run again", async () => {
   const dataDir = folder()
   const never = () => new Promise<string>(() => {})
   let id = ''

@@ -7,9 +7,9 @@ import type { TaskEngine } from './engine.ts'
 
 /** The part of the runner that recovery uses. */
 interface SuspectRunner {
-  /** The name of this process in leases. */
+  /** The name that identifies this process in leases. */
   readonly holder: string
-  /** Prevents the tasks from starting until `letRun`. */
+  /** Prevents the tasks from starting until `letRun` is called. */
   holdBack(taskIds: string[]): void
   letRun(taskId: string): void
   /** Resolves when the task starts in this process. */
@@ -23,16 +23,16 @@ interface RecoveryParts {
   bus: EventBus
   agent: { onRestart: 'run' | 'fail' }
   log: Log
-  /** Aborts at shutdown; remaining suspects are recovered at the next start. */
+  /** Aborts at shutdown. The remaining suspects are recovered at the next start. */
   signal: AbortSignal
   /** How long a suspect runs alone before the next one starts. Default 3 s. */
   suspectAloneMs?: number
 }
 
 /**
- * Recovers the tasks of an earlier process. A task that was running when it died may have caused the crash,
- * so these run one after the other, fewest starts first: a crashing task cannot use up the starts of the
- * others.
+ * Recovers an earlier process's tasks. A task that was running when the process died may have caused the
+ * crash, so these tasks run one after the other, starting with the fewest starts. This prevents a crashing
+ * task from using up the starts of the others.
  */
 export async function recover(parts: RecoveryParts): Promise<void> {
   const { engine, scheduler, runner, agent, log } = parts
@@ -40,8 +40,8 @@ export async function recover(parts: RecoveryParts): Promise<void> {
   if (unfinished.length === 0) return
   const suspects: TaskRecord[] = []
   for (const task of unfinished) {
-    // A leased task may have run although its `working` state was not committed yet. With `fail`, that state
-    // is always committed first, so tasks that were released at shutdown count, too.
+    // A leased task may have run even if its `working` state was not committed. With `fail`, that state is
+    // always committed first, so tasks that were released at shutdown are included.
     const mayHaveRun = agent.onRestart === 'run' ? task.leased : task.state === 'working'
     const record = mayHaveRun ? await engine.store.loadTask(task.id) : undefined
     if (record === undefined) enqueue(scheduler, task)
@@ -69,7 +69,7 @@ async function runAlone(parts: RecoveryParts, suspects: TaskRecord[]): Promise<v
     const started = runner.whenStarted(suspect.id)
     runner.letRun(suspect.id)
     enqueue(scheduler, suspect)
-    // The scheduler may start later, or run other tasks first.
+    // The scheduler may start later or run other tasks first.
     await Promise.race([started, ended.promise])
     const timer = setTimeout(stop, suspectAloneMs)
     await ended.promise

@@ -8,7 +8,7 @@ import { startExpiry } from './expiry.ts'
 import { Leases } from './leases.ts'
 import { startSweep } from './sweep.ts'
 
-/** A store whose calls do not return before it is closed. */
+/** Returns a store whose calls do not return before it is closed. */
 function closing() {
   const [asked, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<never>()]
   closed.promise.catch(() => {})
@@ -49,15 +49,12 @@ test.each<[string, Start]>([
     },
   ],
   ['the expiry of pauses', (store, log) => startExpiry({ store } as TaskEngine, log, 1)],
-])(
-  '%s that are being processed at shutdown: the store may close, and no error is logged',
-  async (_what, start) => {
-    const { store, asked, close } = closing()
-    const { lines, log } = kept()
-    const started = start(store, log)
-    await asked
-    started[Symbol.dispose]()
-    await close()
-    expect(lines).toEqual([])
-  },
-)
+])('the store closes without a logged error after the shutdown of %s', async (_what, start) => {
+  const { store, asked, close } = closing()
+  const { lines, log } = kept()
+  const started = start(store, log)
+  await asked
+  started[Symbol.dispose]()
+  await close()
+  expect(lines).toEqual([])
+})

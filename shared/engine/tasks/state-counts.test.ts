@@ -5,7 +5,7 @@ import { StateCounts } from './state-counts.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
-test('concurrent readers share one count; cached counts need none', async () => {
+test('concurrent readers share one count, and cached counts require no further count', async () => {
   let counts = 0
   const figures = new StateCounts({ count: async () => void (counts += 1), log, cacheMs: 100 })
   await figures.refresh()
@@ -17,7 +17,7 @@ test('concurrent readers share one count; cached counts need none', async () => 
   expect(counts).toBe(1)
 })
 
-test('a hanging or failing store does not delay readers', async () => {
+test('a store that hangs or fails does not delay readers', async () => {
   const hangs = new StateCounts({ count: () => new Promise(() => {}), log, cacheMs: 0, waitMs: 20 })
   await hangs.refresh()
   let fails = 0

@@ -4,19 +4,19 @@ export interface StateCountsOptions {
   /** Updates the metrics from the store. */
   count: () => Promise<void>
   log: Log
-  /** How long counts are cached. Default 5 s; longer when counting is slow. */
+  /** How long counts are cached. Default 5 s, or longer if counting is slow. */
   cacheMs?: number
   /** How long a reader of the metrics waits for new counts. Default 2 s. */
   waitMs?: number
 }
 
-/** Counting takes at most one twentieth of the time. */
+/** Limits counting to one twentieth of the time. */
 const restFactor = 20
 
 /**
- * Task counts for the metrics of agents with several processes, in which no process can count by itself.
- * Readers get counts of the store that are a few seconds old; if the store does not respond, the metrics stay
- * unchanged.
+ * Provides task counts for the metrics of agents with several processes, in which no process can count by
+ * itself. Readers receive counts from the store that are a few seconds old. If the store does not respond,
+ * the metrics remain unchanged.
  */
 export class StateCounts {
   readonly #options: StateCountsOptions
@@ -29,7 +29,7 @@ export class StateCounts {
     this.#validUntil = performance.now() + this.#cacheMs
   }
 
-  /** Never rejects. */
+  /** Updates the counts if they are outdated. Never rejects. */
   async refresh(): Promise<void> {
     if (performance.now() < this.#validUntil) return
     this.#counting ??= this.#count()

@@ -10,7 +10,7 @@ import type { Store } from '../store/store.ts'
 
 const away = () => new ParleyError('Unavailable', { message: 'The storage does not answer' })
 
-/** Makes the method fail a number of times, like an unavailable store. */
+/** Makes the method fail several times, like an unavailable store. */
 function failing(
   store: Store,
   name: 'commitTask' | 'contextHistory' | 'loadTask',
@@ -27,7 +27,7 @@ function failing(
   return { left: () => left }
 }
 
-test('the store is unavailable while a task is prepared for its handler: the task waits and does not fail', async () => {
+test('a task waits instead of failing if the store is unavailable while the task is prepared for its handler', async () => {
   let runs = 0
   await using agent = await testAgent({ handle: () => `done ${(runs += 1)}` })
   const alice = agent.caller('alice')
@@ -40,12 +40,12 @@ test('the store is unavailable while a task is prepared for its handler: the tas
   expect([runs, history.left()]).toEqual([2, 0])
 })
 
-test('the store is unavailable when a queued task is loaded: it is loaded later, without a restart', async () => {
+test('a queued task is loaded later, without a restart, if the store is unavailable when it is loaded', async () => {
   const release = Promise.withResolvers<void>()
   await using agent = await testAgent({ concurrency: 1, handle: () => release.promise.then(() => 'done') })
   const alice = agent.caller('alice')
   const first = await alice.send('first')
-  // Too large for the cache of new tasks.
+  // The message is too large for the cache of new tasks.
   const { id } = await alice.send('a'.repeat(20_000))
   const reads = failing(agent.app.services.store, 'loadTask', { times: 2 })
   release.resolve()
@@ -56,7 +56,7 @@ test('the store is unavailable when a queued task is loaded: it is loaded later,
 })
 
 test.each([1, 2])(
-  'the response to commit %i of a task is lost: its handler continues, subscribers are notified, it runs once',
+  'a task continues, notifies its subscribers and runs once if the response to commit %i is lost',
   async (nth) => {
     let runs = 0
     const handle = async () => {
@@ -88,7 +88,7 @@ test.each([1, 2])(
   },
 )
 
-test('the store is unavailable while the result is committed: it is committed later, and the handler runs once', async () => {
+test('a result that cannot be committed during a store outage is committed later, and the handler runs once', async () => {
   let runs = 0
   const store: { open?: Store } = {}
   const handle = () => {
@@ -104,7 +104,7 @@ test('the store is unavailable while the result is committed: it is committed la
   expect(stored).toMatchObject({ starts: 1 })
 })
 
-/** Rejects commits of the runner until the test restores the store; cancels succeed. */
+/** Rejects the runner's commits until the test restores the store. Cancellations succeed. */
 function refusesRunner(store: Store) {
   const commit = store.commitTask.bind(store)
   const state = { away: true }
@@ -161,7 +161,7 @@ test('a task canceled while its process stops and its `working` commit fails sta
       if (record.status.state === 'canceled') return commit(record)
       tried.resolve()
       if (!stopping) throw away()
-      // The store is available again, and a concurrent cancel is the first commit.
+      // The store is available again, and a concurrent cancellation is the first commit.
       const task = await store.loadTask(id)
       if (task?.status.state === 'submitted') await engine.change(task, () => ({ kind: 'cancel' }))
       return commit(record)

@@ -12,7 +12,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  /** Runs until its signal aborts. */
+  /** Starts a task that runs until its signal aborts. */
   async function runningTask() {
     const aborted = Promise.withResolvers<void>()
     const handle = ({ signal }: { signal: AbortSignal }) =>
@@ -34,7 +34,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
     return { agent, store, record, aborted: aborted.promise, [Symbol.asyncDispose]: dispose }
   }
 
-  test('a task taken over by another process is aborted in the living one, and its start does not count as a crash', async () => {
+  test('a living process aborts a task that another process took over, and its start does not count as a crash', async () => {
     await using running = await runningTask()
     const { store, record, aborted } = running
     const { id } = record
@@ -47,7 +47,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
     expect((await store.loadTask(id))?.survived).toBe(1)
   })
 
-  test('a missed cancel of another process aborts the handler, and its output is discarded', async () => {
+  test('a cancellation that a process missed aborts the handler, whose output is discarded', async () => {
     await using running = await runningTask()
     const { agent, store, record, aborted } = running
     const { id } = record
@@ -58,7 +58,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
     expect(await store.loadTask(id)).toEqual(canceled)
   })
 
-  test('a task fails after 3 starts that crashed its process; other starts allow up to 10', async () => {
+  test('a task fails after 3 starts that crashed its process, but may start up to 10 times otherwise', async () => {
     const ran: string[] = []
     const handle = ({ text }: { text: string }) => `done ${ran.push(text)}`
     await using agent = await testAgent({ handle }, { env: { STORE_URL: server.newUrl() } })

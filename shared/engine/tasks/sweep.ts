@@ -7,21 +7,21 @@ interface SweepParts {
   scheduler: Scheduler
   runner: { readonly holder: string; isHeldBack(taskId: string): boolean }
   log: Log
-  /** How often a process tries to become the sweeper. Default 0.5 s. */
+  /** How often a process tries to claim the sweep. Default 0.5 s. */
   intervalMs?: number
 }
 
-/** How often processes compete for the sweep, and how long the winner holds it. */
+/** How often processes compete for the sweep, and how long the winner keeps it. */
 export const sweepTimes = { intervalMs: 500, turnMs: 1000 }
 /**
- * All waiting tasks are swept at this interval, or at ten times the duration of a sweep if that is longer:
- * the queue may have lost them.
+ * All waiting tasks are swept at this interval, because the queue may have lost them. If ten times the
+ * duration of a sweep is longer, that is the interval.
  */
 const [fullSweepIntervalMs, restFactor] = [5000, 10]
 
 /**
- * For agents with several processes, or with a queue that can lose jobs: re-enqueues all tasks that wait
- * according to the store, or whose process died, within seconds.
+ * Starts the sweep for agents with several processes or with a queue that can lose jobs. Within seconds, it
+ * enqueues all tasks again that are waiting according to the store or whose process has died.
  */
 export function startSweep(parts: SweepParts): Disposable {
   const { scheduler, log, intervalMs = sweepTimes.intervalMs } = parts
@@ -63,7 +63,7 @@ export async function sweep(
   which: Unfinishedness = 'all',
 ): Promise<void> {
   const unfinished = await store.listUnfinished(Date.now(), runner.holder, which)
-  // Suspects of a crash are started one by one in `recover`.
+  // `recover` starts the suspects of a crash one by one.
   const due = unfinished.filter(({ id }) => !runner.isHeldBack(id))
   await scheduler.restore(due.map(({ id, version, owner }) => ({ taskId: id, version, owner })))
 }

@@ -82,7 +82,7 @@ for (const state of taskStates) {
   }
 }
 
-/** The state after the change, or the error code. */
+/** Returns the state after the change, or the error code. */
 function outcomeOf(task: TaskRecord, change: Change): TaskState | number {
   try {
     return apply(task, change).status.state
@@ -91,7 +91,7 @@ function outcomeOf(task: TaskRecord, change: Change): TaskState | number {
   }
 }
 
-test('a completed task: artifact-update events, then the terminal status-update, numbered consecutively', () => {
+test('a completed task emits its artifact events and then the terminal status event, numbered consecutively', () => {
   const working = apply(taskIn('submitted'), changes['pick-up'])
   const { events } = apply(working, changes.complete)
   expect(events.map((event) => [event.sequence, event.kind])).toEqual([
@@ -105,13 +105,13 @@ test('a completed task: artifact-update events, then the terminal status-update,
   expect(events[0]).toMatchObject({ final: false })
 })
 
-test('no event for submitted, and no second working event when a task restarts after a crash', () => {
+test('emits no event for submitted, and no second working event if a task restarts after a crash', () => {
   const working = apply(taskIn('submitted'), changes['pick-up'])
   expect(apply(working, { kind: 'pick-up', lease: { holder: 'other', until: 9 } }).events).toHaveLength(1)
   expect(apply(taskIn('input-required'), changes.continue).events).toHaveLength(0)
 })
 
-test('starts count per holder; a release undoes the start; an answer resets the count', () => {
+test('counts starts per holder, undoes a start when it is released, and resets the count when a caller answers', () => {
   const claimed = { ...taskIn('submitted'), lease: { holder: 'us', until: 0 } }
   expect(apply(claimed, changes['pick-up']).starts).toBe(1)
   const again = apply(claimed, { kind: 'pick-up', lease: { holder: 'other', until: 9 } })
@@ -121,7 +121,7 @@ test('starts count per holder; a release undoes the start; an answer resets the 
   expect(apply(taskIn('auth-required'), changes.continue).starts).toBe(0)
 })
 
-test('messages of the agent have the role assistant in the history and agent in the status', () => {
+test("gives the agent's messages the role assistant in the history and agent in the status", () => {
   const failed = apply(taskIn('working'), changes.fail)
   expect(failed.history.at(-1)).toMatchObject({ role: 'assistant' })
   expect(failed.status.message).toMatchObject({ role: 'agent' })

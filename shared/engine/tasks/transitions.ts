@@ -6,11 +6,11 @@ import { isTerminal } from '@parley/wire/model/task'
 import { type Timestamp, timestamp } from '@parley/wire/model/timestamp'
 import type { TaskRecord } from '../store/store.ts'
 
-/** All changes of a task. */
+/** Every change that can be made to a task. */
 export type Change =
-  /** A worker starts it, for the first time or after a crash. */
+  /** A worker starts the task, for the first time or after a crash. */
   | { kind: 'pick-up'; lease: { holder: string; until: number } }
-  /** Graceful shutdown: the lease is released, and this start does not count. */
+  /** The lease is released during a graceful shutdown, and this start does not count. */
   | { kind: 'release' }
   /** The caller's next message to a paused task. */
   | {
@@ -19,7 +19,7 @@ export type Change =
       signed: boolean
       payment?: { id: string; held: boolean } | undefined
     }
-  /** The payment of the waiting task is settled. */
+  /** The waiting task's payment is settled. */
   | { kind: 'paid' }
   | {
       kind: 'pause'
@@ -37,14 +37,14 @@ export type Change =
 type Target = TaskState | 'paused'
 
 /**
- * The allowed changes of each state, and the resulting state (spec/tasks.md#transitions). Terminal states
+ * The changes that each state allows, and the resulting state (spec/tasks.md#transitions). Terminal states
  * have no transitions.
  */
 const table: Record<TaskState, Partial<Record<Change['kind'], Target>>> = {
   submitted: {
     'pick-up': 'working',
     paid: 'submitted',
-    // The payment of the waiting task has failed.
+    // The waiting task's payment has failed.
     pause: 'paused',
     cancel: 'canceled',
     fail: 'failed',
@@ -74,8 +74,9 @@ function paused(): Partial<Record<Change['kind'], Target>> {
 }
 
 /**
- * Returns the record after the change with its numbered events. Pure: stores nothing.
- * @throws ParleyError TaskNotCancelable or TaskImmutable on a terminal task, UnsupportedOperation otherwise
+ * Returns the record after the change, with its numbered events. Pure: stores nothing.
+ * @throws ParleyError TaskNotCancelable or TaskImmutable if the task is terminal, otherwise
+ * UnsupportedOperation
  */
 export function apply(record: TaskRecord, change: Change): TaskRecord {
   const from = record.status.state
@@ -101,7 +102,7 @@ function resultingState(target: Target, change: Change): TaskState {
 function applyFields(next: TaskRecord, change: Change): void {
   delete next.dueAt
   if (change.kind === 'pick-up') {
-    // A task that was created with a lease has counted this start already.
+    // A task that was created with a lease has already counted this start.
     if (next.lease?.holder !== change.lease.holder) next.starts += 1
     next.lease = change.lease
     return
@@ -130,16 +131,16 @@ function statusOf(state: TaskState, at: Timestamp, change: Change): TaskStatus {
 }
 
 /**
- * The agent's messages have the role `assistant` in the history and `agent` in a status
- * (spec/tasks.md#history).
+ * Returns the message for the history. The agent's messages have the role `assistant` in the history and
+ * `agent` in a status (spec/tasks.md#history).
  */
 function historyMessage(kind: Change['kind'], message: Message): Message {
   return kind === 'continue' ? message : { ...message, role: 'assistant' }
 }
 
 /**
- * The events of a change: none for `submitted`, none when a task starts again after a crash, artifacts before
- * the final status.
+ * Returns the events of a change. There is none for `submitted` or for a task that starts again after a
+ * crash, and artifacts come before the final status.
  */
 function eventsOf(next: TaskRecord, from: TaskState, at: Timestamp, change: Change): StoredEvent[] {
   const { state } = next.status

@@ -1,6 +1,6 @@
 import type { TaskOutcome } from '@parley/wire/model/registry'
 
-/** Number of recent runs for the percentiles. */
+/** The number of recent runs from which percentiles are computed. */
 const recentRuns = 256
 const outcomesMax = 500
 
@@ -11,7 +11,7 @@ interface Outcome {
   at: number
 }
 
-/** The statistics that an agent reports to its gateway: counts, outcomes and the latency of recent runs. */
+/** The statistics that an agent reports to its gateway: counts, outcomes, and the latency of recent runs. */
 export class WorkStats {
   readonly #latencies: number[] = []
   readonly #outcomes: Outcome[] = []
@@ -26,12 +26,12 @@ export class WorkStats {
     this.#next = (this.#next + 1) % recentRuns
   }
 
-  /** Records the owner's rating of a completed task, 1 to 5. */
+  /** Records the owner's rating of a completed task, from 1 to 5. */
   recordRating(taskId: string, rating: number): void {
     this.#add({ taskId, state: 'completed', rating, at: Date.now() })
   }
 
-  /** Outcomes and ratings after a time (milliseconds since 1970), oldest first; at most the latest 500. */
+  /** Returns the latest outcomes and ratings since a time (milliseconds since 1970), oldest first and at most 500. */
   outcomesSince(moment: number): TaskOutcome[] {
     return this.#outcomes
       .slice(-outcomesMax)
@@ -44,7 +44,7 @@ export class WorkStats {
     if (this.#outcomes.length > 2 * outcomesMax) this.#outcomes.splice(0, this.#outcomes.length - outcomesMax)
   }
 
-  /** Latency in milliseconds; undefined before the first run. */
+  /** Returns the latency in milliseconds, or undefined before the first run. */
   percentile(share: number): number | undefined {
     const sorted = this.#latencies.toSorted((a, b) => a - b)
     return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]

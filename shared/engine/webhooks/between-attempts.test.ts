@@ -6,7 +6,7 @@ import { Deliverer } from './deliverer.ts'
 import { asNew, endedTask, fixture } from './dispatcher-fixture.cases.ts'
 import { Registrations } from './registrations.ts'
 
-/** A process that waits for the second attempt of its first event, and another process of the same agent. */
+/** Creates a process that waits to retry its first event, and another process of the same agent. */
 async function betweenAttempts(longRunning: boolean) {
   const receiver = await WebhookReceiver.start({ answer: 503 })
   const { promise: waited, resolve: goOn } = Promise.withResolvers<void>()
@@ -37,7 +37,7 @@ async function betweenAttempts(longRunning: boolean) {
 }
 
 test.each([true, false])(
-  'a pending event, and a pending retry, is discarded when another process deletes its config (long_running %s)',
+  'discards a pending event or retry when another process deletes its config (long_running %s)',
   async (longRunning) => {
     await using fixture = await betweenAttempts(longRunning)
     const { receiver, there, task, dispatcher, goOn } = fixture
@@ -49,7 +49,7 @@ test.each([true, false])(
 )
 
 test.each([true, false])(
-  'events go only to the new config when another process replaces it (long_running %s)',
+  'sends events only to the new config when another process replaces it (long_running %s)',
   async (longRunning) => {
     await using fixture = await betweenAttempts(longRunning)
     const { receiver, there, task, dispatcher, goOn } = fixture
@@ -64,7 +64,7 @@ test.each([true, false])(
   },
 )
 
-test('a pending event is discarded when its task is cleared', async () => {
+test('discards a pending event when its task is cleared', async () => {
   await using fixture = await betweenAttempts(true)
   const { receiver, store, task, dispatcher, goOn } = fixture
   await store.clearContext(task.contextId, task.owner)
@@ -74,7 +74,7 @@ test('a pending event is discarded when its task is cleared', async () => {
 })
 
 test.each([true, false])(
-  'the owner sees the result of each attempt while an event is retried (long_running %s)',
+  'shows the owner the result of each attempt while an event is retried (long_running %s)',
   async (longRunning) => {
     await using fixture = await betweenAttempts(longRunning)
     const { there, task, goOn } = fixture

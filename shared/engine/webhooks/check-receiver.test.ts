@@ -6,17 +6,17 @@ import { type CheckOptions, checkReceiver } from './check-receiver.ts'
 
 const resolver = async () => ['93.184.216.34']
 
-test(`all ${refusedUrls.length} URLs that must be refused are refused`, async () => {
+test(`refuses all ${refusedUrls.length} URLs that must be refused`, async () => {
   const faults = await Promise.all(refusedUrls.map((url) => faultOf({ url })))
   expect(refusedUrls.filter((_url, index) => faults[index] === undefined)).toEqual([])
 })
 
-test(`all ${acceptedUrls.length} URLs with a public host are accepted`, async () => {
+test(`accepts all ${acceptedUrls.length} URLs with a public host`, async () => {
   const faults = await Promise.all(acceptedUrls.map((url) => faultOf({ url })))
   expect(acceptedUrls.filter((_url, index) => faults[index] !== undefined)).toEqual([])
 })
 
-test('a refusal is -32602 with reason and field, and does not repeat the URL', async () => {
+test('a refusal is -32602 with a reason and a field, and does not repeat the URL', async () => {
   const fault = await faultOf({ url: 'http://10.1.2.3/secret' })
   const message = 'The host of the URL is not on the public internet (private)'
   expect(fault).toMatchObject({
@@ -37,19 +37,22 @@ test.each([
   ['::ffff:192.168.1.1', 'private'],
   ['64:ff9b::7f00:1', 'loopback'],
   ['2002:7f00:1::', '6to4 tunnel'],
-])('a name that resolves to %s, alone or with a public address, is refused (%s)', async (address, is) => {
-  for (const answers of [[address], ['93.184.216.34', address], [address, '93.184.216.34']]) {
-    const fault = await faultOf({ url: 'https://hook.example/' }, { resolver: async () => answers })
-    expect(fault).toMatchObject({ code: -32602, data: { reason: 'not_public' } })
-    expect(fault?.message).toContain(is)
-  }
-})
+])(
+  'refuses a name that resolves to %s, alone or together with a public address (%s)',
+  async (address, is) => {
+    for (const answers of [[address], ['93.184.216.34', address], [address, '93.184.216.34']]) {
+      const fault = await faultOf({ url: 'https://hook.example/' }, { resolver: async () => answers })
+      expect(fault).toMatchObject({ code: -32602, data: { reason: 'not_public' } })
+      expect(fault?.message).toContain(is)
+    }
+  },
+)
 
 test.each([
   ['is not found', () => Promise.reject(new Error('ENOTFOUND'))],
   ['has no address', async () => []],
   ['does not resolve in time', () => new Promise<string[]>(() => {})],
-])('a name that %s is accepted', async (_title, unknown) => {
+])('accepts a name that %s', async (_title, unknown) => {
   expect(
     await faultOf({ url: 'https://hook.example/' }, { resolver: unknown, timeoutMs: 20 }),
   ).toBeUndefined()
@@ -88,7 +91,7 @@ test.each([
   'é',
   '☃',
   'x'.repeat(4097),
-])('the token %.30j is refused and not repeated', async (token) => {
+])('refuses the token %.30j without repeating it', async (token) => {
   const fault = await faultOf({ url: 'https://hook.example/', token })
   expect(fault).toMatchObject({ code: -32602, data: { reason: 'token' } })
   expect(JSON.stringify([fault?.message, fault?.data])).not.toContain('Admin')

@@ -7,20 +7,21 @@ import { fieldNames } from '@parley/wire/codecs/parley/push-config'
 import { ParleyError } from '@parley/wire/errors'
 
 export interface CheckOptions {
-  /** WEBHOOK_ALLOWED_HOSTS. Default none. */
+  /** The hosts in WEBHOOK_ALLOWED_HOSTS. Default none. */
   allowed?: AllowedHosts
   resolver?: Resolver
-  /** Timeout of the name resolution, after which the name counts as unresolvable. Default 2 s. */
+  /** Timeout for the name resolution. After it, the name counts as unresolvable. Default 2 s. */
   timeoutMs?: number
 }
 
 export const tokenMaxLength = 4096
 
 /**
- * Checks the receiver of `set`, of an inline config and of the global webhook before anything is stored
+ * Checks the receiver of `set`, of an inline config or of the global webhook before anything is stored
  * (spec/webhooks.md#receiver-addresses). A name that does not resolve now is accepted, because every delivery
  * resolves it again.
- * @throws ParleyError InvalidParams with `data.reason` and `data.issues`, which repeat neither URL nor token
+ * @throws ParleyError InvalidParams with `data.reason` and `data.issues`, which repeat neither the URL nor
+ * the token
  */
 export async function checkReceiver(
   receiver: { url: string; token?: string | undefined },
@@ -40,7 +41,7 @@ export async function checkReceiver(
   }
 }
 
-/** Accepts printable ASCII without leading or trailing spaces, which every server accepts in a header. */
+/** Accepts printable ASCII without leading or trailing spaces, because every server accepts it in a header. */
 function checkToken(token: string | undefined): void {
   if (token === undefined) return
   if (token.length > tokenMaxLength)

@@ -1,4 +1,4 @@
-/** How the last delivery to a host ended; `new`: nothing is known yet. */
+/** How the last delivery to a host ended. `new` means that no delivery has ended yet. */
 export type HostHealth = 'healthy' | 'new' | 'failing'
 
 type Counts = Record<HostHealth, number>
@@ -7,10 +7,10 @@ const none: Readonly<Counts> = { healthy: 0, new: 0, failing: 0 }
 const sumOf = (counts: Readonly<Counts>) => counts.healthy + counts.new + counts.failing
 
 /**
- * Bounds concurrent deliveries. Hosts that are new or failing hold at most three quarters of the slots
- * together, failing hosts at most half, so slots always remain for healthy hosts. Within each of these
- * shares, an owner may hold as many slots as are still free: a single owner half, two owners a third each.
- * One owner's hanging deliveries therefore never use up all slots.
+ * Limits concurrent deliveries. New and failing hosts together hold at most three quarters of the slots, and
+ * failing hosts at most half, so slots always remain for healthy hosts. Within each of these limits, an owner
+ * may hold as many slots as are still free: a single owner half of them, and two owners a third each. One
+ * owner's hanging deliveries therefore never use up all slots.
  */
 export class ConcurrencyBudget {
   readonly #max: { all: number; unproven: number; failing: number }
@@ -21,22 +21,22 @@ export class ConcurrencyBudget {
     this.#max = { all: totalMax, unproven: Math.ceil((totalMax * 3) / 4), failing: Math.ceil(totalMax / 2) }
   }
 
-  /** In total. */
+  /** The total number of slots in use. */
   get used(): number {
     return sumOf(this.#used)
   }
 
-  /** Whether hosts of this health hold all slots they may hold, over all owners. */
+  /** Whether hosts with this health already hold all slots allowed to them, counting all owners. */
   isFull(health: HostHealth): boolean {
     return !this.#fits(health, none)
   }
 
-  /** Whether the owner may start another delivery to a host of this health. */
+  /** Whether the owner may start another delivery to a host with this health. */
   canStart(health: HostHealth, owner: string): boolean {
     return this.#fits(health, this.#usedBy.get(owner) ?? none)
   }
 
-  /** @param by negative to release slots */
+  /** Changes the number of slots in use. @param by negative to release slots */
   count(owner: string, health: HostHealth, by: number): void {
     const own = this.#usedBy.get(owner) ?? { ...none }
     own[health] += by

@@ -14,7 +14,7 @@ const env = { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' }
 
 const byTask = (posts: ReceivedPost[]) => Map.groupBy(posts, ({ event }) => event.task_id)
 
-test('kill -9 with over 500 pending events: after the restart all arrive in order, and duplicates have the same id', async () => {
+test('after kill -9 with over 500 pending events, all events arrive in order, and duplicates have the same id', async () => {
   await using receiver = await WebhookReceiver.start({ answer: 'hang' })
   await using agent = await KillableAgent.start(source, env)
   const client = new AgentClient({ url: agent.url, token: agent.identityProvider.issue('alice') })
@@ -45,7 +45,7 @@ test('kill -9 with over 500 pending events: after the restart all arrive in orde
   const ids = new Map(after().map(({ event }) => [`${event.task_id} ${event.sequence}`, event.event_id]))
   for (const { event } of receiver.posts.slice(0, before))
     expect(ids.get(`${event.task_id} ${event.sequence}`)).toBe(event.event_id)
-  // Everything is settled: the next process sends nothing.
+  // All events are settled, so the next process sends nothing.
   const total = receiver.posts.length
   await expect
     .poll(async () => {
@@ -61,7 +61,7 @@ test('kill -9 with over 500 pending events: after the restart all arrive in orde
   expect(receiver.posts.length).toBe(total)
 }, 240_000)
 
-test('a restart removes webhooks that are not long_running; a stored webhook of a paused task continues', async () => {
+test("a restart removes webhooks that are not long_running, and a paused task's stored webhook continues", async () => {
   await using receiver = await WebhookReceiver.start()
   const asks = `export default { name: 'asks', description: 'Asks', skills: [{ id: 't', name: 'T', description: 'T' }],
     handle: ({ ask, history }) => history.length === 1 ? ask('which?') : 'done' }`

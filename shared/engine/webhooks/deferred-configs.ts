@@ -3,21 +3,21 @@ import type { OpenPushConfig } from '../store/webhook-store.ts'
 import type { CapacityLimit, QueueCapacity } from './queue-capacity.ts'
 
 /**
- * Stored configs for which a limit allowed no queue in memory. They are in the store, so only their existence
- * is tracked; all open configs are scanned once there is capacity.
+ * Tracks stored configs that have no queue in memory because of a limit. The configs are in the store, so
+ * only their existence is tracked. All open configs are scanned once there is capacity.
  */
 export class DeferredConfigs {
   readonly #open: () => AsyncIterable<OpenPushConfig>
   readonly #wake: (config: OpenPushConfig) => void
   readonly #capacity: Pick<QueueCapacity, 'hasRoom'>
-  /** Exceeded limits by name. */
+  /** The exceeded limits by name. */
   readonly #exceeded = new Map<string, CapacityLimit>()
   #scanRequested = false
   #count = 0
   #scanning = false
   #stopped = false
 
-  /** @param parts.wake may call `add` again when a limit is still exceeded */
+  /** Creates an empty set. @param parts.wake may call `add` again if a limit is still exceeded */
   constructor(parts: {
     open: () => AsyncIterable<OpenPushConfig>
     wake: (config: OpenPushConfig) => void
@@ -54,7 +54,7 @@ export class DeferredConfigs {
     return !this.#scanning && !this.#stopped && this.#capacity.hasRoom() && this.#hasWork()
   }
 
-  /** Wakes all open configs, as far as capacity allows. */
+  /** Wakes as many open configs as capacity allows. */
   async scan(): Promise<void> {
     this.#scanning = true
     try {
@@ -67,7 +67,7 @@ export class DeferredConfigs {
           if (this.#stopped) return
           this.#wake(config)
         }
-        // Capacity may have become free during the scan.
+        // Capacity may have become available during the scan.
       } while (!this.#stopped && this.#hasWork())
     } finally {
       this.#scanning = false

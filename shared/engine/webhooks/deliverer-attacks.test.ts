@@ -17,13 +17,13 @@ beforeEach(() => {
 afterEach(() => open.disposeAsync())
 
 describe('receiver address', () => {
-  test(`no request is sent to any of ${refusedUrls.length} URLs that must be refused`, async () => {
+  test(`sends no request to any of the ${refusedUrls.length} URLs that must be refused`, async () => {
     const sender = deliverer({ allowed: parseAllowedHosts('') })
     const results = await Promise.all(refusedUrls.map((url) => sender.deliver({ url, body })))
     expect(refusedUrls.filter((_url, index) => results[index]?.reason !== 'refused')).toEqual([])
   })
 
-  test('a name with a private address among its addresses: dropped without a connection', async () => {
+  test("drops an event without connecting if one of the name's addresses is private", async () => {
     const receiver = open.use(await WebhookReceiver.start())
     const url = `http://hook.example:${receiver.port}/`
     for (const private_ of ['10.0.0.1', '::1', '::ffff:192.168.0.1', '169.254.169.254', 'fd00:ec2::254']) {
@@ -37,7 +37,7 @@ describe('receiver address', () => {
     expect(receiver.connections).toBe(0)
   })
 
-  test('a name that changes to a private address is refused at the next attempt, even with a kept connection', async () => {
+  test('refuses a name that changes to a private address on the next attempt, even if a connection was kept', async () => {
     const receiver = open.use(await WebhookReceiver.start({ answer: 503 }))
     const answers = [['127.0.0.1'], ['10.0.0.1']]
     const result = await deliverer({ resolver: async () => answers.shift() ?? [] }).deliver({
@@ -53,7 +53,7 @@ describe('receiver address', () => {
     expect(receiver.posts.length).toBe(1)
   })
 
-  test('a name is resolved once per request, so it cannot change between check and connection', async () => {
+  test('resolves a name once per request, so that it cannot change between check and connection', async () => {
     const receiver = open.use(
       await WebhookReceiver.start({ answer: ({ attempt }) => (attempt < 3 ? 500 : 200) }),
     )
@@ -72,7 +72,7 @@ describe('receiver address', () => {
     ['only the address', ['127.0.0.1'], {}],
     ['an end in the past', ['hook.example'], { expired: true }],
   ])(
-    'TLS with a certificate for %s: retried, and no byte of the event is sent',
+    'retries an event without sending any of its bytes if the TLS certificate is for %s',
     async (_title, names, made) => {
       const certificate = selfSigned(names, made)
       const receiver = open.use(await WebhookReceiver.start({ tls: certificate }))
@@ -91,7 +91,7 @@ describe('receiver address', () => {
     },
   )
 
-  test('TLS uses the name of the URL and the checked address: delivered', async () => {
+  test("delivers over TLS with the URL's name and the checked address", async () => {
     const certificate = selfSigned(['hook.example'])
     const receiver = open.use(await WebhookReceiver.start({ tls: certificate }))
     const result = await deliverer({ ca: certificate.cert, resolver: async () => ['127.0.0.1'] }).deliver({
@@ -101,7 +101,7 @@ describe('receiver address', () => {
     expect(result.outcome).toBe('delivered')
   })
 
-  test('a token with a line break that was not checked before is not sent', async () => {
+  test('does not send a token that was not checked earlier and contains a line break', async () => {
     const receiver = open.use(await WebhookReceiver.start())
     for (const bad of ['a\r\nX-Admin: yes', 'a\nb', 'a\u0000', 'snow ☃'])
       expect(await deliverer().deliver({ url: receiver.url, token: bad, body })).toMatchObject({
@@ -129,7 +129,7 @@ describe('response', () => {
     ],
     ['a compressed body', (response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('bomb')],
   ] as [string, (response: http.ServerResponse) => unknown][])(
-    '%s: the status counts, the body is thrown away, the connection is closed',
+    '%s: delivers the event by its status, discards the body and closes the connection',
     async (_title, answer) => {
       const at = await serve((request, response) => {
         request.resume()
@@ -144,7 +144,7 @@ describe('response', () => {
     },
   )
 
-  test('an error status with an endless body is retried like any other error', async () => {
+  test('retries an error status with an endless body like any other error', async () => {
     const at = await serve((_request, response) => drip(response, 500))
     expect(await deliverer().deliver({ url: at.url, body })).toMatchObject({
       attempts: 3,
@@ -160,14 +160,14 @@ describe('response', () => {
     ['a half header', 'HTTP/1.1 200 OK\r\ncontent-le'],
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n'],
     ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
-  ])('%s: three attempts within their bounds, then dropped', async (_title, bytes) => {
+  ])('%s: drops the event after three limited attempts', async (_title, bytes) => {
     const at = await serveRaw((socket) => socket.write(bytes))
     const result = await deliverer().deliver({ url: at, token, body })
     expect(result).toMatchObject({ outcome: 'dropped', attempts: 3, reason: 'exhausted' })
     expect(result.lastStatus).toBeUndefined()
   })
 
-  test('headers sent one character at a time end at the timeout', async () => {
+  test('stops reading headers sent one character at a time when the timeout expires', async () => {
     const at = await serveRaw((socket) => {
       const timer = setInterval(() => socket.write('H'), 20)
       socket.once('close', () => clearInterval(timer))
@@ -175,7 +175,7 @@ describe('response', () => {
     expect(await deliverer().deliver({ url: at, body })).toMatchObject({ attempts: 3, reason: 'exhausted' })
   })
 
-  test('a receiver that closes the connection during the request: retried', async () => {
+  test('retries if a receiver closes the connection during the request', async () => {
     const at = await serveRaw((socket) => socket.destroy())
     const large = Buffer.alloc(5_000_000, 'a')
     expect(await deliverer().deliver({ url: at, body: large })).toMatchObject({
@@ -185,7 +185,7 @@ describe('response', () => {
   })
 })
 
-test('results and attempts contain neither token, URL nor address', async () => {
+test('results and attempts contain no token, URL or address', async () => {
   const secret = 'http://hook.example/a-secret-path'
   const seen: unknown[] = []
   for (const addresses of [['127.0.0.1'], ['10.6.6.6'], []]) {

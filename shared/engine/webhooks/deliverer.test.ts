@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => open.disposeAsync())
 
-test('a receiver that fails twice gets one event in three attempts with the same bytes and id', async () => {
+test('a receiver that fails twice gets an event in three attempts, each with the same bytes and id', async () => {
   const receiver = open.use(
     await WebhookReceiver.start({ answer: ({ attempt }) => (attempt < 3 ? 503 : 200) }),
   )
@@ -41,7 +41,7 @@ test('a receiver that fails twice gets one event in three attempts with the same
   expect(waits).toEqual([750, 1500])
 })
 
-test('the token is sent verbatim in both headers, which are absent without a token; the body is JSON', async () => {
+test('sends the token verbatim in both headers, omits the headers without a token, and sends a JSON body', async () => {
   const receiver = open.use(await WebhookReceiver.start())
   const sender = deliverer()
   const token = 'a+b/c==, "d" ~!'
@@ -58,7 +58,7 @@ test('the token is sent verbatim in both headers, which are absent without a tok
 })
 
 describe('response status', () => {
-  test.each([200, 201, 202, 204, 205, 226, 299])('%i: delivered', async (status) => {
+  test.each([200, 201, 202, 204, 205, 226, 299])('delivers the event if the status is %i', async (status) => {
     expect(await deliverTo({ answer: status })).toEqual({
       outcome: 'delivered',
       attempts: 1,
@@ -66,17 +66,20 @@ describe('response status', () => {
     })
   })
 
-  test.each([429, 500, 501, 502, 503, 504, 599])('%i: three attempts, then dropped', async (status) => {
-    expect(await deliverTo({ answer: status })).toMatchObject({
-      outcome: 'dropped',
-      attempts: 3,
-      lastStatus: status,
-      reason: 'exhausted',
-    })
-  })
+  test.each([429, 500, 501, 502, 503, 504, 599])(
+    'drops the event after three attempts if the status is %i',
+    async (status) => {
+      expect(await deliverTo({ answer: status })).toMatchObject({
+        outcome: 'dropped',
+        attempts: 3,
+        lastStatus: status,
+        reason: 'exhausted',
+      })
+    },
+  )
 
   test.each([400, 401, 403, 404, 408, 410, 413, 422, 425, 451, 499])(
-    '%i: dropped without a retry',
+    'drops the event without a retry if the status is %i',
     async (status) => {
       expect(await deliverTo({ answer: status })).toEqual({
         outcome: 'dropped',
@@ -108,7 +111,7 @@ test.each([
   expect(result).toEqual({ outcome: 'dropped', attempts: 3, lastError: error, reason: 'exhausted' })
 })
 
-test('a closed port and an unknown host name: three attempts', async () => {
+test('makes three attempts if the port is closed or the host name is unknown', async () => {
   const probe = net.createServer()
   await new Promise<void>((listening) => probe.listen(0, '127.0.0.1', listening))
   const { port } = probe.address() as AddressInfo
@@ -125,7 +128,7 @@ test('a closed port and an unknown host name: three attempts', async () => {
   expect(unknown).toMatchObject({ attempts: 3, lastError: 'The host name was not found' })
 })
 
-test('Retry-After is honoured up to 5 s', async () => {
+test('honours Retry-After up to 5 s', async () => {
   const headers = [{ 'retry-after': '3' }, { 'retry-after': '3600' }, {}]
   const result = await deliverTo({
     answer: ({ attempt }) => ({ status: attempt === 3 ? 200 : 429, headers: headers[attempt - 1] ?? {} }),
@@ -133,15 +136,15 @@ test('Retry-After is honoured up to 5 s', async () => {
   expect([result.outcome, waits]).toEqual(['delivered', [3000, 5000]])
 })
 
-describe('the signal aborts a delivery', () => {
-  test('before anything was sent', async () => {
+describe('a signal that aborts a delivery', () => {
+  test('aborts before anything was sent', async () => {
     const receiver = open.use(await WebhookReceiver.start())
     const delivery = { url: receiver.url, body: event().body, signal: AbortSignal.abort() }
     expect(await deliverer().deliver(delivery)).toEqual({ outcome: 'aborted', attempts: 0 })
     expect(receiver.connections).toBe(0)
   })
 
-  test('during an attempt', async () => {
+  test('aborts during an attempt', async () => {
     const receiver = open.use(await WebhookReceiver.start({ answer: 'hang' }))
     const abort = new AbortController()
     const result = deliverer().deliver({ url: receiver.url, body: event().body, signal: abort.signal })
@@ -150,7 +153,7 @@ describe('the signal aborts a delivery', () => {
     expect(await result).toEqual({ outcome: 'aborted', attempts: 0 })
   })
 
-  test('between attempts, with the result of the last one', async () => {
+  test('aborts between attempts, and the result is that of the last attempt', async () => {
     const receiver = open.use(await WebhookReceiver.start({ answer: 503 }))
     const abort = new AbortController()
     const sender = open.use(new Deliverer({ allowed }))
@@ -164,7 +167,7 @@ describe('the signal aborts a delivery', () => {
     expect(receiver.posts.length).toBe(1)
   })
 
-  test('while it waits for a slot', async () => {
+  test('aborts while the delivery waits for a slot', async () => {
     const receiver = open.use(await WebhookReceiver.start({ answer: 'hang' }))
     const sender = deliverer({ perHostMax: 1 })
     const [holding, waiting] = [new AbortController(), new AbortController()]
@@ -179,7 +182,7 @@ describe('the signal aborts a delivery', () => {
   })
 })
 
-test('many events to one receiver share few connections, and all arrive', async () => {
+test('delivers many events to one receiver over few connections', async () => {
   const receiver = open.use(await WebhookReceiver.start())
   const sender = deliverer({ perHostMax: 4 })
   const results = await Promise.all(
@@ -190,7 +193,7 @@ test('many events to one receiver share few connections, and all arrive', async 
   expect(receiver.connections).toBeLessThanOrEqual(4)
 })
 
-test('waiting for a slot does not count towards the request timeout', async () => {
+test('does not count the wait for a slot towards the request timeout', async () => {
   const receiver = open.use(await WebhookReceiver.start({ answer: { status: 200, afterMs: 300 } }))
   const sender = deliverer({ perHostMax: 1, timeoutMs: 4000 })
   const results = await Promise.all(
@@ -199,7 +202,7 @@ test('waiting for a slot does not count towards the request timeout', async () =
   expect(results).toEqual(results.map(() => ({ outcome: 'delivered', attempts: 1, lastStatus: 200 })))
 })
 
-test('hanging receivers do not delay another one, even when they exceed the limit per host', async () => {
+test('hanging receivers do not delay another receiver, even if they exceed the limit per host', async () => {
   const dead = await Promise.all(Array.from({ length: 3 }, () => WebhookReceiver.start({ answer: 'hang' })))
   for (const receiver of dead) open.use(receiver)
   const quick = open.use(await WebhookReceiver.start())

@@ -21,37 +21,37 @@ import {
 /** One event for one receiver. */
 export interface Delivery {
   url: string
-  /** The owner of the task, for fair scheduling. Deliveries without an owner count as one owner. */
+  /** The owner of the task, used for fair scheduling. Deliveries without an owner count as one owner. */
   owner?: string | undefined
-  /** Sent verbatim as bearer token and as `X-A2A-Notification-Token`. */
+  /** The token, sent verbatim as a bearer token and as `X-A2A-Notification-Token`. */
   token?: string | undefined
-  /** The serialized event; every attempt sends these bytes. */
+  /** The serialized event. Every attempt sends these bytes. */
   body: Buffer
-  /** Aborts the delivery before, between and during attempts. */
+  /** Aborts the delivery before, between or during attempts. */
   signal?: AbortSignal | undefined
-  /** Called before each POST; false aborts the delivery. Must not reject. */
+  /** Called before each POST. Returning false aborts the delivery. Must not reject. */
   mayPost?: (() => Promise<boolean>) | undefined
   /** Called after each attempt. */
   onAttempt?: ((attempt: Attempt) => void) | undefined
 }
 
-/** One request, or one that the URL guard refused. */
+/** One request, or an attempt that the URL guard refused. */
 export interface Attempt {
-  /** Number of the attempt, from 1. */
+  /** The number of the attempt, starting with 1. */
   number: number
   durationMs: number
-  /** HTTP status, if the receiver responded. */
+  /** The HTTP status if the receiver responded. */
   status?: number
-  /** A sentence for the owner, without addresses, URL or token. */
+  /** A sentence for the owner that contains no address, URL or token. */
   error?: string
   /** The attempt failed and will be retried. */
   willRetry: boolean
 }
 
 export interface DeliveryResult {
-  /** `aborted`: the event is neither delivered nor dropped. */
+  /** `aborted` means that the event was neither delivered nor dropped. */
   outcome: 'delivered' | 'dropped' | 'aborted'
-  /** Number of attempts. */
+  /** The number of attempts. */
   attempts: number
   lastStatus?: number
   lastError?: string
@@ -60,29 +60,29 @@ export interface DeliveryResult {
 }
 
 export interface DelivererOptions {
-  /** WEBHOOK_ALLOWED_HOSTS. Default none. */
+  /** The hosts in WEBHOOK_ALLOWED_HOSTS. Default none. */
   allowed?: AllowedHosts
   resolver?: Resolver
-  /** Trusted certificates (PEM) that replace the default ones. */
+  /** Trusted certificates (PEM) that replace the default certificates. */
   ca?: string | undefined
-  /** Concurrent requests, and kept connections, per origin. Default 8. */
+  /** Maximum number of concurrent requests and of kept connections per origin. Default 8. */
   perHostMax?: number
-  /** The same in total. Default 256. */
+  /** Maximum number of concurrent requests and of kept connections in total. Default 256. */
   totalMax?: number
-  /** Timeout of one request. Default 5 s. */
+  /** Timeout for one request. Default 5 s. */
   timeoutMs?: number
   /** Waits between attempts. Rejects when the signal aborts. */
   wait?: (ms: number, signal: AbortSignal) => Promise<unknown>
-  /** 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   random?: () => number
 }
 
-/** Bytes of a response body that are read, to reuse the connection. */
+/** The maximum number of body bytes that are read so that the connection can be reused. */
 const responseMaxBytes = 16 * 1024
 /** Size of the URL cache. A URL has at most 2,048 characters. */
 const cachedUrlsMax = 1000
 
-/** The outcome of an attempt. */
+/** The outcome of one attempt. */
 interface Outcome {
   attempt: Omit<Attempt, 'number' | 'willRetry'>
   verdict: Verdict
@@ -90,15 +90,16 @@ interface Outcome {
 }
 
 /**
- * Delivers events to receivers (spec/webhooks.md#delivery). A 2xx status acknowledges the event immediately;
- * a truncated, endless or large body does not matter. 5xx, 429, connection failures and timeouts are retried;
- * any other status drops the event. Interim responses (1xx) are ignored; 101 counts as a connection failure.
+ * Delivers events to receivers (spec/webhooks.md#delivery). A 2xx status acknowledges the event immediately,
+ * even if the body is truncated, endless or large. 5xx and 429 statuses, connection failures and timeouts are
+ * retried. Any other status drops the event. Interim responses (1xx) are ignored, except that 101 counts as a
+ * connection failure.
  */
 export class Deliverer implements AsyncDisposable {
   readonly #options: Required<Omit<DelivererOptions, 'ca' | 'perHostMax' | 'totalMax'>>
   readonly #connections: PinnedConnections
   readonly #limiter: HostLimiter
-  /** Allowed URLs, as far as their text decides it. */
+  /** URLs that passed all checks of their text. */
   readonly #urls = new Map<string, OutgoingUrl>()
 
   constructor(options: DelivererOptions = {}) {
@@ -114,14 +115,14 @@ export class Deliverer implements AsyncDisposable {
     this.#connections = new PinnedConnections({ perHostMax, totalMax, ca })
   }
 
-  /** Active requests. Deliveries that wait for a slot or a retry are not counted. */
+  /** The number of active requests. Deliveries that wait for a slot or a retry are not counted. */
   get inFlight(): number {
     return this.#limiter.inFlight
   }
 
   /**
-   * Never rejects. Waiting for a slot (limits per host and in total) does not count towards the timeout of
-   * the request.
+   * Delivers the event. Never rejects. The wait for a slot (limited per host and in total) does not count
+   * towards the request timeout.
    */
   async deliver(delivery: Delivery): Promise<DeliveryResult> {
     const signal = delivery.signal ?? new AbortController().signal
@@ -137,18 +138,18 @@ export class Deliverer implements AsyncDisposable {
       if (outcome.verdict !== 'retry') return { outcome: 'dropped', ...last, reason: outcome.verdict }
       if (!willRetry) return { outcome: 'dropped', ...last, reason: 'exhausted' }
       const ms = backoffMs(number, this.#options.random(), outcome.retryAfterMs)
-      // Rejects only when the signal aborts.
+      // This rejects only when the signal aborts.
       await this.#options.wait(ms, signal).catch(() => {})
     }
     return { outcome: 'aborted', ...last }
   }
 
-  /** Closes all connections. Abort deliveries before, because they would be retried. */
+  /** Closes all connections. Abort deliveries first, because otherwise they would be retried. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#connections[Symbol.asyncDispose]()
   }
 
-  /** Caches the verdict on the URL's text. Its host name is resolved and checked for each request. */
+  /** Caches the result of checking the URL's text. Its host name is resolved and checked for each request. */
   #parseUrl(url: string): OutgoingUrl {
     const cached = this.#urls.get(url)
     if (cached !== undefined) return cached
@@ -158,7 +159,7 @@ export class Deliverer implements AsyncDisposable {
     return read
   }
 
-  /** Undefined when the delivery was aborted. */
+  /** Makes one attempt. Returns undefined if the delivery was aborted. */
   async #attempt(delivery: Delivery, signal: AbortSignal): Promise<Outcome | undefined> {
     let startedAt = performance.now()
     const timed = (result: Omit<Attempt, 'number' | 'willRetry' | 'durationMs'>) => ({

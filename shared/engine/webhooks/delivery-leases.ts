@@ -8,25 +8,25 @@ import type { Registrations } from './registrations.ts'
 interface Parts {
   registrations: Registrations
   log: Log
-  /** Duration of a lease without renewal. Default 6 s. */
+  /** Duration of a lease that is not renewed. Default 6 s. */
   leaseMs?: number
 }
 
-/** Timeout of releasing leases at shutdown; the others expire. */
+/** Timeout for releasing leases at shutdown. Leases that are not released by then expire. */
 const releaseTimeoutMs = 1000
 
 /**
- * Leases on delivery queues, for agents with several processes: only the holder delivers the events of a task
- * and config, which keeps their order. A lease is renewed while its queue is active, and expires when its
+ * Leases on delivery queues for agents with several processes. Only the holder delivers the events for a task
+ * and config, which keeps them in order. A lease is renewed while its queue is active, and expires if its
  * process dies. A process that was suspended notices by its clock that a lease may have expired, and confirms
- * it before it sends.
+ * the lease before it sends anything.
  */
 export class DeliveryLeases {
   readonly sender = randomUUID()
   readonly #registrations: Registrations
   readonly #log: Log
   readonly #leaseMs: number
-  /** When each lease was last acquired or renewed, by a monotonic clock. */
+  /** The time at which each lease was last acquired or renewed, measured by a monotonic clock. */
   readonly #held = new Map<DeliveryQueue, number>()
   #timer: NodeJS.Timeout | undefined
 
@@ -36,14 +36,14 @@ export class DeliveryLeases {
     this.#leaseMs = leaseMs
   }
 
-  /** Whether this process holds the lease or has just lost it, so that it has to be released. */
+  /** Whether this process holds the lease, or has just lost it and still has to release it. */
   isHeld(queue: DeliveryQueue): boolean {
     return this.#held.has(queue)
   }
 
   /**
-   * Acquires the lease. False when another process holds it (and is signaled to check for new events), or the
-   * config no longer exists.
+   * Acquires the lease. Returns false if the config no longer exists, or if another process holds the lease.
+   * In the latter case, that process is signaled to check for new events.
    * @throws ParleyError Unavailable
    */
   async acquire(queue: DeliveryQueue): Promise<boolean> {
@@ -61,8 +61,8 @@ export class DeliveryLeases {
   }
 
   /**
-   * Renews the lease if it may have expired; call it before each attempt. False when another process may have
-   * sent since. Never rejects.
+   * Renews the lease if it may have expired. Call it before each attempt. Returns false if another process
+   * may have sent the event since then. Never rejects.
    */
   async confirm(queue: DeliveryQueue): Promise<boolean> {
     if (!this.#registrations.shared || queue.configId === undefined || this.#isFresh(queue)) return true
@@ -80,14 +80,14 @@ export class DeliveryLeases {
     return false
   }
 
-  /** Forgets a lease after the store rejected an update of its queue. */
+  /** Forgets a lease after the store has rejected an update of its queue. */
   forget(queue: DeliveryQueue): void {
     this.#held.delete(queue)
   }
 
   /**
-   * Releases the lease. False when other processes signaled new events in the meantime: the lease is kept.
-   * Never rejects.
+   * Releases the lease. Returns false and keeps the lease if other processes signaled new events in the
+   * meantime. Never rejects.
    */
   async release(queue: DeliveryQueue): Promise<boolean> {
     const key = { task: queue.task, id: queue.configId ?? '' }
@@ -120,7 +120,7 @@ export class DeliveryLeases {
       if (queue.running && performance.now() - at >= this.#leaseMs / 4) void this.#renewOne(queue)
   }
 
-  /** Aborts the current delivery if the lease is lost. */
+  /** Renews the lease, and aborts the current delivery if the lease is lost. */
   async #renewOne(queue: DeliveryQueue): Promise<void> {
     this.#held.set(queue, Number.NEGATIVE_INFINITY)
     if (await this.confirm(queue)) return

@@ -3,31 +3,31 @@ import type { TaskKey } from '../store/webhook-store.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
 /**
- * The ordered events of a task for one receiver, delivered one at a time. It exists while there are events to
- * deliver, and holds sequence numbers; only the next events are loaded.
+ * A task's ordered events for one receiver, delivered one at a time. The queue exists while there are events
+ * to deliver. It holds sequence numbers, and only the next events are loaded.
  */
 export interface DeliveryQueue {
   key: string
   task: TaskKey
   /** Undefined for the global webhook. */
   configId: string | undefined
-  /** The receiver when the config was last read, and its host. */
+  /** The receiver's URL when the config was last read, and its host. */
   url: string
   host: string
-  /** Sequence numbers of the last settled event and of the newest event. */
+  /** The sequence numbers of the last settled event and of the newest event. */
   settled: number
   newest: number
-  /** `running`: being loaded or delivered. `changed`: there were changes in the meantime. */
+  /** `running`: the queue is being loaded or delivered. `changed`: it changed in the meantime. */
   running: boolean
   changed: boolean
-  /** The next event is large and waits for free bytes. */
+  /** Whether the next event is large and waits for free bytes. */
   isLarge: boolean
-  /** Belongs to a stored config, so that a restart can continue it. */
+  /** Whether the queue belongs to a stored config, which a restart can continue. */
   stored: boolean
   batch: PreparedEvent[]
-  /** The record of the commit that woke the queue; released when its events are loaded. */
+  /** The record of the commit that woke the queue. It is released when the queue's events are loaded. */
   record: TaskRecord | undefined
-  /** Revision of the config that the batch was loaded for. */
+  /** The revision of the config for which the batch was loaded. */
   revision: string
   /** Aborts the current delivery. */
   abort: AbortController
@@ -41,37 +41,37 @@ export function hostOf(url: string): string {
   return URL.parse(url)?.host ?? ''
 }
 
-/** All queues, with the number of events in them. */
+/** All queues, and the number of events in them. */
 export class DeliveryQueues {
   readonly #queues = new Map<string, DeliveryQueue>()
-  /** Queues of stored configs, by host. */
+  /** The number of queues for stored configs, by host. */
   readonly #storedAt = new Map<string, number>()
   readonly #storedOf = new Map<string, number>()
   #stored = 0
   #global = 0
   #queued = 0
 
-  /** Number of queues of stored configs. */
+  /** The number of queues for stored configs. */
   get stored(): number {
     return this.#stored
   }
 
-  /** Number of queues of stored configs for the host. */
+  /** Returns the number of queues for stored configs on the host. */
   storedAt(host: string): number {
     return this.#storedAt.get(host) ?? 0
   }
 
-  /** Number of queues of stored configs for the owner's tasks. */
+  /** Returns the number of queues for stored configs on the owner's tasks. */
   storedOf(owner: string): number {
     return this.#storedOf.get(owner) ?? 0
   }
 
-  /** Number of queues of the global webhook. */
+  /** The number of queues for the global webhook. */
   get global(): number {
     return this.#global
   }
 
-  /** Number of events that are not settled. */
+  /** The number of events that have not been settled. */
   get queued(): number {
     return this.#queued
   }
@@ -97,7 +97,7 @@ export class DeliveryQueues {
     this.#count(queue, -1)
   }
 
-  /** Changes the receiver of the queue. */
+  /** Changes the queue's receiver. */
   redirect(queue: DeliveryQueue, url: string): void {
     const isRegistered = this.#queues.get(queue.key) === queue
     if (isRegistered) this.#count(queue, -1)
@@ -106,7 +106,7 @@ export class DeliveryQueues {
     if (isRegistered) this.#count(queue, 1)
   }
 
-  /** Advances the progress. `settled` may decrease when the config was replaced. */
+  /** Updates the progress. `settled` may decrease if the config was replaced. */
   advance(queue: DeliveryQueue, to: { settled?: number; newest?: number }): void {
     const before = queue.newest - queue.settled
     queue.settled = to.settled ?? queue.settled

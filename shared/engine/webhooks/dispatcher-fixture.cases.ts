@@ -15,7 +15,7 @@ import { Registrations } from './registrations.ts'
 
 export const url = 'http://receiver.example/hook'
 
-/** A real store, and a deliverer that the test can pause, optionally for one URL only. */
+/** Returns a real store, and a deliverer that the test can pause for all URLs or for one. */
 export async function fixture(options: Partial<DispatcherOptions> & { knownTasksMax?: number } = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-webhooks-'))
   const store = await openSqliteStore({ file: path.join(folder, 'agent.db') })
@@ -69,7 +69,7 @@ export async function fixture(options: Partial<DispatcherOptions> & { knownTasks
   return { store, ended, queueLength: () => queueLength(), delivered, gate, open }
 }
 
-/** A completed task with three events that contain the text, and the record before them. */
+/** Returns a completed task with three events that contain the text, and the record before those events. */
 export async function endedTask(
   store: Store,
   text?: string,

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { TaskRecord } from '../store/store.ts'
 import { asNew, endedTask, fixture, inline, url } from './dispatcher-fixture.cases.ts'
 
-/** A dispatcher for a task that the test changes. */
+/** Creates a dispatcher for a task that the test changes. */
 async function withTask(options: Parameters<typeof fixture>[0] = {}) {
   let current: TaskRecord | undefined
   const of = await fixture({ loadTask: async () => current, ...options })
@@ -24,7 +24,7 @@ async function withTask(options: Parameters<typeof fixture>[0] = {}) {
   return { ...of, dispatcher, registrations, commit, with: with_, see: (now?: TaskRecord) => (current = now) }
 }
 
-test('an event committed while a config is being stored does not remove the task from the tracked ones', async () => {
+test('an event committed while a config is being stored does not stop the tracking of its task', async () => {
   const { dispatcher, registrations, commit, with: at, see, delivered } = await withTask()
   see(at(0))
   const setting = registrations.set(at(0), inline('c'), { ...asNew, isNew: false })
@@ -38,7 +38,7 @@ test('an event committed while a config is being stored does not remove the task
   await dispatcher.drain(1000)
 })
 
-test('the last event of a cleared task does not remove a new task with the same id from the tracked ones', async () => {
+test("a cleared task's last event does not stop the tracking of a new task with the same id", async () => {
   const { dispatcher, registrations, commit, with: at, gate, delivered } = await withTask()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -54,7 +54,7 @@ test('the last event of a cleared task does not remove a new task with the same 
   await dispatcher.drain(1000)
 })
 
-test('events that a new config of the task takes over are not sent to the global webhook', async () => {
+test('does not send events to the global webhook if a new config of the task takes them over', async () => {
   const globalWebhook = { url: 'http://global.example/' }
   const { dispatcher, registrations, commit, with: at, see, delivered } = await withTask({ globalWebhook })
   commit(at(0), at(1))
@@ -68,7 +68,7 @@ test('events that a new config of the task takes over are not sent to the global
   await dispatcher.drain(1000)
 })
 
-test('a config in memory is removed with its task, however recent', async () => {
+test('removes a config in memory together with its task, however recent the config is', async () => {
   const { dispatcher, registrations, commit, with: at, see, gate } = await withTask()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -83,7 +83,7 @@ test('a config in memory is removed with its task, however recent', async () => 
   await dispatcher.drain(1000)
 })
 
-test('a shutdown starts no further event of a stored config, and delivers those of configs in memory', async () => {
+test('a shutdown starts no further events for stored configs, but delivers those for configs in memory', async () => {
   const { dispatcher, registrations, commit, with: at, gate, delivered } = await withTask()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -101,7 +101,7 @@ test('a shutdown starts no further event of a stored config, and delivers those 
   expect(await registrations.find(at(3), stored)).toMatchObject({ settled: 1, open: true })
 })
 
-test('large events that a receiver does not accept do not delay small events of another', async () => {
+test("large events that a receiver does not accept do not delay another receiver's small events", async () => {
   const { store, delivered, gate, open } = await fixture({ bytesMax: 1000 })
   const { dispatcher, registrations } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
@@ -117,7 +117,7 @@ test('large events that a receiver does not accept do not delay small events of 
   await registrations.set(after, inline('c'), asNew)
   dispatcher.committed(before, after)
   await expect.poll(() => delivered.map(({ sequence }) => sequence)).toEqual([1, 2, 3])
-  // As many as are loaded concurrently.
+  // This is the maximum number of tasks that are loaded concurrently.
   expect(gate.inFlight).toBeLessThanOrEqual(8)
   letGo()
   await expect.poll(() => delivered.length).toBe(63)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { asNew, endedTask, fixture, inline, url } from './dispatcher-fixture.cases.ts'
 
-test('beyond the limit of queues in memory, events of stored configs are loaded later and none is lost', async () => {
+test('loads events for stored configs later, without losing any, if too many queues are in memory', async () => {
   const { store, delivered, gate, open } = await fixture({ queuesMax: 10, knownTasksMax: 5 })
   const { dispatcher, registrations } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
@@ -23,7 +23,7 @@ test('beyond the limit of queues in memory, events of stored configs are loaded 
   await dispatcher.drain(1000)
 })
 
-test('the backlog of a failing receiver leaves memory for others and for the global webhook', async () => {
+test("a failing receiver's backlog leaves memory for other receivers and for the global webhook", async () => {
   const globalWebhook = { url: 'http://global.example/' }
   const { store, delivered, gate, ended, queueLength, open } = await fixture({ queuesMax: 20, globalWebhook })
   const { dispatcher, registrations } = open()
@@ -48,7 +48,7 @@ test('the backlog of a failing receiver leaves memory for others and for the glo
   await dispatcher.drain(1000)
 })
 
-test('events of the global webhook beyond the limit of queues are lost and counted', async () => {
+test("loses and counts the global webhook's events that exceed the limit on queues", async () => {
   const { store, delivered, gate, ended, open } = await fixture({ queuesMax: 2, globalWebhook: { url } })
   const { dispatcher } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
@@ -63,7 +63,7 @@ test('events of the global webhook beyond the limit of queues are lost and count
   await dispatcher.drain(1000)
 })
 
-test('only one event per task and config is delivered at a time', async () => {
+test('delivers only one event at a time per task and config', async () => {
   const { store, delivered, gate, open } = await fixture()
   const { dispatcher, registrations } = open()
   const { before, after } = await endedTask(store)
@@ -74,7 +74,7 @@ test('only one event per task and config is delivered at a time', async () => {
   await dispatcher.drain(1000)
 })
 
-test('no further large event is loaded while too many bytes are held', async () => {
+test('loads no further large events while too many bytes are held', async () => {
   const { store, delivered, gate, open } = await fixture({ bytesMax: 1 })
   const { dispatcher, registrations } = open()
   for (let i = 0; i < 20; i += 1) {
@@ -83,7 +83,7 @@ test('no further large event is loaded while too many bytes are held', async () 
     dispatcher.committed(before, after)
   }
   await expect.poll(() => delivered.length).toBe(60)
-  // As many as are loaded concurrently.
+  // This is the maximum number of tasks that are loaded concurrently.
   expect(gate.max).toBeLessThanOrEqual(8)
   await dispatcher.drain(1000)
 })
@@ -106,7 +106,7 @@ test('a shutdown leaves stored configs to the next start, which repeats the abor
   await second.dispatcher.drain(1000)
 })
 
-test('a config without a task is removed by a later start, unless the task may still be created', async () => {
+test('a later start removes a config without a task, unless the task may still be created', async () => {
   const { store, open } = await fixture()
   const fresh = { id: 'a', owner: 'o', createdAt: new Date().toISOString() }
   const old = { id: 'b', owner: 'o', createdAt: '2026-01-01T00:00:00.000000+00:00' }
@@ -119,7 +119,7 @@ test('a config without a task is removed by a later start, unless the task may s
   await dispatcher.drain(1000)
 })
 
-test('a config receives no events of another task with the same id', async () => {
+test('a config receives no events from another task with the same id', async () => {
   const { store, delivered, open } = await fixture()
   const { dispatcher, registrations } = open()
   const { before, after } = await endedTask(store)
@@ -132,7 +132,7 @@ test('a config receives no events of another task with the same id', async () =>
   await dispatcher.drain(1000)
 })
 
-test('events that can be sent immediately use the committed record; delayed events are loaded from the store', async () => {
+test('uses the committed record for events sent immediately, and loads delayed events from the store', async () => {
   const read: string[] = []
   const loadTask = async (id: string) => {
     read.push(id)

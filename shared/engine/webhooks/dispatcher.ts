@@ -24,32 +24,32 @@ export interface DispatcherOptions {
   log: Log
   limits?: FairQueueLimits
   /**
-   * Queues of stored configs in memory ({@link QueueCapacity}), and as many of the global webhook. Further
-   * stored configs are loaded later. Default 50,000.
+   * Maximum number of queues in memory for stored configs ({@link QueueCapacity}), and the same number for
+   * the global webhook. Further stored configs are loaded later. Default 50,000.
    */
   queuesMax?: number
   /**
-   * Bytes of loaded events beyond which no further large event is loaded; of one owner at most as many as are
-   * free. Default 64 MiB.
+   * The number of loaded bytes beyond which no further large event is loaded. Each owner may hold at most as
+   * many bytes as are free. Default 64 MiB.
    */
   bytesMax?: number
-  /** Delay before a failed store operation is retried. Default 1 s. */
+  /** The delay before a failed store operation is retried. Default 1 s. */
   retryMs?: number
   /**
-   * With several processes: how often unclaimed configs are scanned, and how long a lease lasts. Default 2 s
+   * How often unclaimed configs are scanned, and how long a lease lasts, with several processes. Default 2 s
    * and 6 s.
    */
   pollIntervalMs?: number
   leaseMs?: number
 }
 
-/** Tasks that are loaded concurrently. */
+/** Maximum number of tasks that are loaded concurrently. */
 const loadingMax = 8
 
 /**
- * Delivers each event to its receivers (spec/webhooks.md#delivery), one at a time and in order per task and
- * config. The commit of a task creates the obligation; `committed` only signals that there may be something
- * to deliver. No event in the store is lost, and a commit never waits.
+ * Delivers each event to its receivers (spec/webhooks.md#delivery), one at a time and in order for each task
+ * and config. The commit of a task creates the obligation to deliver, and `committed` only signals that there
+ * may be something to deliver. No stored event is lost, and a commit never waits.
  */
 export class WebhookDispatcher {
   readonly #options: DispatcherOptions
@@ -87,7 +87,7 @@ export class WebhookDispatcher {
       wake: (open) => this.#wake(open.task, open, open.settled, true),
       capacity: this.#capacity,
     })
-    // Deferred configs count as one event each, because their backlog is unknown.
+    // Each deferred config counts as one event, because the size of its backlog is unknown.
     options.metrics.watchQueue(() => this.#queues.queued + this.#deferred.count)
     options.registrations.listen((task, id, config) => {
       const queue = this.#queues.get(queueKey(task, id))
@@ -97,16 +97,16 @@ export class WebhookDispatcher {
     })
   }
 
-  /** Events that are waiting or being delivered. */
+  /** The number of events that are waiting or being delivered. */
   get queued(): number {
     return this.#queues.queued
   }
 
-  /** Starts delivering what stored configs still owe. Call it before tasks run. */
+  /** Starts to deliver the pending events of stored configs. Call it before tasks run. */
   async start(): Promise<void> {
     const { registrations, pollIntervalMs = 2000 } = this.#options
     if (registrations.shared) {
-      // Finds the work of processes that died or missed an announcement.
+      // The scan finds the work of processes that died or missed an announcement.
       this.#scanTimer = setInterval(() => this.#scan(), pollIntervalMs).unref()
       return this.#scan()
     }
@@ -122,7 +122,7 @@ export class WebhookDispatcher {
     if (this.#deferred.shouldScan) this.#inBackground(this.#persistently(() => this.#deferred.scan()))
   }
 
-  /** Call after each commit. Costs nothing for tasks without a webhook. */
+  /** Call this after each commit. It costs nothing for tasks without a webhook. */
   committed(before: TaskRecord, after: TaskRecord): void {
     const [from, newest] = [before.events.length, after.events.length]
     if (newest === from) return
@@ -136,8 +136,8 @@ export class WebhookDispatcher {
   }
 
   /**
-   * Starts no further events of stored configs, and continues the others until all are delivered or the limit
-   * aborts them.
+   * Starts no further events for stored configs. Continues the other configs until all events are delivered,
+   * or until the limit aborts them.
    */
   async drain(limitMs: number): Promise<void> {
     this.#draining = true
@@ -155,7 +155,7 @@ export class WebhookDispatcher {
   }
 
   /**
-   * Wakes the configs of the task, or the global webhook if there are no configs
+   * Wakes the task's configs, or the global webhook if there are no configs
    * (spec/webhooks.md#resolution-order).
    */
   async #resolve(task: TaskKey, from: number, after: TaskRecord): Promise<void> {
@@ -233,7 +233,7 @@ export class WebhookDispatcher {
     this.#queues.add(queue)
     this.#fairQueue.add(queue)
     this.#pump()
-    // A waiting queue holds sequence numbers only.
+    // A waiting queue holds only sequence numbers.
     if (!queue.running) queue.record = undefined
   }
 
@@ -255,7 +255,7 @@ export class WebhookDispatcher {
   }
 
   #pump(): void {
-    // One at a time, because each reserves its bytes before the next one is checked.
+    // Queues are loaded one at a time, because each reserves its bytes before the next one is checked.
     const large = this.#waitingForBytes.take((owner) => this.#events.hasCapacity(owner))
     if (large !== undefined) this.#fairQueue.add(large)
     while (this.#loading < loadingMax && !this.#stop.signal.aborted) {
@@ -318,7 +318,7 @@ export class WebhookDispatcher {
     }
   }
 
-  /** Undefined when there is nothing to deliver. */
+  /** Returns the next event, or undefined if there is nothing to deliver. */
   async #next(queue: DeliveryQueue): Promise<NextEvent | undefined> {
     this.#loading += 1
     try {
@@ -372,7 +372,7 @@ export class WebhookDispatcher {
     else this.#forget(queue)
   }
 
-  /** Keeps the queue until the lease is released, so that new events acquire it again. */
+  /** Keeps the queue until the lease is released, so that new events acquire the lease again. */
   async #release(queue: DeliveryQueue): Promise<void> {
     queue.running = true
     const released = await this.#leases.release(queue)

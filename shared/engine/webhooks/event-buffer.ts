@@ -8,13 +8,13 @@ import type { DeliveryQueue, DeliveryQueues } from './delivery-queue.ts'
 import { type PreparedEvent, prepareEvents } from './prepare-events.ts'
 import type { Registrations } from './registrations.ts'
 
-/** The operator's webhook, for tasks without a config. */
+/** The operator's webhook, which receives the events of tasks without a config. */
 export interface GlobalWebhook {
   url: string
   token?: string | undefined
 }
 
-/** The current receiver of a queue, and its progress. */
+/** A queue's current receiver and its progress. */
 interface Target {
   url: string
   token: string | undefined
@@ -22,7 +22,7 @@ interface Target {
   settled: number
   /** Undefined for the global webhook. */
   config: PushConfig | undefined
-  /** When the config was read, by `performance.now()`. */
+  /** When the config was read, measured by `performance.now()`. */
   readAt: number
 }
 
@@ -35,22 +35,22 @@ interface Parts {
   queues: DeliveryQueues
   leases: Pick<DeliveryLeases, 'acquire' | 'sender'>
   log: Pick<Log, 'debug'>
-  /** Bytes of all queues beyond which only small events are loaded. */
+  /** The number of bytes in all queues beyond which only small events are loaded. */
   bytesMax: number
 }
 
-/** Events up to this size are loaded beyond the bound; the dispatcher limits their number. */
+/** Events up to this size are loaded even beyond the limit. The dispatcher limits their number. */
 const smallBytes = 16 * 1024
 
-/** Time after which a config is read again before the first attempt. */
+/** The age at which a config is read again before the first attempt. */
 const freshMs = 50
 
-/** A config is registered before its task is created. One without a task is removed after this time. */
+/** A config is registered before its task is created. A config without a task is removed after this time. */
 const orphanAfterMs = 10 * 60 * 1000
 
 /**
- * Loads the next events of queues, with the current config and the serialized body. Tracks the bytes that
- * they hold.
+ * Loads the next events of queues together with the current config and the serialized body. Tracks the bytes
+ * that these events hold.
  */
 export class EventBuffer {
   readonly #parts: Parts
@@ -61,17 +61,17 @@ export class EventBuffer {
     this.#parts = parts
   }
 
-  /** Waiting queues should release their bytes. */
+  /** Whether waiting queues should release their bytes. */
   get isHalfFull(): boolean {
     return this.#bytes > this.#parts.bytesMax / 2
   }
 
-  /** Whether a large event of the owner may be loaded: an owner may hold as many bytes as are still free. */
+  /** Whether a large event of the owner may be loaded. An owner may hold as many bytes as are still free. */
   hasCapacity(owner: string): boolean {
     return (this.#bytesOf.get(owner) ?? 0) < this.#parts.bytesMax - this.#bytes
   }
 
-  /** Undefined when there is nothing to deliver. @param draining skips stored configs */
+  /** Returns undefined if there is nothing to deliver. @param draining skips stored configs */
   async next(queue: DeliveryQueue, draining: boolean): Promise<NextEvent | undefined> {
     queue.isLarge = false
     if (!(await this.#parts.leases.acquire(queue))) return undefined
@@ -89,8 +89,9 @@ export class EventBuffer {
   }
 
   /**
-   * Returns false when the config was removed or replaced since it was read, also by another process or with
-   * its task; call it before each attempt. True when the store is unavailable. Never rejects.
+   * Returns false if the config was removed or replaced since it was read, even by another process or
+   * together with its task. Call it before each attempt. Returns true if the store is unavailable. Never
+   * rejects.
    */
   async isCurrent({ config, readAt }: NextEvent, isFirst: boolean): Promise<boolean> {
     if (config === undefined || (isFirst && performance.now() - readAt < freshMs)) return true
@@ -103,7 +104,7 @@ export class EventBuffer {
     }
   }
 
-  /** Releases the bodies; they are serialized again when needed. */
+  /** Releases the event bodies. They are serialized again when needed. */
   drop(queue: DeliveryQueue): void {
     for (const { body } of queue.batch) this.#count(queue, -body.byteLength)
     queue.batch = []
@@ -116,7 +117,7 @@ export class EventBuffer {
     this.#count(queue, -event.body.byteLength)
   }
 
-  /** The config was replaced with one for another host, and waits for a slot there. */
+  /** Returns true if the config was replaced with one for another host, where the queue must wait for a slot. */
   #changesHost(queue: DeliveryQueue, url: string): boolean {
     const { host } = queue
     this.#parts.queues.redirect(queue, url)
@@ -145,13 +146,13 @@ export class EventBuffer {
     this.drop(queue)
     queue.revision = revision
     if (record === undefined || !isOf(queue.task, record)) {
-      // A stored config may still be waiting for its task; one in memory is woken by the task's commits.
+      // A stored config may still be waiting for its task. A config in memory is woken by the task's commits.
       const isInMemory = config !== undefined && !config.longRunning && !registrations.shared
       if (config !== undefined && (isInMemory || isOld(queue.task)))
         await registrations.remove(queue.task, config.id)
       return
     }
-    // Events after a config of the task was set do not go to the global webhook.
+    // Events that follow a config's registration do not go to the global webhook.
     const last = config === undefined ? queue.newest : record.events.length
     const prepared = prepareEvents(record, settled).filter(({ sequence }) => sequence <= last)
     this.#store(queue, prepared)
@@ -161,14 +162,17 @@ export class EventBuffer {
     await registrations.settle(config, { settled, open: false, health: config.health }, leases.sender)
   }
 
-  /** The record of the commit is still current, unless other processes write to the store. */
+  /** Returns the commit's record. It is still current unless other processes write to the store. */
   async #recordOf({ task, record, newest }: DeliveryQueue): Promise<TaskRecord | undefined> {
     const { registrations, loadTask } = this.#parts
     const isNewest = record !== undefined && record.events.length >= newest
     return isNewest && !registrations.shared ? record : loadTask(task.id)
   }
 
-  /** Failing receivers may hold the bytes of large events, but small events of others are still loaded. */
+  /**
+   * Stores the events. Failing receivers may hold bytes of large events, but others' small events are still
+   * loaded.
+   */
   #store(queue: DeliveryQueue, prepared: PreparedEvent[]): void {
     const [first] = prepared
     const isFull = !this.hasCapacity(queue.task.owner)

@@ -23,7 +23,7 @@ const known = (queue: FairQueue<Item>, hosts: string[], healthy = true) => {
   }
 }
 
-test('hosts of an owner take turns; within a host, items are in order', () => {
+test('the hosts of an owner take turns, and the items for each host stay in order', () => {
   const queue = new FairQueue<Item>({ totalMax: 8 })
   known(queue, ['a', 'b'])
   for (const name of ['1', '2', '3']) queue.add(item('a', name))
@@ -34,7 +34,7 @@ test('hosts of an owner take turns; within a host, items are in order', () => {
   expect(queue.take()?.name).toBe('3')
 })
 
-test('within a host, owners take turns: the backlog of one does not delay another', () => {
+test("owners take turns at a host, so one owner's backlog does not delay another owner", () => {
   const queue = new FairQueue<Item>({ totalMax: 100 })
   known(queue, ['a'])
   for (const name of ['1', '2', '3', '4']) queue.add(item('a', name, 'alice'))
@@ -45,7 +45,7 @@ test('within a host, owners take turns: the backlog of one does not delay anothe
   expect(takeAll(queue).map(({ name }) => name)).toEqual(['1', '5', '7', '2', '6', '3', '4'])
 })
 
-test('active deliveries are limited per host and in total', () => {
+test('limits active deliveries per host and in total', () => {
   const queue = new FairQueue<Item>({ totalMax: 5, perHostMax: 3 })
   known(queue, ['a', 'b'])
   for (let i = 0; i < 10; i += 1) for (const host of ['a', 'b']) queue.add(item(host, '', `${i}`))
@@ -70,7 +70,7 @@ test('a failing host gets a quarter of the limit and a new host a sixteenth, unt
   expect(takeAll(queue)).toHaveLength(7)
 })
 
-test('failing hosts leave half of the slots to the others, however many they are', () => {
+test('failing hosts leave half of the slots to other hosts, regardless of how many are failing', () => {
   const queue = new FairQueue<Item>({ totalMax: 10, perHostMax: 4 })
   const sick = Array.from({ length: 20 }, (_, i) => `sick${i}`)
   const well = Array.from({ length: 20 }, (_, i) => `well${i}`)
@@ -80,7 +80,7 @@ test('failing hosts leave half of the slots to the others, however many they are
   expect(takeAll(queue)).toHaveLength(5)
   for (const host of well) queue.add(item(host, '', host))
   expect(takeAll(queue).map(({ host }) => host)).toEqual(well.slice(0, 5))
-  // All active deliveries of a host count as failing when one fails.
+  // If one delivery to a host fails, all of the host's active deliveries count as failing.
   queue.done('well0', 'well0', undefined)
   expect(queue.take()?.host).toBe('well5')
 })
@@ -94,7 +94,7 @@ test('new hosts leave a quarter of the slots to healthy hosts', () => {
   expect(takeAll(queue).map(({ host }) => host)).toEqual(['healthy'])
 })
 
-test('removed items are not taken', () => {
+test('does not return removed items', () => {
   const queue = new FairQueue<Item>()
   const [one, two] = [item('a', '1'), item('a', '2')]
   for (const each of [one, two]) queue.add(each)
@@ -126,7 +126,7 @@ test('an owner takes turns across healthy, failing and new hosts', () => {
   ])
 })
 
-test('an owner has at most as many active deliveries as there are free slots, which leaves one for the next owner', () => {
+test('an owner has at most as many active deliveries as there are free slots, so the next owner gets a slot', () => {
   const queue = new FairQueue<Item>({ totalMax: 12 })
   const hosts = Array.from({ length: 60 }, (_, i) => `h${i}`)
   known(queue, hosts)
@@ -139,7 +139,7 @@ test('an owner has at most as many active deliveries as there are free slots, wh
   expect(takenBy('carol')).toEqual(Array.from({ length: 2 }, () => 'carol'))
 })
 
-test('at a shared host, an owner with many other hosts does not delay the others', () => {
+test('an owner with many other hosts does not delay other owners at a shared host', () => {
   const queue = new FairQueue<Item>({ perHostMax: 1 })
   for (let i = 0; i < 50; i += 1) queue.add(item(`a${i}`, 'alice elsewhere', 'alice'))
   for (const name of ['alice 1', 'alice 2']) queue.add(item('shared', name, 'alice'))
@@ -147,7 +147,7 @@ test('at a shared host, an owner with many other hosts does not delay the others
   expect([queue.take(), queue.take()].map((one) => one?.name)).toEqual(['alice elsewhere', 'bob'])
 })
 
-test('each of many owners at one host gets its turn', () => {
+test('each of many owners at one host gets a turn', () => {
   const queue = new FairQueue<Item>({ perHostMax: 1 })
   for (let i = 0; i < 200; i += 1) queue.add(item('a', `${i}`, `owner ${i}`))
   const taken: string[] = []

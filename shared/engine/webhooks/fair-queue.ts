@@ -1,7 +1,7 @@
 import { OwnerQueues } from '../queue/owner-queues.ts'
 import { type HostHealth, HostScheduler } from './host-scheduler.ts'
 
-/** A queue that waits for a delivery slot of its host. */
+/** A queue that is waiting for one of its host's delivery slots. */
 export interface QueueItem {
   host: string
   task: { owner: string }
@@ -14,13 +14,13 @@ interface Host<T> {
 
 export interface FairQueueLimits {
   /**
-   * Concurrent deliveries, including those that wait for a retry; each owner at most as many as are free.
-   * Default 1024.
+   * Maximum number of concurrent deliveries, including those waiting for a retry. Each owner has at most as
+   * many as there are free slots. Default 1024.
    */
   totalMax?: number
   /**
-   * Concurrent deliveries to one host. Default 32; a quarter if the last delivery failed, a sixteenth if
-   * there was none yet.
+   * Maximum number of concurrent deliveries to one host. Default 32. The limit drops to a quarter if the
+   * last delivery failed, and to a sixteenth if there has been no delivery.
    */
   perHostMax?: number
 }
@@ -30,9 +30,9 @@ const shares: Record<HostHealth, number> = { healthy: 1, failing: 1 / 4, new: 1 
 const nameOf = <T extends QueueItem>(item: T) => ({ owner: item.task.owner, key: item })
 
 /**
- * Selects whose event is loaded and delivered next. Bounds what waiting deliveries hold; the deliverer bounds
- * the requests. Owners take turns, regardless of how many hosts their receivers are on. Failing or hanging
- * hosts get few slots, and each owner leaves slots to the others.
+ * Selects the queue whose event is loaded and delivered next. It limits the resources that waiting deliveries
+ * hold, while the deliverer limits the requests. Owners take turns, regardless of how many hosts their
+ * receivers use. Failing or hanging hosts get few slots, and each owner leaves slots for the others.
  */
 export class FairQueue<T extends QueueItem> {
   readonly #perHostMax: number
@@ -56,7 +56,7 @@ export class FairQueue<T extends QueueItem> {
     if (host?.waiting.remove(item) === true) this.#update(item.host, host)
   }
 
-  /** Returns the next item and counts it as active; undefined when none may start. */
+  /** Returns the next item and counts it as active. Returns undefined if no item may start. */
   take(): T | undefined {
     const next = this.#scheduler.next()
     const host = next === undefined ? undefined : this.#hosts.get(next.host)
@@ -69,8 +69,9 @@ export class FairQueue<T extends QueueItem> {
   }
 
   /**
-   * @param host the item's host when it was taken; @param healthy undefined: the delivery says nothing about
-   * the host
+   * Ends an active delivery.
+   * @param host the item's host when it was taken
+   * @param healthy undefined if the delivery says nothing about the host
    */
   done(host: string, owner: string, healthy: boolean | undefined): void {
     const entry = this.#hosts.get(host)

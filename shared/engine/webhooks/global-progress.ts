@@ -4,23 +4,23 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import type { SharedWebhooks } from '../store/redis/webhooks.ts'
 import type { PushConfig, TaskKey, WebhookStore } from '../store/webhook-store.ts'
 
-/** The config id of the global webhook; callers use UUIDs. */
+/** The config id of the global webhook. It cannot collide with callers' configs, which use UUIDs. */
 export const globalId = ''
 
-/** The progress of the global webhook for each task, shared by all processes. */
+/** The global webhook's progress for each task, which all processes share. */
 export interface GlobalProgress {
   store: WebhookStore
   find(task: TaskKey): Promise<PushConfig | undefined>
   /**
-   * Returns the existing progress, or creates one that starts after event `settled`. Undefined when there is
-   * no capacity.
+   * Returns the existing progress, or creates one that starts after event `settled`. Returns undefined if
+   * there is no capacity.
    * @throws ParleyError Unavailable
    */
   open(task: TaskKey, settled: number): Promise<PushConfig | undefined>
 }
 
 /**
- * Stores the progress as a config per task that is not `long_running`. The receiver is taken from this
+ * Stores the progress for each task as a config that is not `long_running`. The receiver comes from this
  * process's settings.
  */
 export function globalProgress(

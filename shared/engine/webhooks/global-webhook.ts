@@ -3,8 +3,8 @@ import { hostOf } from './delivery-queue.ts'
 import type { GlobalWebhook } from './event-buffer.ts'
 
 /**
- * The settings override the manifest (spec/webhooks.md#resolution-order). The manifest's token is only sent
- * to the manifest's URL.
+ * Returns the global webhook. The settings override the manifest (spec/webhooks.md#resolution-order). The
+ * manifest's token is sent only to the manifest's URL.
  */
 export function globalWebhookOf(
   manifest: GlobalWebhook | undefined,
@@ -16,7 +16,7 @@ export function globalWebhookOf(
   return { url, token }
 }
 
-/** Logs a warning if the global webhook is not allowed; the agent works without it. */
+/** Logs a warning if the global webhook is not allowed. The agent works without it. */
 export async function warnIfRefused(
   webhook: GlobalWebhook,
   check: (receiver: GlobalWebhook) => Promise<void>,

@@ -3,12 +3,12 @@ import { HostLimiter, type Release } from './host-limiter.ts'
 
 const { signal } = new AbortController()
 
-/** Acquires slots and records their order. */
+/** Acquires slots and records the order in which they are acquired. */
 function fixture(options: ConstructorParameters<typeof HostLimiter>[0]) {
   const limiter = new HostLimiter(options)
   const got: string[] = []
   const held = new Map<string, Release[]>()
-  /** Each host has its own owner by default. */
+  /** By default, each host has a different owner. */
   const acquire = async (origin: string, stop = signal, owner = origin) => {
     const release = await limiter.acquire(origin, stop, owner)
     got.push(owner)
@@ -19,7 +19,7 @@ function fixture(options: ConstructorParameters<typeof HostLimiter>[0]) {
   return { limiter, got, acquire, give, settled }
 }
 
-/** Makes a host makeKnown by a number of responses. */
+/** Makes a host known by recording several responses. */
 const makeKnown = async (
   { acquire, give, got }: ReturnType<typeof fixture>,
   origin: string,
@@ -32,7 +32,7 @@ const makeKnown = async (
   got.length = 0
 }
 
-test('one host has at most its limit; other hosts can use the rest', async () => {
+test('one host uses at most its limit, and other hosts can use the rest', async () => {
   const of = fixture({ perHostMax: 2, totalMax: 4 })
   const { got, acquire, give, settled, limiter } = of
   await makeKnown(of, 'a', 1)
@@ -44,7 +44,7 @@ test('one host has at most its limit; other hosts can use the rest', async () =>
   expect([got, limiter.inFlight]).toEqual([['a', 'a', 'b', 'a'], 3])
 })
 
-test('hosts take limiter for the total limit: the backlog of one does not delay another', async () => {
+test("hosts take turns within the total limit, so one host's backlog does not delay another host", async () => {
   const of = fixture({ perHostMax: 1, totalMax: 1 })
   const { got, acquire, give, settled } = of
   for (const origin of ['a', 'b', 'c']) await makeKnown(of, origin, 1)
@@ -57,7 +57,7 @@ test('hosts take limiter for the total limit: the backlog of one does not delay 
   expect(got.slice(0, 3)).toEqual(['a', 'b', 'c'])
 })
 
-test('the limit of an unresponsive host is halved down to one, and grows with each response', async () => {
+test("halves an unresponsive host's limit down to one, and raises it with each response", async () => {
   const of = fixture({ perHostMax: 4, totalMax: 100 })
   const { got, acquire, give, settled } = of
   await makeKnown(of, 'dead', 3)
@@ -80,7 +80,7 @@ test('the limit of an unresponsive host is halved down to one, and grows with ea
   expect(await answers(true)).toBe(4)
 })
 
-test('unresponsive and new hosts leave slots for responsive ones, however many they are', async () => {
+test('unresponsive and new hosts leave slots for responsive hosts, regardless of how many there are', async () => {
   const of = fixture({ perHostMax: 2, totalMax: 8 })
   const { got, acquire, give, settled, limiter } = of
   await makeKnown(of, 'healthy', 1)
@@ -113,7 +113,7 @@ test('a new host gets one slot at a time until it responds', async () => {
   expect(got).toHaveLength(3)
 })
 
-test('an aborted request leaves the queue, and a slot released twice counts once', async () => {
+test('an aborted request leaves the queue, and a slot that is released twice counts once', async () => {
   const { acquire, settled, limiter } = fixture({ perHostMax: 1, totalMax: 1 })
   const release = await limiter.acquire('a', signal)
   const leaving = new AbortController()
@@ -129,7 +129,7 @@ test('an aborted request leaves the queue, and a slot released twice counts once
   expect(limiter.inFlight).toBe(1)
 })
 
-test('owners take limiter, also at one host, and leave slots to each other', async () => {
+test('owners take turns and leave slots for each other, even at one host', async () => {
   const of = fixture({ perHostMax: 8, totalMax: 8 })
   const { got, acquire, give, settled, limiter } = of
   const as = (owner: string, origin: string) => void acquire(origin, signal, owner)

@@ -2,15 +2,18 @@ import { OwnerQueues } from '../queue/owner-queues.ts'
 import { HostScheduler } from './host-scheduler.ts'
 
 export interface HostLimiterOptions {
-  /** Concurrent requests to one origin. Default 8. */
+  /** Maximum number of concurrent requests to one origin. Default 8. */
   perHostMax?: number
-  /** Concurrent requests in total; each owner at most as many as are free. Default 256. */
+  /**
+   * Maximum number of concurrent requests in total. Each owner may have as many as there are free slots.
+   * Default 256.
+   */
   totalMax?: number
 }
 
 /**
- * Releases the slot of a request; further calls do nothing. `answered`: whether the host responded;
- * undefined: the request was aborted.
+ * Releases a request's slot. Further calls do nothing. `answered` is whether the host responded, or undefined
+ * if the request was aborted.
  */
 export type Release = (answered: boolean | undefined) => void
 
@@ -27,21 +30,21 @@ interface Host {
 
 const nameOf = (waiter: Waiter) => ({ owner: waiter.owner, key: waiter })
 
-/** Idle hosts whose reduced limit is remembered. */
+/** The maximum number of idle hosts whose reduced limit is remembered. */
 const reducedLimitsMax = 10_000
 
 /**
- * An adaptive concurrency limit per host. Owners take turns for the total, regardless of how many hosts their
- * receivers are on. The limit of a host that does not respond is halved, down to one, and grows with each
- * response; a new host starts with one. New and failing hosts together leave slots for the others. The caller
- * bounds the number of waiting deliveries.
+ * An adaptive concurrency limit for each host. Owners take turns within the total limit, regardless of how
+ * many hosts their receivers use. If a host does not respond, its limit is halved, down to one; the limit
+ * grows with each response. A new host starts with a limit of one. New and failing hosts together leave slots
+ * for the others. The caller limits the number of waiting deliveries.
  */
 export class HostLimiter {
   readonly #perHostMax: number
   readonly #hosts = new Map<string, Host>()
-  /** Limits of hosts without active requests, oldest first. */
+  /** The limits of hosts without active requests, oldest first. */
   readonly #reducedLimits = new Map<string, number>()
-  /** Waiting owners, and their hosts below the limit. */
+  /** The waiting owners, and those of their hosts that are below the limit. */
   readonly #scheduler: HostScheduler
 
   constructor(options: HostLimiterOptions = {}) {
@@ -81,8 +84,8 @@ export class HostLimiter {
   }
 
   /**
-   * Only for a host without waiting requests: requests for other hosts wait for their host or for the total,
-   * and in the latter case no slot is free here either.
+   * Call this only for a host without waiting requests. Requests for other hosts wait for their host or for
+   * the total limit; in the latter case, no slot is free for this host either.
    */
   #canStart(origin: string, host: Host, owner: string): boolean {
     return host.waiting.size === 0 && host.inFlight < host.limit && this.#scheduler.canStart(origin, owner)
@@ -135,7 +138,7 @@ export class HostLimiter {
     return host
   }
 
-  /** Updates the host in the scheduler, and forgets it when it is idle. */
+  /** Updates the host in the scheduler, and forgets the host if it is idle. */
   #update(origin: string, host: Host): void {
     this.#scheduler.setReady(origin, host.inFlight < host.limit ? host.waiting.owners() : [])
     if (host.waiting.size > 0 || host.inFlight > 0) return

@@ -3,18 +3,18 @@ import { type ReadyHost, RoundRobin } from './round-robin.ts'
 
 export type { HostHealth } from './concurrency-budget.ts'
 
-/** Idle hosts whose health is remembered, for each health. */
+/** The maximum number of idle hosts whose health is remembered, for each kind of health. */
 const rememberedMax = 10_000
 
 /**
- * Owners with deliveries to the same host that take part in the rotation at a time; others follow as these
- * are served.
+ * The maximum number of owners per host that take part in the rotation at a time. The other owners follow as
+ * these are served.
  */
 const ownersPerHostMax = 16
 
 interface Active {
   health: HostHealth
-  /** Active deliveries by owner. */
+  /** The number of active deliveries by owner. */
   inFlight: Map<string, number>
 }
 
@@ -26,9 +26,9 @@ export class HostScheduler {
   readonly #budget: ConcurrencyBudget
   readonly #rotation = new RoundRobin()
   readonly #remembered = { healthy: new Set<string>(), failing: new Set<string>() }
-  /** Owners in the rotation for each host. */
+  /** The owners in the rotation for each host. */
   readonly #ready = new Map<string, { health: HostHealth; owners: Set<string> }>()
-  /** Hosts with active deliveries. */
+  /** The hosts with active deliveries. */
   readonly #active = new Map<string, Active>()
   readonly #limits = {
     isFull: (health: HostHealth) => this.#budget.isFull(health),
@@ -39,7 +39,7 @@ export class HostScheduler {
     this.#budget = new ConcurrencyBudget(totalMax)
   }
 
-  /** Deliveries to all hosts. */
+  /** The number of active deliveries to all hosts. */
   get inFlight(): number {
     return this.#budget.used
   }
@@ -57,8 +57,8 @@ export class HostScheduler {
   }
 
   /**
-   * Updates which owners are ready for the host. @param owners in their order at the host; empty when the
-   * host is at its limit
+   * Updates which owners are ready for the host.
+   * @param owners in the host's order, or empty if the host is at its limit
    */
   setReady(host: string, owners: Iterable<string>): void {
     const before = this.#ready.get(host)
@@ -78,7 +78,7 @@ export class HostScheduler {
   }
 
   /**
-   * Removes and returns the next owner and host; undefined when none may start. Call `setReady` afterwards.
+   * Removes and returns the next owner and host, or undefined if none may start. Call `setReady` afterwards.
    */
   next(): Pick<ReadyHost, 'host' | 'owner'> | undefined {
     const next = this.#rotation.next(this.#limits)
@@ -93,7 +93,7 @@ export class HostScheduler {
     this.#budget.count(owner, active.health, 1)
   }
 
-  /** Call `setReady` afterwards. @param succeeded undefined when the delivery was aborted */
+  /** Ends a delivery. Call `setReady` afterwards. @param succeeded undefined if the delivery was aborted */
   finish(host: string, owner: string, succeeded: boolean | undefined): void {
     const active = this.#active.get(host)
     const count = active?.inFlight.get(owner)
@@ -105,7 +105,7 @@ export class HostScheduler {
     if (active.inFlight.size === 0) this.#active.delete(host)
   }
 
-  /** The other active deliveries to the host count with its new health, too. */
+  /** Changes the host's health, which also applies to its other active deliveries. */
   #updateHealth(host: string, active: Active, now: 'healthy' | 'failing'): void {
     if (active.health !== now)
       for (const [owner, count] of active.inFlight) {

@@ -7,7 +7,7 @@ import { Deliverer, type DelivererOptions } from './deliverer.ts'
 import type { DispatcherOptions } from './dispatcher.ts'
 import { asNew, endedTask, fixture } from './dispatcher-fixture.cases.ts'
 
-/** One server for every host name; `dead*` accept a POST and never respond. */
+/** Starts one server for every host name. The `dead*` hosts accept a POST and never respond. */
 async function receivers(options: Partial<DispatcherOptions> & { posts?: DelivererOptions } = {}) {
   const { posts, ...limits } = options
   const receiver = await WebhookReceiver.start({
@@ -32,7 +32,7 @@ async function receivers(options: Partial<DispatcherOptions> & { posts?: Deliver
   }
   const cameTo = (host: string) =>
     receiver.posts.filter(({ headers }) => headers.host?.startsWith(`${host}.`) === true)
-  /** Waits until no further request is sent: the remaining ones wait for hanging receivers. */
+  /** Waits until no further request is sent, because the remaining ones wait for hanging receivers. */
   const settled = async () => {
     for (let seen = -1; seen !== receiver.posts.length; await wait(500)) seen = receiver.posts.length
   }
@@ -41,7 +41,7 @@ async function receivers(options: Partial<DispatcherOptions> & { posts?: Deliver
 
 const numbersOf = (posts: { event: { sequence: number } }[]) => posts.map(({ event }) => event.sequence)
 
-test('an owner with 700 hanging receivers on 700 hosts does not delay deliveries of another owner', async () => {
+test("an owner with 700 hanging receivers on 700 hosts does not delay another owner's deliveries", async () => {
   const { owe, cameTo, settled } = await receivers()
   for (let i = 0; i < 700; i += 1) await owe(alice, `dead${i}`)
   await settled()
@@ -49,7 +49,7 @@ test('an owner with 700 hanging receivers on 700 hosts does not delay deliveries
   await expect.poll(() => numbersOf(cameTo('bob')), { timeout: 10_000 }).toEqual([1, 2, 3])
 }, 60_000)
 
-test('undelivered bytes of one owner do not delay large events of another owner', async () => {
+test("one owner's undelivered bytes do not delay another owner's large events", async () => {
   const { owe, cameTo, settled } = await receivers({ bytesMax: 2 * 1024 * 1024 })
   const large = 'x'.repeat(100_000)
   for (let i = 0; i < 60; i += 1) await owe(alice, `dead${i}`, large)
@@ -58,7 +58,7 @@ test('undelivered bytes of one owner do not delay large events of another owner'
   await expect.poll(() => numbersOf(cameTo('bob')), { timeout: 10_000 }).toEqual([1, 2, 3])
 }, 60_000)
 
-test('stored webhooks of one owner beyond the memory limit leave capacity for another owner', async () => {
+test("one owner's stored webhooks beyond the memory limit leave capacity for another owner", async () => {
   const { owe, cameTo, settled } = await receivers({ queuesMax: 100 })
   for (let i = 0; i < 150; i += 1) await owe(alice, `dead${i}`)
   await settled()

@@ -3,21 +3,21 @@ import { isTerminal } from '@parley/wire/model/task'
 import type { TaskRecord } from '../store/store.ts'
 import { eventsBetween } from '../tasks/task-events.ts'
 
-/** A serialized event; every attempt sends the same bytes. */
+/** A serialized event. Every attempt sends the same bytes. */
 export interface PreparedEvent {
   eventId: string
   sequence: number
   body: Buffer
-  /** Time of the event, in milliseconds since 1970. */
+  /** The time of the event in milliseconds since 1970. */
   at: number
-  /** No event follows. */
+  /** Whether no further event follows. */
   last: boolean
 }
 
-/** Events per read of a task, and the size after which no further one is added. */
+/** The number of events per read of a task, and the size beyond which no further event is added. */
 const [batchMax, batchMaxBytes] = [16, 256 * 1024]
 
-/** Serializes the next events after a sequence number; empty when there are none yet. */
+/** Serializes the next events after a sequence number. Returns an empty list if there are none yet. */
 export function prepareEvents(record: TaskRecord, after: number): PreparedEvent[] {
   const ended = isTerminal(record.status.state)
   const prepared: PreparedEvent[] = []

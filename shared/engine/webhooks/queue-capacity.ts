@@ -1,6 +1,6 @@
 import type { DeliveryQueues } from './delivery-queue.ts'
 
-/** A limit on queues in memory: in total, of one host, or of one owner. */
+/** A limit on queues in memory, which applies in total, to one host or to one owner. */
 export interface CapacityLimit {
   name: string
   /** Whether enough capacity is free to load deferred configs. */
@@ -8,8 +8,8 @@ export interface CapacityLimit {
 }
 
 /**
- * Limits the queues of stored configs in memory, so that no backlog takes all the capacity. An owner may have
- * as many as are still free, a host a fifth of the total, a failing or new host a fiftieth.
+ * Limits the queues in memory for stored configs, so that no backlog uses all of the capacity. An owner may
+ * have as many queues as are still free, a host a fifth of the total, and a failing or new host a fiftieth.
  */
 export class QueueCapacity {
   readonly #queues: DeliveryQueues
@@ -27,7 +27,7 @@ export class QueueCapacity {
     return this.#all.hasRoom()
   }
 
-  /** The limit that prevents another queue of this owner to the host; undefined when there is capacity. */
+  /** Returns the limit that prevents another queue for this owner and host, or undefined if there is capacity. */
   exceededLimit(host: string, owner: string): CapacityLimit | undefined {
     const queues = this.#queues
     if (queues.stored >= this.#max) return this.#all

@@ -39,7 +39,7 @@ describe.skipIf(!hasRedis)(
       expect(otherAgent.has(taskOf('a'))).toBe(false)
     })
 
-    test('announcements are received again after Redis was unavailable', async () => {
+    test('receives announcements again after Redis was unavailable', async () => {
       await using here = await openRedisAnnouncements({ url: redis.url, log, agentId: 'one' })
       await using there = await openRedisAnnouncements({ url: redis.url, log, agentId: 'one' })
       const received: string[] = []
@@ -60,7 +60,7 @@ describe.skipIf(!hasRedis)(
   },
 )
 
-test('beyond the limit, the oldest task is evicted if a scan finds it; otherwise every task may have a config', () => {
+test('evicts the oldest task if a scan can find it, and otherwise assumes that every task may have a config', () => {
   const all = (scanned: boolean) => {
     const tasks = new SubscribedTasks({ max: 2, matchAll: false, scanned })
     for (const id of ['a', 'b', 'c']) tasks.add(taskOf(id))

@@ -12,7 +12,7 @@ interface Announcement extends TaskKey {
   from: string
 }
 
-/** @throws Error when Redis is unreachable */
+/** Connects to Redis. @throws Error when Redis is unreachable */
 export async function openRedisAnnouncements(
   options: RedisAnnouncementsOptions,
 ): Promise<Announcements & AsyncDisposable> {

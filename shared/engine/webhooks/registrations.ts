@@ -14,7 +14,7 @@ import type {
 import { type GlobalProgress, globalId } from './global-progress.ts'
 import { type Announcements, type Mark, SubscribedTasks } from './subscribed-tasks.ts'
 
-/** A validated PushNotificationConfig of a caller. */
+/** A caller's validated PushNotificationConfig. */
 export interface PushConfigInput {
   id: string
   url: string
@@ -23,33 +23,33 @@ export interface PushConfigInput {
 }
 
 export interface RegistrationsOptions {
-  /** For `long_running` configs, which survive the process. */
+  /** The store for `long_running` configs, which survive the process. */
   stored: WebhookStore
-  /** For other configs, which live as long as their task. */
+  /** The store for other configs, which live as long as their task. */
   memory: WebhookStore
   /**
-   * The shared progress of the global webhook, with several processes. Default: each process delivers its own
-   * commits.
+   * The global webhook's shared progress, for agents with several processes. By default, each process
+   * delivers its own commits.
    */
   globalProgress?: GlobalProgress | undefined
-  /** @throws ParleyError InvalidParams for a receiver that is not allowed */
+  /** Checks a receiver. @throws ParleyError InvalidParams if the receiver is not allowed */
   check: (receiver: { url: string; token?: string | undefined }) => Promise<void>
-  /** Other processes use the same stores and deliver events. */
+  /** Whether other processes use the same stores and deliver events. */
   shared: boolean
-  /** Counts the events of tasks in the store. Required when the store is shared. */
+  /** Counts the tasks' events in the store. Required if the store is shared. */
   countEvents?: (taskIds: string[]) => Promise<Map<string, number>>
-  /** Announces tasks with configs to other processes. Default: found by the scan every 2 s. */
+  /** Announces tasks with configs to other processes. By default, the scan finds them every 2 s. */
   announcements?: Announcements | undefined
   /**
-   * There is a global webhook for tasks without a config: with shared stores, the stores are queried for each
+   * Whether there is a global webhook for tasks without a config. If so, shared stores are queried for each
    * event.
    */
   hasGlobal?: boolean
-  /** Default 20. */
+  /** Maximum number of configs per task. Default 20. */
   perTaskMax?: number
   /**
-   * Maximum number of tracked tasks with configs. Beyond it, the store is queried for each event, or the scan
-   * finds them. Default 100,000.
+   * Maximum number of tracked tasks with configs. Beyond it, the store is queried for each event or the scan
+   * finds the configs. Default 100,000.
    */
   knownTasksMax?: number
 }
@@ -62,7 +62,7 @@ export interface Registration {
 
 type OnChange = (task: TaskKey, id: string, config: PushConfig | undefined) => void
 
-/** The push configs of all tasks. `long_running` decides which of the two stores holds a config. */
+/** The push configs of all tasks. Whether a config is `long_running` determines which of the two stores holds it. */
 export class Registrations {
   readonly #options: RegistrationsOptions
   readonly #perTaskMax: number
@@ -81,45 +81,48 @@ export class Registrations {
     })
   }
 
-  /** Other processes register configs and deliver events. */
+  /** Whether other processes register configs and deliver events. */
   get shared(): boolean {
     return this.#options.shared
   }
 
-  /** Called after each registration and replacement (with the new config) and removal (without one). */
+  /**
+   * The listener is called with the new config after a registration or replacement, and without one after a
+   * removal.
+   */
   listen(onChange: OnChange): void {
     this.#onChange = onChange
   }
 
-  /** @throws ParleyError InvalidParams for a receiver that is not allowed */
+  /** Checks the receiver. @throws ParleyError InvalidParams if it is not allowed */
   check(input: PushConfigInput): Promise<void> {
     return this.#options.check(input)
   }
 
-  /** Resolves when announcements of other processes are received. */
+  /** Resolves when announcements from other processes are being received. */
   listenToAnnouncements(): Promise<void> {
     return this.#subscribedTasks.listen()
   }
 
-  /** False when the task has no config, or one that the scan will find. */
+  /** Returns false if the task has no config, or only one that the scan will find. */
   mayHaveConfig(task: TaskKey): boolean {
     return this.#subscribedTasks.has(task)
   }
 
-  /** Read it before listing the configs of the task, and pass it to `forgetTask`. */
+  /** Returns the task's mark. Read it before listing the task's configs, and pass it to `forgetTask`. */
   mark(task: TaskKey): Mark {
     return this.#subscribedTasks.mark(task)
   }
 
-  /** Stops tracking the task, unless a config was registered since the mark was read. */
+  /** Stops tracking the task, unless a config was registered after the mark was read. */
   forgetTask(task: TaskKey, mark: Mark): void {
     this.#subscribedTasks.delete(task, mark)
   }
 
   /**
-   * Registers a config whose URL has been checked. Resolves when it is effective, and durable if it is
-   * `long_running`. It receives the events after `settled`; undelivered events of an earlier config with the
-   * same id are discarded. `isNew`: the task does not exist yet.
+   * Registers a config whose URL has been checked. Resolves when the config is effective, and durable if it
+   * is `long_running`. The config receives the events after `settled`. If an earlier config has the same id,
+   * its undelivered events are discarded. `isNew` means that the task does not exist yet.
    * @throws ParleyError InvalidParams when the task has too many configs, Unavailable when there is no
    * capacity
    */
@@ -141,7 +144,7 @@ export class Registrations {
     if (input.token !== undefined) config.token = input.token
     if (input.authentication !== undefined) config.authentication = input.authentication
     const before = isNew ? undefined : await this.find(key, input.id)
-    // A new task has no config in the other store and no progress of the global webhook.
+    // A new task has no config in the other store, and no progress for the global webhook.
     await (isNew ? this.#put(config, this.#perTaskMax) : this.#save(config))
     return { config, undo: () => this.#undo(config, before) }
   }
@@ -153,14 +156,14 @@ export class Registrations {
   }
 
   /**
-   * Like `find`, but reads the durable store first, so that a stored config is found while the other store is
-   * unavailable.
+   * Like `find`, but reads the durable store first, so that a stored config is found even if the other store
+   * is unavailable.
    */
   async findStored(task: TaskKey, id: string): Promise<PushConfig | undefined> {
     return (await this.#options.stored.findPushConfig(task, id)) ?? this.find(task, id)
   }
 
-  /** Claims the delivery of the config's events, see `WebhookStore`. */
+  /** Claims the delivery of the config's events. See `WebhookStore`. */
   async claim(key: ConfigKey, sender: string, forMs: number): Promise<Claim> {
     let claim: Claim = 'absent'
     for (const store of this.#storesOf(key)) {
@@ -175,13 +178,13 @@ export class Registrations {
     return renewed
   }
 
-  /** False when there may be new events to deliver. */
+  /** Releases the claim. Returns false if there may be new events to deliver. */
   async release(key: ConfigKey, sender: string): Promise<boolean> {
     const released = this.#storesOf(key).map((store) => store.releasePushConfig(key, sender))
     return (await Promise.all(released)).every((done) => done)
   }
 
-  /** Newest first. */
+  /** Returns the task's configs, newest first. */
   async list(task: TaskKey): Promise<PushConfig[]> {
     const { memory, stored } = this.#options
     const [inMemory, inStore] = await Promise.all([
@@ -195,7 +198,7 @@ export class Registrations {
     return all.sort((a, b) => (a.setAt < b.setAt ? 1 : -1))
   }
 
-  /** Removes and returns the config; its undelivered events are discarded. */
+  /** Removes and returns the config. Its undelivered events are discarded. */
   async remove(task: TaskKey, id: string): Promise<PushConfig | undefined> {
     const stores = this.#storesOf({ task, id }).reverse()
     const removed: (PushConfig | undefined)[] = []
@@ -206,7 +209,7 @@ export class Registrations {
   }
 
   /**
-   * Whether the config was neither replaced nor removed since, by any process.
+   * Returns whether the config has been neither replaced nor removed by any process.
    * @throws ParleyError Unavailable
    */
   async isCurrent(config: PushConfig): Promise<boolean> {
@@ -214,14 +217,17 @@ export class Registrations {
     return current?.revision === config.revision
   }
 
-  /** False when the config was replaced or removed, or another process holds its lease. */
+  /**
+   * Stores a settlement. Returns false if the config was replaced or removed, or if another process holds its
+   * lease.
+   */
   settle(config: PushConfig, settlement: Settlement, sender: string): Promise<boolean> {
     return this.#storeOf(config).settlePushConfig(config, settlement, this.shared ? sender : undefined)
   }
 
   /**
-   * The shared progress of the global webhook for the task, created after event `settled`. Undefined when it
-   * is not shared or there is no capacity.
+   * Returns the global webhook's shared progress for the task, creating it after event `settled` if
+   * necessary. Returns undefined if the progress is not shared or there is no capacity.
    */
   async globalProgress(task: TaskKey, settled: number): Promise<PushConfig | undefined> {
     return this.#options.globalProgress?.open(task, settled)
@@ -231,7 +237,7 @@ export class Registrations {
     return this.#options.globalProgress !== undefined
   }
 
-  /** Loads which tasks have stored configs. Call it before tasks run. Returns the number of configs. */
+  /** Loads which tasks have stored configs, and returns the number of configs. Call it before tasks run. */
   async loadOpen(): Promise<number> {
     let count = 0
     for await (const { task } of this.listOpen()) {
@@ -241,7 +247,7 @@ export class Registrations {
     return count
   }
 
-  /** All open configs, page by page; with shared stores only unclaimed ones. */
+  /** Lists all open configs page by page. If the stores are shared, lists only unclaimed configs. */
   async *listOpen(): AsyncGenerator<OpenPushConfig> {
     const { stored, memory, globalProgress, shared } = this.#options
     yield* this.#openOf(stored)
@@ -298,7 +304,8 @@ export class Registrations {
         data: { taskId: task.id },
       })
     }
-    // Repeated, because a concurrent lookup may have removed the entry before the config was stored.
+    // The task is added again, because a concurrent lookup may have removed the entry before the config was
+    // stored.
     if (config.open) this.#subscribedTasks.add(task)
   }
 

@@ -10,9 +10,12 @@ test.each([
   [4, 1, 5000],
   [5, 0, 5000],
   [50, 1, 5000],
-])('after attempt %i with chance %d: %i ms, from 0.5 s growing to 5 s', (attempt, random, ms) => {
-  expect(backoffMs(attempt, random)).toBe(ms)
-})
+])(
+  'the delay after attempt %i with random number %d is %i ms, which grows from 0.5 s to 5 s',
+  (attempt, random, ms) => {
+    expect(backoffMs(attempt, random)).toBe(ms)
+  },
+)
 
 test.each([
   [0, 500],
@@ -20,7 +23,7 @@ test.each([
   [3000, 3000],
   [5000, 5000],
   [3_600_000, 5000],
-])('a Retry-After of %i ms is honoured up to 5 s, and never shortens the delay', (retryAfter, ms) => {
+])('honours a Retry-After of %i ms up to 5 s, and never shortens the delay', (retryAfter, ms) => {
   expect(backoffMs(1, 0, retryAfter)).toBe(ms)
 })
 
@@ -40,6 +43,6 @@ test.each([
   ['2027-01-01', 0],
   ['soon', 0],
   ['9'.repeat(400), Number.POSITIVE_INFINITY],
-])('Retry-After %j is %d ms', (header, ms) => {
+])('parses the Retry-After header %j as %d ms', (header, ms) => {
   expect(retryAfterMs(header, now)).toBe(ms)
 })

@@ -7,7 +7,7 @@ export interface ReadyHost {
   health: HostHealth
 }
 
-/** The hosts of an owner with the same health, next first. */
+/** An owner's hosts that have the same health, starting with the next host. */
 interface OwnerHosts {
   /** Owners with lower numbers come first. */
   turn: number
@@ -18,7 +18,7 @@ const healthStates = ['healthy', 'new', 'failing'] as const
 
 /** Rotates over owners, and over the hosts of each owner. */
 export class RoundRobin {
-  /** One map per host health, because one may be at its limit while another is not. Ordered by turn. */
+  /** There is one map per host health, because one kind may be at its limit while another is not. Ordered by turn. */
   readonly #owners = {
     healthy: new Map<string, OwnerHosts>(),
     new: new Map<string, OwnerHosts>(),
@@ -26,7 +26,7 @@ export class RoundRobin {
   }
   #turn = 0
 
-  /** Appends the host to the hosts of its owner, unless it is there already. */
+  /** Appends the host to its owner's hosts, unless it is already there. */
   add({ owner, host, health }: ReadyHost): void {
     const owners = this.#owners[health]
     const hosts = owners.get(owner)
@@ -63,7 +63,7 @@ export class RoundRobin {
     return best?.ready
   }
 
-  /** Moves the owner to the end for every health, the served one last. */
+  /** Moves the owner to the end of every map, and to the last position in the map that was served. */
   #rotate(ready: ReadyHost): void {
     this.remove(ready)
     for (const health of healthStates) if (health !== ready.health) this.#moveToEnd(ready.owner, health)

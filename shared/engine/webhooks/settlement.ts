@@ -7,14 +7,14 @@ import { type DeliveryQueue, hostOf } from './delivery-queue.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
 interface Attempts {
-  /** Number of attempts for the event. */
+  /** The number of attempts to deliver the event. */
   attempts: number
-  /** Result of the last attempt. */
+  /** The result of the last attempt. */
   lastStatus?: number | undefined
   lastError?: string | undefined
 }
 
-/** The health of a config after attempts whose event is not settled yet. */
+/** Returns a config's health after attempts for an event that is not settled yet. */
 export function healthAfter(
   before: DeliveryHealth,
   { attempts, lastStatus, lastError }: Attempts,
@@ -24,13 +24,13 @@ export function healthAfter(
     delivered: before.delivered,
     dropped: before.dropped,
     lastAttemptAt: timestamp(),
-    // Only errors of this event: an earlier error must not appear next to a success.
+    // Only this event's errors are included, because an earlier error must not appear next to a success.
     ...(lastStatus !== undefined && { lastStatus }),
     ...(lastError !== undefined && { lastError }),
   }
 }
 
-/** The settlement of an event that was delivered or dropped. */
+/** Returns the settlement for an event that was delivered or dropped. */
 export function settlementOf(
   before: DeliveryHealth,
   event: PreparedEvent,
@@ -47,7 +47,7 @@ export function settlementOf(
 
 const reasonOf = ({ reason }: DeliveryResult): string => reason ?? 'exhausted'
 
-/** Reports the outcome of an event in metrics and log; only the host of the receiver is named. */
+/** Reports an event's outcome in the metrics and the log. Only the receiver's host is named. */
 export function reportOutcome(
   { metrics, log }: { metrics: WebhookMetrics; log: Log },
   { task, configId }: DeliveryQueue,

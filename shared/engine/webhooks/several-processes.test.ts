@@ -33,8 +33,8 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
   const limit = () => ({ signal: AbortSignal.timeout(100_000) })
 
   /**
-   * Sends the message to one process, and returns the process that delivers the events, which is the one that
-   * ran the task.
+   * Sends the message to one process. Returns the process that delivers the events, which is the one that ran
+   * the task.
    */
   async function heldTask(agents: AgentProcesses, longRunning: boolean) {
     const receiver = await WebhookReceiver.start({ answer: 'hang' })
@@ -48,7 +48,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
   }
 
   test.each([true, false])(
-    'long_running %s: each event is sent once and in order, whichever process changes the task',
+    'sends each event once and in order, regardless of which process changes the task (long_running %s)',
     async (longRunning) => {
       await using agents = await AgentProcesses.start(2, servers, env)
       await using receiver = await WebhookReceiver.start({ answer: { status: 200, afterMs: 30 } })
@@ -84,7 +84,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
   )
 
   test.each([true, false])(
-    'long_running %s: after SIGKILL of the sender, another process sends the rest in order',
+    'after SIGKILL of the sender, another process sends the remaining events in order (long_running %s)',
     async (longRunning) => {
       await using agents = await AgentProcesses.start(2, servers, env)
       const { receiver, id, sender, left } = await heldTask(agents, longRunning)
@@ -103,7 +103,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
     180_000,
   )
 
-  test('the sender is suspended for 15 s: another process sends the rest, without duplicates and in order', async () => {
+  test('if the sender is suspended for 15 s, another process sends the rest in order and without duplicates', async () => {
     await using agents = await AgentProcesses.start(2, servers, env)
     const { receiver, id, sender } = await heldTask(agents, true)
     await using _ = receiver
@@ -114,13 +114,13 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
     await frozen
     const before = receiver.posts.length
     sender.thaw()
-    // Time for another attempt, if it made one.
+    // This leaves time for another attempt, if there is one.
     await wait(7000)
     expect(sequences(receiver.posts, id).slice(1)).toEqual([1, 2, 3])
     expect(receiver.posts.length).toBe(before)
   })
 
-  test('events of a config that could not be announced while Redis was down are delivered', async () => {
+  test('delivers the events for a config that could not be announced while Redis was down', async () => {
     await using agents = await AgentProcesses.start(2, servers, env)
     await using receiver = await WebhookReceiver.start()
     const [here, there] = agents.callers('alice') as Two

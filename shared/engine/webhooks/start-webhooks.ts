@@ -11,15 +11,15 @@ import { globalProgress } from './global-progress.ts'
 import { warnIfRefused } from './global-webhook.ts'
 import { Registrations, type RegistrationsOptions } from './registrations.ts'
 
-/** The push notifications of an agent. Drain the dispatcher before disposal, which closes the connections. */
+/** An agent's push notifications. Drain the dispatcher before disposal, which closes the connections. */
 export interface Webhooks extends AsyncDisposable {
   registrations: Registrations
   dispatcher: WebhookDispatcher
-  /** The engine calls this after each commit. */
+  /** The engine calls this method after each commit. */
   committed: WebhookDispatcher['committed']
 }
 
-/** Resolves when stored configs are loaded, so that no event of a running task is missed. */
+/** Resolves when the stored configs have been loaded, so that no event of a running task is missed. */
 export async function startWebhooks(parts: {
   store: Store
   allowed: AllowedHosts
@@ -27,7 +27,7 @@ export async function startWebhooks(parts: {
   metrics: WebhookMetrics
   log: Log
   agentId: string
-  /** REDIS_URL: shares short-lived configs between the processes of an agent. */
+  /** The value of REDIS_URL. With Redis, the processes of an agent share short-lived configs. */
   redisUrl: string | undefined
 }): Promise<Webhooks> {
   const { store, allowed, globalWebhook, metrics, log } = parts
@@ -51,7 +51,7 @@ export async function startWebhooks(parts: {
     metrics,
     log,
   })
-  // Runs in the background, because resolving the host may take time.
+  // The check runs in the background, because it may take time to resolve the host.
   if (globalWebhook !== undefined) void warnIfRefused(globalWebhook, check, log)
   await dispatcher.start()
   const open = stack.move()
@@ -63,7 +63,10 @@ export async function startWebhooks(parts: {
   }
 }
 
-/** The configs that live as long as their task: in memory for a single process, otherwise in Redis. */
+/**
+ * Opens the store for configs that live as long as their task. It is in memory for a single process,
+ * otherwise in Redis.
+ */
 async function openShortLived(
   { store, redisUrl: url, agentId, globalWebhook, log }: Parameters<typeof startWebhooks>[0],
   stack: AsyncDisposableStack,

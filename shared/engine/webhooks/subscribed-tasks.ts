@@ -1,34 +1,34 @@
 import type { TaskKey } from '../store/webhook-store.ts'
 
-/** Version of the entry of a task; undefined when there is none. */
+/** The version of a task's entry, or undefined if there is none. */
 export type Mark = number | undefined
 
 /**
- * Announces tasks with push configs to the other processes of an agent. Lost announcements are compensated by
- * the periodic scan.
+ * Announces tasks with push configs to the other processes of an agent. The periodic scan compensates for
+ * lost announcements.
  */
 export interface Announcements {
   announce(task: TaskKey): void
-  /** Resolves when subsequent announcements of other processes will be received. */
+  /** Resolves once subsequent announcements from other processes will be received. */
   listen(onTask: (task: TaskKey) => void): Promise<void>
 }
 
 export interface SubscribedTasksOptions {
   max: number
-  /** Treat every task as possibly having a config. */
+  /** Whether to treat every task as possibly having a config. */
   matchAll: boolean
-  /** All configs are scanned periodically, so the oldest entry may be evicted. */
+  /** Whether all configs are scanned periodically, so that the oldest entry may be evicted. */
   scanned?: boolean
   announcements?: Announcements | undefined
 }
 
 /**
  * Tracks the tasks that may have a push config, so that commits of other tasks cost nothing. Beyond its
- * limit, it evicts the oldest entry if a scan finds its config, and otherwise treats every task as having a
- * config.
+ * limit, it evicts the oldest entry if a scan can find the config. Otherwise, it treats every task as having
+ * a config.
  */
 export class SubscribedTasks {
-  /** Keyed by id and creation time, because the id of a removed task may be reused. */
+  /** Entries are keyed by id and creation time, because the id of a removed task may be reused. */
   readonly #marks = new Map<string, number>()
   readonly #options: SubscribedTasksOptions
   #matchAll: boolean
@@ -39,12 +39,12 @@ export class SubscribedTasks {
     this.#matchAll = options.matchAll
   }
 
-  /** Receives the announcements of other processes. */
+  /** Starts to receive announcements from other processes. */
   async listen(): Promise<void> {
     await this.#options.announcements?.listen((task) => this.observe(task))
   }
 
-  /** Adds the task here and announces it to the other processes. */
+  /** Adds the task in this process, and announces it to the other processes. */
   add(task: TaskKey): void {
     this.observe(task)
     this.#options.announcements?.announce(task)
@@ -61,7 +61,7 @@ export class SubscribedTasks {
     return this.#marks.get(keyOf(task))
   }
 
-  /** @param mark read before the configs were listed: a config that was added since keeps the entry */
+  /** Removes the entry unless a config was added later. @param mark read before the configs were listed */
   delete(task: TaskKey, mark: Mark): void {
     const key = keyOf(task)
     if (this.#marks.get(key) === mark) this.#marks.delete(key)

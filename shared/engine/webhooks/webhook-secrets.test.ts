@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 const token = 'the-webhook-token'
 const secretPath = 'a-secret-path'
 
-test('neither the token nor the URL path of a webhook is logged, whatever the outcome of the events', async () => {
+test('logs neither the token nor the URL path of a webhook, regardless of the outcome of the events', async () => {
   const lines: string[] = []
   await using receiver = await WebhookReceiver.start({
     answer: ({ path }) => Number(/\d{3}/.exec(path)?.[0] ?? 200),
@@ -25,7 +25,7 @@ test('neither the token nor the URL path of a webhook is logged, whatever the ou
     })
     for (const status of [200, 302, 404])
       await caller.sendAndWait('hello', at(`${receiver.url}/${secretPath}/${status}`))
-    // Refused immediately: a forbidden address, a token with a line break.
+    // These are refused immediately because of a forbidden address or a token with a line break.
     const refused = [
       at(`http://10.0.0.1/${secretPath}`),
       at(receiver.url, { token: `${token}\r\nX-Admin: yes` }),

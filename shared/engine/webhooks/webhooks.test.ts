@@ -14,7 +14,7 @@ const three = () => ['one', 'two', 'three'].map((name) => ({ artifact: { name, p
 const isFinal = (events: WebhookReceiver['events']) =>
   events.some((event) => event.kind === 'status-update' && event.final)
 
-test('the full sequence: starts with working, numbers from 1 without gaps, artifacts before the final status, no event for submitted', async () => {
+test('delivers working first and artifacts before the final status, numbered from 1 without gaps', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start({
     handle: async function* () {
@@ -38,13 +38,13 @@ test('the full sequence: starts with working, numbers from 1 without gaps, artif
     authorization: 'Bearer secret',
     'x-a2a-notification-token': 'secret',
   })
-  // The delivered events are the event log.
+  // The delivered events are identical to the event log.
   const log = (await caller.call('tasks/events', { id: task.id })) as { events: unknown[] }
   expect(log).toMatchObject({ task_id: task.id, last_sequence: events.length, more: false })
   expect(log.events).toEqual(events)
 })
 
-test('a receiver that fails twice gets one event in three attempts with the same bytes and id, before the next event', async () => {
+test('a receiver that fails twice gets an event in three attempts with the same bytes and id, before the next event', async () => {
   await using receiver = await WebhookReceiver.start({
     answer: ({ event, attempt }) => (event.sequence === 1 && attempt < 3 ? 503 : 200),
   })
@@ -60,7 +60,7 @@ test('a receiver that fails twice gets one event in three attempts with the same
     .toMatchObject({ attempts: 5, delivered: 3, dropped: {}, last_status: 200, last_error: null })
 })
 
-test('an event rejected with 4xx is dropped and counted; the others are delivered', async () => {
+test('drops and counts an event that is rejected with 4xx, and delivers the others', async () => {
   await using receiver = await WebhookReceiver.start({
     answer: ({ event }) => (event.sequence === 2 ? 410 : 204),
   })
@@ -82,7 +82,7 @@ test('an event rejected with 4xx is dropped and counted; the others are delivere
   expect(lines.join('')).not.toContain('top-secret')
 })
 
-test('a config set on a running task receives the subsequent events; on an ended task none', async () => {
+test('a config receives later events if it is set on a running task, and none if it is set on an ended task', async () => {
   await using receiver = await WebhookReceiver.start()
   const { promise: gate, resolve: open } = Promise.withResolvers<void>()
   await using agent = await start({ handle: () => gate.then(() => 'done') })
@@ -107,7 +107,7 @@ test('a config set on a running task receives the subsequent events; on an ended
   expect(list).toHaveLength(3)
 })
 
-test('the next message of a paused task may register a webhook, which receives events from working on', async () => {
+test('a webhook registered with the next message to a paused task receives all events from working onwards', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start({
     handle: ({ ask, history }) => (history.length === 1 ? ask('Which?') : 'done'),
@@ -122,7 +122,7 @@ test('the next message of a paused task may register a webhook, which receives e
 test.each([
   ['deleted', 'delete'],
   ['replaced', 'set'],
-])('a pending event, and a pending retry, is discarded when its config is %s', async (_how, method) => {
+])('discards a pending event and a pending retry when its config is %s', async (_how, method) => {
   await using receiver = await WebhookReceiver.start({ answer: 503 })
   await using agent = await start({ handle: () => 'done' })
   const caller = agent.caller('alice')
@@ -153,7 +153,7 @@ test('a hanging receiver delays neither the agent nor another receiver', async (
   expect(hanging.posts.length).toBeLessThan(100)
 })
 
-test('the webhook of the task overrides the global one; WEBHOOK_URL and WEBHOOK_TOKEN override the manifest', async () => {
+test("a task's webhook overrides the global one, and WEBHOOK_URL and WEBHOOK_TOKEN override the manifest", async () => {
   await using own = await WebhookReceiver.start()
   await using manifest = await WebhookReceiver.start()
   await using settings = await WebhookReceiver.start()
@@ -172,11 +172,11 @@ test('the webhook of the task overrides the global one; WEBHOOK_URL and WEBHOOK_
   expect(manifest.posts).toEqual([])
 })
 
-test('the global webhook of the manifest receives the events of tasks without a webhook', async () => {
+test("the manifest's global webhook receives the events of tasks without a webhook", async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start({
     handle: () => three().map(({ artifact }) => artifact.name),
-    // The manifest fields of spec/webhooks.md#capability.
+    // These are the manifest fields defined in spec/webhooks.md#capability.
     global_webhook_url: receiver.url,
     global_webhook_token: 'manifest',
   })
@@ -186,7 +186,7 @@ test('the global webhook of the manifest receives the events of tasks without a 
   expect(receiver.posts[0]?.headers.authorization).toBe('Bearer manifest')
 })
 
-test('a refused global webhook is a warning at start-up', async () => {
+test('logs a warning at start-up if the global webhook is refused', async () => {
   const lines: string[] = []
   const logTo = { write: (line: string) => void lines.push(line) }
   await using agent = await testAgent(
@@ -197,7 +197,7 @@ test('a refused global webhook is a warning at start-up', async () => {
   expect((await agent.caller('alice').sendAndWait('hello')).status.state).toBe('completed')
 })
 
-test('without the capability no event is sent: neither for inline, global nor stored configs', async () => {
+test('sends no event to inline, global or stored configs if the capability is missing', async () => {
   await using receiver = await WebhookReceiver.start()
   const capabilities = { pushNotifications: false }
   await using agent = await start({

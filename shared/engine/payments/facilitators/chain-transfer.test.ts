@@ -48,6 +48,6 @@ test.each<[string, Log[], 'paid' | 'not paid' | 'unclear']>([
     [used(1), moved(thief, 1n), used(2), moved(payTo, 10n)],
     'unclear',
   ],
-])('a transaction with %s', (_name, logs, expected) => {
+])('classifies a transaction with %s', (_name, logs, expected) => {
   expect(paymentIn(logs, { asset, payTo, atomic: '10' }, { from: payer, nonce: nonce(1) })).toBe(expected)
 })

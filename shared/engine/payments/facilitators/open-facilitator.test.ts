@@ -32,7 +32,7 @@ test.each<[string, number, (key: string) => string, RegExp]>([
   ['contains no key', 0o600, () => 'geheim', /64 hex digits/],
   ['contains half a key', 0o600, (key) => key.slice(0, 34), /64 hex digits/],
 ])(
-  'a signer key file that %s is a start-up error that does not contain the key',
+  'a signer key file that %s causes a start-up error that does not contain the key',
   async (_name, mode, text, message) => {
     const file = path.join(folder, `${mode}-${Math.random()}.key`)
     writeFileSync(file, text(chain.signerKey))
