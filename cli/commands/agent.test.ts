@@ -94,6 +94,6 @@ test('an unreachable gateway or a TLS failure is reported in one sentence withou
   await new Promise((done) => server.close(done))
   const away = await start(`http://127.0.0.1:${port}`)
   expect(tls.stderr).toMatch(/^parley: .*does not use TLS.*GATEWAY_URL.*\n$/)
-  expect(strange.stderr).toMatch(/^parley: .*answered 404.*GATEWAY_URL.*\n$/)
+  expect(strange.stderr).toMatch(/^parley: .*returned 404.*GATEWAY_URL.*\n$/)
   expect(away.stderr).toMatch(/^parley: .*nothing is listening at this address.*GATEWAY_URL.*\n$/)
 })

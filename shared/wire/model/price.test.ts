@@ -90,7 +90,7 @@ test('in the sandbox, a price on a main chain becomes a price on a test chain', 
 
 test('payments on a chain require a key that pays for gas and a node that responds', async () => {
   const env = { PAYMENT_RPC_URL: 'http://127.0.0.1:9' }
-  await expect(testAgent(paid, { env })).rejects.toThrow('PAYMENT_SIGNER_KEY_FILE must be set')
+  await expect(testAgent(paid, { env })).rejects.toThrow('set PAYMENT_SIGNER_KEY_FILE')
   const folder = await mkdtemp(`${tmpdir()}/parley-key-`)
   try {
     const PAYMENT_SIGNER_KEY_FILE = `${folder}/key`
