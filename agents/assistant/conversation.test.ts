@@ -45,7 +45,7 @@ test('sends the conversation in order, with the latest message last', () => {
   ])
 })
 
-test('drops the oldest messages if the conversation is too long, and never keeps an answer without its question', () => {
+test('drops the oldest messages that do not fit, and never keeps an answer without its question', () => {
   const forgotten = contents({ context: { id: 'c', history: talk } }, 45)
   expect(forgotten).toEqual(['user: second question', 'assistant: second answer', 'user: now'])
   expect(contents({ context: { id: 'c', history: talk } }, 20)).toEqual(['user: now'])

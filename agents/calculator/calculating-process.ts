@@ -1,5 +1,5 @@
 /**
- * A child process that runs one calculation per message. It is a process rather than a thread because a calculation that
+ * Child process that runs one calculation per message. It is a process rather than a thread because a calculation that
  * exhausts memory terminates the whole process.
  */
 import { evaluate } from './evaluate.ts'

@@ -10,7 +10,7 @@ interface Looked {
 }
 
 /**
- * The first line of defence: checks the syntax tree of an expression before it runs. As the second one, forbidden functions
+ * First line of defence: checks the syntax tree of an expression before it runs. As a second line, forbidden functions
  * are replaced in the language itself.
  */
 export function inspectTree(root: MathNode): void {

@@ -168,7 +168,7 @@ function phrase(
   return [new RegExp(`^(?:the |an? )?${source}$`, 'i'), expression]
 }
 
-/** `80 - 20%`. Money is multiplied by a factor because the expression language cannot add a percentage to a quantity. */
+/** `80 - 20%`. Money is multiplied by a factor because the language cannot add a percentage to a quantity. */
 function changed(total: string, sign: '+' | '-', share: string): string {
   return / [A-Z]{3}$/.test(total) ? `${total} * (1 ${sign} ${share}%)` : `${total} ${sign} ${share}%`
 }

@@ -29,7 +29,7 @@ test('answers a file with a report, data and a chart as SVG and PNG', async () =
   expect(png?.subarray(1, 4).toString()).toBe('PNG')
 })
 
-test('asks which column; the answer on the same task needs no table', async () => {
+test('asks which column to use, and accepts an answer without a table in the same task', async () => {
   await using server = await testAgent(agent)
   const ann = server.caller('ann')
   const asked = await ann.sendAndWait({ parts: [text('draw a histogram'), csvFile(people, 'people.csv')] })

@@ -11,7 +11,7 @@ export default defineAgent({
     'Reads a table (CSV, TSV, semicolons) and says what stands out: statistics of every column, trends over time, differences ' +
     'between groups, correlations, outliers and missing values, with a chart that fits the question as SVG and PNG. ' +
     'Answers questions such as "sales by month" or "histogram of age", and asks back when it is not clear which column is meant.',
-  // Each analysis occupies one process.
+  // Each analysis runs in a separate process.
   concurrency: concurrentAnalyses,
   deadlineMs: 120_000,
   handle,

@@ -60,7 +60,7 @@ test('asks again when the answer names no column', () => {
   })
 })
 
-test('computes the figures of the table', () => {
+test('computes the figures for the table', () => {
   expect(
     figures(asked('x,y\n1,2\n2,4\n3,6\n4,8\n5,10\n6,12\n7,14\n8,16\n9,18\n100,200\n,', '')),
   ).toMatchObject({
@@ -107,14 +107,14 @@ test.each([
   ['quarter', ['2023-04-01', '2023-07-01', '2023-10-01', '2024-01-01']],
   ['year', ['2021-01-01', '2022-01-01', '2023-01-01']],
   ['day', ['2024-01-01', '2024-01-02', '2024-01-03']],
-])('treats figures dated on the first of each %s as figures of the whole period', (period, dates) => {
+])('treats figures dated on the first of each %s as figures for the whole period', (period, dates) => {
   const values = dates.map((_, at) => 100 + at)
   expect(asked(dated(dates, values), 'show revenue over time')).toMatchObject({
     chart: { title: `Revenue by ${period}` },
   })
 })
 
-test('dates on the first of each month are called monthly in the column table and in the data', () => {
+test('describes dates on the first of each month as monthly in the column table and in the data', () => {
   const of = (...dates: string[]) => {
     const outcome = asked(
       dated(
@@ -132,7 +132,7 @@ test('dates on the first of each month are called monthly in the column table an
   expect(of('2024-01-01')).toEqual(['day', true])
 })
 
-test('with few rows, reports that relations and outliers were not examined', () => {
+test('reports that relations and outliers were not examined if there are few rows', () => {
   const rows = ['160,55', '170,65', '180,80', '175,72', '165,500']
   const outcome = asked(['height,weight', ...rows].join('\n'), 'any outliers?')
   const markdown = outcome.kind === 'answer' ? outcome.markdown : ''
@@ -153,7 +153,7 @@ test('detects growth of 18 % and then 16 % over three months as a trend', () => 
   expect(figures(asked(noise, 'what stands out?')).findings.join('\n')).not.toMatch(/rises|falls/)
 })
 
-test('detects yearly growth despite seasonality, and no growth in pure seasonality', () => {
+test('detects yearly growth despite seasonality, but no growth in pure seasonality', () => {
   const dates = Array.from({ length: 36 }, (_, at) =>
     new Date(Date.UTC(2022, at, 1)).toISOString().slice(0, 10),
   )
@@ -175,7 +175,7 @@ test.each([
   ['only dates', 'day\n2024-01-01\n2024-01-02\n2024-01-03'],
   ['all missing', 'a,b\nNA,NA\nNA,'],
   ['huge numbers', 'a,b\n1e99,1\n-1e99,2\n1e308,3'],
-])('the answer contains no NaN or infinite number: %s', (_name, csv) => {
+])('the answer contains no NaN or infinite number for %s', (_name, csv) => {
   const outcome = asked(csv, '')
   expect(outcome.kind).toBe('answer')
   const numberless: string[] = []
@@ -186,12 +186,12 @@ test.each([
   expect(numberless).toEqual([])
 })
 
-test('markup in a table is escaped in the report', () => {
+test('escapes markup from the table in the report', () => {
   const outcome = asked('<b>x</b>,n\n<script>a|b</script>,1\ny,2', '')
   expect(outcome.kind === 'answer' && outcome.markdown).not.toMatch(/(?<!\\)<script|(?<!\\)<b>/)
 })
 
-test('declines input that is not a table, with the reason', () => {
+test('declines input that is not a table and gives the reason', () => {
   expect(asked('a,b\n"1,2', '')).toMatchObject({
     kind: 'decline',
     reason: expect.stringContaining('never closed'),

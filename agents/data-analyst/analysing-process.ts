@@ -1,5 +1,5 @@
 /**
- * Child process that analyses one table and exits. A table may take seconds and hundreds of megabytes, and the drawing
+ * Child process that analyses one table and exits. A table may need seconds and hundreds of megabytes, and the drawing
  * libraries are large.
  */
 import { analyse } from './analyse.ts'
@@ -8,7 +8,7 @@ import type { AnalysisRequest, Answered } from './outcome.ts'
 process.on('message', (request: AnalysisRequest) => {
   void answer(request).then(
     (answered) => process.send?.(answered),
-    // Exit with an error code only: the message may contain data of the caller.
+    // Exits without an error message, which could contain the caller's data.
     () => process.exit(70),
   )
 })

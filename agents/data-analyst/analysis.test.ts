@@ -14,14 +14,14 @@ test('the child process returns the analysis and its pictures', async () => {
   })
 })
 
-test('declines an analysis that takes too long, with the reason', async () => {
+test('declines an analysis that takes too long and gives the reason', async () => {
   expect(await analyseApart(request, never, { timeoutMs: 1 })).toMatchObject({
     kind: 'decline',
     reason: expect.stringContaining('takes longer'),
   })
 })
 
-test('declines an analysis that needs too much memory, with the reason', async () => {
+test('declines an analysis that needs too much memory and gives the reason', async () => {
   const csv = `a,b,c,d\n${Array.from({ length: 150_000 }, (_none, at) => `${at}.5,name ${at},x${at},${at % 7}`).join('\n')}`
   const answered = await analyseApart({ ...request, csv }, never, { memoryMb: 24 })
   expect(answered).toMatchObject({ kind: 'decline', reason: expect.stringContaining('memory') })

@@ -65,7 +65,7 @@ function figureText(
   return `The ${names[aggregate]} of **${measure.name}** is **${aggregate === 'count' ? value : text(value)}**.`
 }
 
-/** Several measures have no single highest bar. */
+/** Describes the bars. With several measures, no single bar is the highest. */
 function barsOf({ names, series }: Extract<Chart, { kind: 'bar' }>) {
   const [only, second] = series
   if (!only || second) return undefined

@@ -1,4 +1,4 @@
-/** Limits of a table. Larger tables are declined with the reason. */
+/** Limits on tables. The agent declines larger tables and gives the reason. */
 export const bounds = {
   bytesMax: 16 * 1024 * 1024,
   rowsMax: 200_000,
@@ -10,7 +10,7 @@ export const bounds = {
   valueMaxChars: 80,
 } as const
 
-/** The table cannot be read or is too large; the message explains why and suggests a fix. */
+/** Thrown if a table cannot be read or is too large. The message explains why and suggests a fix. */
 export class TableFault extends Error {}
 
 export const clip = (text: string, maxChars: number = bounds.valueMaxChars) =>

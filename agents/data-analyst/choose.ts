@@ -34,10 +34,10 @@ export type Plan =
   | { kind: 'box'; measure: NumberColumn; by?: WordColumn }
   | { kind: 'heatmap'; measures: NumberColumn[] }
 
-/** A follow-up question: which column? */
+/** A follow-up question that asks which column to use. */
 export interface Ask {
   ask: string
-  /** Columns offered by the question, numbered from 1. */
+  /** The columns that the question offers, numbered from 1. */
   columns: string[]
 }
 
@@ -45,7 +45,7 @@ export type Choice = Plan | Ask | 'overview'
 
 const linesMax = 5
 
-/** Chooses the chart for a question; a follow-up question if it is ambiguous; `overview` if it asks for no chart. */
+/** Chooses the chart for a question, asks a follow-up question if it is ambiguous, or plans an overview. */
 export function choose(request: Request, columns: Column[]): Choice {
   const measures = columns.filter(isMeasure)
   const named = request.columns
@@ -67,7 +67,7 @@ interface Facts {
   request: Request
   columns: Column[]
   measures: NumberColumn[]
-  /** Numeric and text columns named by the question. */
+  /** Numeric and text columns named in the question. */
   numbers: NumberColumn[]
   words: WordColumn[]
   date: DateColumn | undefined
@@ -170,12 +170,12 @@ function severalNumbers({ numbers, date }: Facts): Choice | undefined {
 function oneNumber({ request, numbers, date }: Facts): Choice | undefined {
   const [measure] = numbers
   if (!measure) return undefined
-  // For a single figure, show its distribution.
+  // Shows the distribution of a single figure.
   if (request.aggregate || !date) return { kind: 'histogram', measure }
   return { kind: 'line', date, measures: [measure] }
 }
 
-/** "Draw it", "the mean", "plot the column": unambiguous only with one column. */
+/** Handles "draw it", "the mean" and "plot the column", which are unambiguous only for a table with one column. */
 function onlyTheChart({ measures, date, overTime }: Facts): Choice | undefined {
   const [measure] = measures
   if (!measure || measures.length > 1) return undefined

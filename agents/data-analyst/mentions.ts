@@ -14,7 +14,7 @@ const empty = new Set(
 )
 
 /**
- * Finds the columns named in a text, in order, and the text without them: full names first, longest first, then single
+ * Finds the columns named in a text, in order, and the text without them. Matches full names, longest first, then single
  * words that occur in one column only ("sales" for "Total sales (USD)").
  */
 export function mentionsOf(text: string, columns: Column[]): { mentions: Mention[]; rest: string } {

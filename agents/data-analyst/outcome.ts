@@ -34,5 +34,5 @@ export interface Pictures {
   png: Uint8Array
 }
 
-/** Response of the analysing process. */
+/** The response from the analysing process. */
 export type Answered = Outcome & { pictures?: Pictures }

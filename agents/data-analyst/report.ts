@@ -18,7 +18,7 @@ export interface ReportParts {
 
 const columnsListed = 30
 
-/** The analysis as Markdown: the answer, the findings, and one line per column. */
+/** Formats the analysis as Markdown, with the answer, the findings, and one line per column. */
 export function report({
   name,
   rows,
@@ -56,7 +56,7 @@ export function report({
   ].join('\n')
 }
 
-/** Reports an absence only for things that were searched for. */
+/** Says that nothing was found, but mentions only what was searched for. */
 function nothingUnusual(rows: number): string {
   const few = (what: string) => `${rows} ${rows === 1 ? 'row is' : 'rows are'} too few to look for ${what}.`
   const outliers = `outliers (at least ${outlierRowsMin})`

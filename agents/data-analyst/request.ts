@@ -13,9 +13,9 @@ export interface Request {
   chart: ChartKind | undefined
   aggregate: Aggregate | undefined
   period: Period | undefined
-  /** A general question such as "what stands out?", or no question. */
+  /** Whether the question is general, such as "what stands out?", or missing. */
   overview: boolean
-  /** "top 5" */
+  /** The number in a phrase such as "top 5". */
   top: number | undefined
   /** A column named in the question that the table does not have. */
   unknown: string | undefined
@@ -112,7 +112,7 @@ function byColumn(text: string, mentions: Mention[]): Column | undefined {
   )?.column
 }
 
-/** "histogram of foo": a word in the position of a column. */
+/** Finds a word in the position of a column, such as foo in "histogram of foo". */
 function unknownColumn(rest: string): string | undefined {
   const name =
     /\b(?:histogram|distribution|average|mean|median|sum|total|trend|plot|chart|graph|box ?plot) (?:of|for) (?:the )?["'`]?(\p{L}[\p{L}\d_]*)/iu.exec(
@@ -126,7 +126,7 @@ function unknownColumn(rest: string): string | undefined {
     : undefined
 }
 
-/** Our question numbers the columns; "2" or "the second" selects one. */
+/** Finds the column selected by its number in our question, such as "2" or "the second". */
 function numbered(answer: string, columns: Column[]): Column | undefined {
   const number = /^\s*(?:#|no\.?|number)?\s*(\d{1,3})\s*[.)]?\s*$/i.exec(answer)?.[1]
   return number ? choices(columns)[Number(number) - 1] : undefined

@@ -8,10 +8,10 @@ export interface Relations {
   differences: Difference[]
 }
 
-/** Minimum strength of a relation for the single chart of an overview. */
+/** Minimum strength of a relation that the single chart of an overview may show. */
 const telling = 0.4
 
-/** Chooses the most informative chart: the clearest relation, otherwise a distribution. */
+/** Chooses the most informative chart: the clearest relation or, if there is none, a distribution. */
 export function tellingPlan(columns: Column[], relations: Relations): Plan | undefined {
   const candidates = [
     trendPlan(columns, relations),

@@ -24,7 +24,7 @@ test('converts Markdown to a PDF file named after its title', async () => {
   expect(pdfOf(task)).toMatch(/^%PDF-/)
 })
 
-test('asks for a text and typesets the answer', async () => {
+test('asks for a missing text and typesets the answer', async () => {
   await using server = await testAgent(agent)
   const alice = server.caller('alice')
   const asked = await alice.sendAndWait('Make me a PDF, please')
@@ -34,7 +34,7 @@ test('asks for a text and typesets the answer', async () => {
   expect(task.artifacts.map(({ name }) => name)).toContain('answer.pdf')
 })
 
-test('reads files and data parts: text, a referenced image, a title', async () => {
+test('reads a text, a referenced image and a title from files and data parts', async () => {
   await using server = await testAgent(agent)
   const plan = {
     kind: 'file',
@@ -69,7 +69,7 @@ test.each([
   ],
   ['more than 2 MB', [{ kind: 'text', text: 'word '.repeat(450_000) }], /up to 2 MB/],
   ['more than 500 pages', [{ kind: 'text', text: 'a\n\n'.repeat(20_000) }], /more than 500 pages/],
-])('declines %s with the reason', async (_, parts, reason) => {
+])('declines %s and gives the reason', async (_, parts, reason) => {
   await using server = await testAgent(agent)
   const task = await server.caller('alice').sendAndWait({ parts: parts as never })
   expect(task.status.state).toBe('rejected')

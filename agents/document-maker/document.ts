@@ -2,7 +2,7 @@
 export interface Document {
   meta: Meta
   blocks: Block[]
-  /** Title or first heading, for the file properties and the page footer. */
+  /** The title, or else the first heading, for the file properties and the page footer. */
   name: string | undefined
 }
 
@@ -30,7 +30,7 @@ export type Block =
 export type Align = 'left' | 'center' | 'right'
 
 export interface ListItem {
-  /** Set on entries of a task list. */
+  /** Whether the task is done; set only for entries of a task list. */
   done?: boolean
   blocks: Block[]
 }

@@ -5,7 +5,7 @@ import { defined } from './markdown/front-matter.ts'
 import { reportOf } from './report.ts'
 import { instructionBeside, splitRequest } from './request.ts'
 
-/** Maximum size of the text and total size of the images, in bytes. */
+/** Maximum size of the text and maximum total size of the images, in bytes. */
 export const maxMarkdownBytes = 2 * 1024 * 1024
 export const maxImageBytes = 20 * 1024 * 1024
 
@@ -25,7 +25,7 @@ export type Order =
 type Given = Pick<HandlerContext, 'text' | 'data' | 'files' | 'references'>
 type File = HandlerContext['files'][number]
 
-/** Collects the input: text and files of the message, then the results of the referenced tasks. */
+/** Collects the text and files of the message, then the results of the referenced tasks. */
 export function orderOf(given: Given): Order {
   const wishes = wishesInput.safeParse(given.data)
   if (!wishes.success) {

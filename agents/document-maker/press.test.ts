@@ -11,7 +11,7 @@ test('typesets a document in a thread', async () => {
   )
 })
 
-test('cancel terminates a busy thread', async () => {
+test('cancelling terminates a busy thread', async () => {
   const stop = new AbortController()
   const pressing = press(job('['.repeat(1_500_000)), stop.signal)
   setTimeout(() => stop.abort(new Error('canceled')), 300)

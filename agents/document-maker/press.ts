@@ -3,15 +3,15 @@ import type { Job, Typeset } from './typeset.ts'
 
 export type Answer = { made: Typeset } | { declined: string }
 
-/** Time limit of a document; 500 pages take a few seconds. */
+/** Time limit for a document. Typesetting 500 pages takes a few seconds. */
 const longestMs = 60_000
 const memoryMb = 512
 
 /**
- * Typesets a document in a worker thread: a long or hostile document cannot block the process or exhaust its memory, and
- * the memory of the fonts is released.
+ * Typesets a document in a worker thread, so that a long or hostile document cannot block the process or exhaust its
+ * memory, and the memory used by fonts is released.
  *
- * @throws the reason of the signal once that is aborted; Error with a readable message when the thread fails
+ * @throws the reason of the signal after it is aborted; Error with a readable message if the thread fails
  */
 export async function press(job: Job, signal: AbortSignal): Promise<Answer> {
   signal.throwIfAborted()

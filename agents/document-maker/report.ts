@@ -3,10 +3,10 @@ import type { Attachment } from './document.ts'
 
 type Reference = HandlerContext['references'][number]
 
-/** Maximum size of a rendered data object; larger ones are only mentioned. */
+/** Maximum size of a data object that is rendered. Larger objects are only mentioned. */
 const maxDataCharacters = 20_000
 
-/** Renders the results of tasks as Markdown: texts, data as code, images as uniquely named attachments. */
+/** Renders the results of tasks as Markdown, with data as code and images as uniquely named attachments. */
 export function reportOf(references: Reference[]): { markdown: string; attachments: Attachment[] } {
   const attachments: Attachment[] = []
   const sections = references.map((reference, place) => {
@@ -34,7 +34,7 @@ function dataOf({ artifacts }: Reference): string[] {
   })
 }
 
-/** A code fence longer than any in the text. */
+/** Returns a code fence longer than any in the text. */
 export function fenced(text: string): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length))
   const fence = '`'.repeat(longest + 1)

@@ -30,7 +30,7 @@ test.each(['Make me a PDF', 'Convert this to PDF, please', 'as a PDF'])(
   },
 )
 
-test('with files, a plain line is an instruction and Markdown is not', () => {
+test('a plain line sent with files is an instruction, but Markdown is not', () => {
   expect(instructionBeside('Bind these nicely').body).toBe('')
   expect(instructionBeside(markdown).body).toBe(markdown)
   expect(instructionBeside('**Note** for all').body).toBe('**Note** for all')

@@ -1,4 +1,4 @@
-/** A message split into the instruction and the Markdown. Either may be empty. */
+/** A message, split into instruction and Markdown. Either may be empty. */
 export interface Request {
   instruction: string
   body: string
@@ -22,7 +22,7 @@ const bare = /^\W*(?:as |to |in |als |en |como )?(?:an? )?pdf(?: please| bitte)?
 const isRequest = (text: string): boolean =>
   text.length <= longestInstruction && (request.test(text) || bare.test(text))
 
-/** Separates “turn this into a PDF: …” from the Markdown. */
+/** Separates an instruction such as “turn this into a PDF: …” from the Markdown. */
 export function splitRequest(message: string): Request {
   const text = message.trim()
   if (isRequest(text) && !text.includes('\n') && !/[:：]\s*\S/u.test(text))
@@ -30,7 +30,7 @@ export function splitRequest(message: string): Request {
   return atColon(text) ?? atFirstLine(text) ?? { instruction: '', body: text }
 }
 
-/** With files or referenced tasks, a short single line without Markdown is an instruction. */
+/** Whether the text is an instruction: a short line without Markdown, sent with files or referenced tasks. */
 export function instructionBeside(message: string): Request {
   const split = splitRequest(message)
   const plain = split.body.length <= longestInstruction && !/\n|^#|[*_`|]/.test(split.body)

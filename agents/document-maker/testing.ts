@@ -1,6 +1,6 @@
 import { crc32, deflateSync } from 'node:zlib'
 
-/** A single-colour PNG with transparency. `claims` overrides the size in its header. */
+/** Creates a single-colour PNG with transparency. `claims` overrides the size in its header. */
 export function png(width: number, height: number, claims: { width?: number; height?: number } = {}): Buffer {
   const head = Buffer.alloc(13)
   head.writeUInt32BE(claims.width ?? width, 0)

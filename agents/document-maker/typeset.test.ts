@@ -12,7 +12,7 @@ interface Written {
   baseline: number
 }
 
-/** Typesets and records the text with its positions. */
+/** Typesets a document and records its text with the positions. */
 class Recorder extends Canvas {
   readonly written: Written[] = []
   readonly images: number[] = []
@@ -40,7 +40,7 @@ function written(markdown: string, attachments: Parameters<typeof draw>[2] = [])
 const job = (markdown: string) => ({ markdown, attachments: [], wishes: {} })
 const filler = (lines: number): string => Array.from({ length: lines }, (_, n) => `Line ${n}.`).join('\n\n')
 
-test('returns a PDF with title and page count, reproducibly', async () => {
+test('returns a reproducible PDF with a title and a page count', async () => {
   const one = await typeset(job('# Grüße\n\nHello, *world*.'))
   const two = await typeset(job('# Grüße\n\nHello, *world*.'))
   const text = Buffer.from(one.pdf).toString('latin1')
@@ -52,7 +52,7 @@ test('returns a PDF with title and page count, reproducibly', async () => {
   expect(Buffer.from(one.pdf).equals(Buffer.from(two.pdf))).toBe(true)
 })
 
-test('has glyphs for Latin, Greek, Cyrillic and many symbols, and reports missing ones', async () => {
+test('has glyphs for Latin, Greek, Cyrillic and many symbols, and reports missing glyphs', async () => {
   const { missing } = await typeset(job('Ångström Ελληνικά Съешь ещё Tiếng Việt → ≤ ∑ ✓ € ₹ **Ж** *ω* `ß├─`'))
   expect(missing).toEqual([])
   expect((await typeset(job('漢字 and \ud800 and \u0000'))).missing).toEqual(['漢', '字'])
@@ -115,14 +115,14 @@ test('repeats the table header on every page and does not split rows', () => {
   }
 })
 
-test('continues a row that is higher than a page on the next one', () => {
+test('continues a row that is taller than a page on the next page', () => {
   const { written: all, pages } = written(`|a|b|\n|-|-|\n|${'word '.repeat(5000)}|x|`)
   expect(pages).toBeGreaterThan(2)
   const words = all.filter(({ text }) => text.startsWith('word')).map(({ text }) => text.split(' ').length)
   expect(words.reduce((sum, count) => sum + count, 0)).toBe(5000)
 })
 
-test('places images of data URIs and of the message, at most as wide as the column, and a note for others', () => {
+test('places images from data URIs and the message, at most as wide as the column, and replaces others with a note', () => {
   const bytes = png(2000, 20)
   const inline = `data:image/png;base64,${png(10, 10).toString('base64')}`
   const canvas = written(`![a](wide.png)\n\n![b](${inline})\n\n![c](http://127.0.0.1/c.png)`, [

@@ -14,13 +14,13 @@ export const maxPages = 500
 export interface Job {
   markdown: string
   attachments: Attachment[]
-  /** Override the front matter. */
+  /** Options that override the front matter. */
   wishes: Meta
 }
 
 export interface Typeset {
   pdf: Uint8Array
-  /** Title, or the first heading. */
+  /** The title, or else the first heading. */
   name: string | undefined
   pages: number
   /** Up to 20 characters without a glyph, which are drawn as boxes. */

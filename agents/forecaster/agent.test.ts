@@ -22,7 +22,7 @@ const csv = Array.from(
 )
 const table = ['month,sales', ...csv].join('\n')
 
-test('a paid forecast returns findings, figures, a PDF report and a CSV', async () => {
+test('a paid forecast returns findings, figures, a PDF report and a CSV file', async () => {
   await using forecaster = await server()
   const alice = forecaster.caller('alice')
   await expect(alice.send(table)).rejects.toMatchObject({ status: 402 })
@@ -48,7 +48,7 @@ test('a paid forecast returns findings, figures, a PDF report and a CSV', async 
   expect(JSON.stringify(said)).toContain('2026-06')
 })
 
-test('reports a shortened horizon and the other columns that can be forecast', async () => {
+test('reports a shortened horizon, and the other columns that it can forecast', async () => {
   await using forecaster = await server()
   const [header, ...rows] = table.split('\n')
   const wide = [`${header},cost`, ...rows.map((row) => `${row},5`)].join('\n')
@@ -73,7 +73,7 @@ test('asks again for an unreadable table without charging twice', async () => {
   expect(task.status.state).toBe('completed')
 })
 
-test('accepts a rejected table again as a file, and sums duplicate dates after a yes', async () => {
+test('accepts a corrected table as a file, and sums duplicate dates after the answer yes', async () => {
   await using forecaster = await server()
   const alice = forecaster.caller('alice')
   const sent = await alice.send(

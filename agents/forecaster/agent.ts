@@ -21,7 +21,7 @@ export default defineAgent({
 
 async function* handle(context: HandlerContext): AsyncGenerator<Output> {
   const request = readRequest(context)
-  // Ask instead of rejecting, because the caller has paid; the answer is free of charge.
+  // Asks instead of rejecting, because the caller has paid and can answer free of charge.
   if (request === undefined) {
     yield context.ask(
       'Which series shall I forecast? Send a CSV with a column of dates and a column of numbers.',

@@ -6,14 +6,14 @@ import { priceOf } from './price.ts'
 import { horizonFor, readRequest, stepsOf } from './request.ts'
 import { DuplicateDates, labelOf, readSeries, SeriesFault, timeAfter, type Unit } from './series.ts'
 
-/** Five years of monthly values with trend, seasonality and non-repeating noise. */
+/** Five years of monthly values with a trend, seasonality and non-repeating noise. */
 const monthly = Array.from({ length: 60 }, (_, at) => {
   const value = 200 + 2 * at + 40 * Math.sin((at / 12) * 2 * Math.PI) + 3 * Math.sin(at * 7.3)
   return `${2021 + Math.floor(at / 12)}-${String((at % 12) + 1).padStart(2, '0')},${value.toFixed(2)}`
 })
 const csv = (rows: string[], header = 'month,sales') => [header, ...rows].join('\n')
 
-test('finds trend and seasonality with a much smaller error than repeating the last value', () => {
+test('finds trend and seasonality, with a much smaller error than repeating the last value', () => {
   const known = readSeries(csv(monthly.slice(0, 48)))
   const { model, steps, trials } = forecast(known, 12)
   expect(model).toBe('trend and season')
@@ -24,7 +24,7 @@ test('finds trend and seasonality with a much smaller error than repeating the l
   expect(steps[0]?.period).toBe('2025-01')
 })
 
-test('uses the simplest model without a pattern, with an interval that never narrows', () => {
+test('uses the simplest model for values without a pattern, with an interval that never narrows', () => {
   let last = 100
   let seed = 7
   const walk = Array.from({ length: 40 }, (_, at) => {
@@ -84,7 +84,7 @@ test.each<[string, string, RegExp]>([
   expect(() => readSeries(table)).toThrow(said)
 })
 
-test('selects a column by name, reads thousands and currencies, detects delimiters', () => {
+test('selects a column by name, reads thousands and currencies, and detects delimiters', () => {
   const rows = monthly.map((row) => `${row.split(',')[0]};1;$12,345.5`)
   const table = csv(rows, 'month;one;Cost')
   expect(readSeries(table, { column: 'cost' }).values[0]).toBe(12_345.5)
@@ -104,7 +104,7 @@ test.each<[string, Unit, number | undefined]>([
   ['a 3-month forecast', 'quarter', 1],
   ['forecast revenue for 6 months', 'month', 6],
   ['as for the last 6 months', 'month', undefined],
-])('"%s" of a series by %s is a horizon of %s steps', (text, unit, steps) => {
+])('"%s" for a series by %s means a horizon of %s steps', (text, unit, steps) => {
   const request = readRequest({ history: [said(`${text}\n${csv(monthly)}`)], files: [] })
   expect(stepsOf(request?.horizon, { unit })).toBe(steps)
 })
@@ -125,7 +125,7 @@ test('forecasts the column named in the text, ignoring case and spaces', () => {
 const said = (text: string, role: 'user' | 'assistant' = 'user') =>
   ({ role, parts: [{ kind: 'text', text }] }) as HandlerContext['history'][number]
 
-test('a sentence with commas around the table is not a row and may name the column', () => {
+test('a sentence with commas next to the table is not a row and may name the column', () => {
   const table = csv(
     monthly.map((row) => `${row},7`),
     'month,units,revenue',
@@ -148,7 +148,7 @@ test('forecasts a column of identifiers only when it is named', () => {
   ])
 })
 
-test('combines duplicate dates by sum or mean as instructed', () => {
+test('combines duplicate dates into their sum or mean, as instructed', () => {
   const twice = csv(monthly.flatMap((row) => [row, row]))
   const [value = 0] = readSeries(csv(monthly)).values
   expect(() => readSeries(twice)).toThrow(DuplicateDates)
@@ -166,7 +166,7 @@ test.each([
   expect(readRequest({ history, files: [] })).toMatchObject({ csv: csv(monthly), duplicates })
 })
 
-test('a table sent again replaces the previous one in any format', () => {
+test('a new table in any format replaces the previous one', () => {
   const data = { kind: 'data', data: { csv: 'broken', horizon: 9 } }
   const file = {
     name: 'sales.csv',
@@ -202,7 +202,7 @@ test.each([
   expect(ticks.at(-1)).toBeGreaterThanOrEqual(most)
 })
 
-test('charges test money without settings; other networks require an address to pay to', () => {
+test('charges test money by default, and requires a payment address for other networks', () => {
   expect(priceOf({})).toMatchObject({ amount: '0.01', network: 'eip155:84532' })
   expect(() => priceOf({ FORECASTER_NETWORK: 'eip155:8453' })).toThrow(
     'FORECASTER_PAY_TO and FORECASTER_ASSET',

@@ -13,7 +13,7 @@ export interface Trial {
   model: string
   /** Mean absolute error of the backtests, in the unit of the values. */
   error: number
-  /** Error relative to repeating the last value: below 1 is better. */
+  /** Error relative to repeating the last value. A figure below 1 is better than that. */
   relative: number
 }
 
@@ -21,7 +21,7 @@ export interface Forecast {
   series: Series
   model: string
   steps: Step[]
-  /** Best first. */
+  /** The models, best first. */
   trials: Trial[]
   /** Number of backtests per model. */
   origins: number
@@ -30,7 +30,7 @@ export interface Forecast {
 const originsMax = 24
 
 /**
- * Backtests every model on the past and uses the one with the smallest error. Its errors per horizon give the prediction
+ * Tests every model on past values and uses the one with the smallest error. Its errors per horizon give the prediction
  * interval.
  */
 export function forecast(series: Series, horizon: number): Forecast {
@@ -40,7 +40,7 @@ export function forecast(series: Series, horizon: number): Forecast {
   const tried = models.map((model) => ({ model, errors: errorsOf(model, values, origins, horizon) }))
   const errorOf = ({ errors }: { errors: number[][] }) => mean(errors.flat().map(Math.abs))
   const yardstick = tried[0] === undefined ? 0 : errorOf(tried[0])
-  // A more complex model must be at least one percent better than a simpler one.
+  // A more complex model must be at least one percent better than a simpler one to be chosen.
   const best = tried.reduce((one, other) => (errorOf(other) < 0.99 * errorOf(one) ? other : one))
   const next = best.model.predict(values, horizon)
   const steps = next.map((value, at): Step => {
@@ -65,7 +65,7 @@ export function forecast(series: Series, horizon: number): Forecast {
   return { series, model: best.model.name, steps, trials, origins: origins.length }
 }
 
-/** Lengths of the training windows; the last one leaves one value to compare with. */
+/** Lengths of the training windows. The last one leaves a single value for comparison. */
 function originsOf(length: number, horizon: number): number[] {
   const first = Math.max(4, Math.floor(length * 0.6), length - horizon - originsMax)
   return Array.from({ length: length - first }, (_, at) => first + at).slice(-originsMax)

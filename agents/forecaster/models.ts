@@ -1,7 +1,7 @@
-/** A forecasting model: maps values, oldest first, to the next ones. */
+/** A forecasting model, which maps values, oldest first, to the next ones. */
 export interface Model {
   name: string
-  /** Minimum number of values. */
+  /** Minimum number of values that the model needs. */
   needs: number
   predict: (values: number[], horizon: number) => number[]
 }
@@ -50,7 +50,7 @@ const levels = [0.1, 0.3, 0.5, 0.8]
 const trends = [0.02, 0.1, 0.3]
 const seasonWeights = [0.05, 0.2, 0.4]
 
-/** Holt-Winters with additive season and damped trend; the weights minimize the squared one-step error. */
+/** Holt-Winters with additive seasonality and a damped trend. The weights minimize the squared one-step error. */
 function fitted(values: number[], horizon: number, season: number): number[] {
   let best: { error: number; next: number[] } | undefined
   for (const damping of dampings)

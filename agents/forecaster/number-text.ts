@@ -1,4 +1,4 @@
-/** Rounds to four significant digits, the precision of a forecast. */
+/** Formats a number with four significant digits, because a forecast is not more precise. */
 export function numberText(value: number): string {
   const size = Math.abs(value)
   const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 4

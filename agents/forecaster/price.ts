@@ -3,13 +3,13 @@ import type { PriceDefinition } from '@parley/agent'
 type Settings = Record<string, string | undefined>
 
 const usdcOfBaseSepolia = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'
-/** Address without a known key, for test money only. */
+/** An address without a known key, used for test money only. */
 const nobody = '0x000000000000000000000000000000000000dEaD'
 const testNetwork = 'eip155:84532'
 
 /**
- * Price of a forecast. Without settings the agent charges test money.
- * @throws Error when another network is set without an address to pay to
+ * The price of a forecast. Without settings, the agent charges test money.
+ * @throws Error if another network is set without an address for payments
  */
 export function priceOf(env: Settings): PriceDefinition {
   const said = (name: string) => env[`FORECASTER_${name}`]?.trim() || undefined

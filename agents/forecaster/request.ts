@@ -3,16 +3,16 @@ import type { Duplicates, Series, Unit } from './series.ts'
 
 export interface Request {
   csv: string
-  /** Forecast horizon; undefined means one season, at least six steps. */
+  /** The forecast horizon. Undefined means one season, but at least six steps. */
   horizon: Horizon | undefined
   column: string | undefined
-  /** Text of the caller outside the tables, latest message first; may name a column. */
+  /** The caller's text outside the tables, latest message first, which may name a column. */
   said: string
-  /** Treatment of duplicate dates, if the caller specified one. */
+  /** How to combine duplicate dates, if the caller specified it. */
   duplicates: Duplicates | undefined
 }
 
-/** Absent: steps of the series. */
+/** Unit of the horizon. If absent, the horizon is in steps of the series. */
 export interface Horizon {
   count: number
   unit?: Unit
@@ -24,21 +24,21 @@ type Conversation = Pick<HandlerContext, 'files' | 'history'>
 type Part = HandlerContext['history'][number]['parts'][number]
 type InputFile = HandlerContext['files'][number]
 
-/** One message of the caller: text without the table, data, and table. */
+/** One message from the caller: the text without the table, the data, and the table. */
 interface Statement {
   text: string
   data: Record<string, unknown>
   csv: string | undefined
 }
 
-/** The latest table of the task, from data, file or text, with the request for it. Undefined when there is no table. */
+/** Finds the latest table of the task, in data, a file or text, and the request for it. Undefined if there is none. */
 export function readRequest({ history, files }: Conversation): Request | undefined {
   const messages = callersMessages(history)
   const statements = messages.map(({ parts }, at) => read(parts, at === messages.length - 1 ? files : []))
   const from = statements.findLastIndex(({ csv }) => csv !== undefined)
   const csv = statements[from]?.csv
   if (csv === undefined) return undefined
-  // The treatment of duplicates applies to one table only; other options carry over to the next table.
+  // The instruction for duplicates applies to one table only. Other options also apply to the next table.
   const ofTable = statements.slice(from).toReversed()
   const newest = statements.toReversed()
   return {
@@ -75,7 +75,7 @@ function read(parts: readonly Part[], files: InputFile[]): Statement {
 
 const cellOfDate = /(?:^|[,;\t])\s*"?\d{4}(?:-\d\d(?:-\d\d)?|-?Q[1-4])?"?\s*(?:[,;\t]|$)/i
 
-/** The table in a text: starts at the header directly before the first date, because sentences contain commas, too. */
+/** Finds the table in a text. It starts at the header before the first date, because sentences contain commas too. */
 function tableRows(lines: string[]): string[] {
   const rows = lines.filter((line) => /^[^,;\t]+[,;\t]/.test(line))
   const header = rows.findIndex((line) => cellOfDate.test(line)) - 1
@@ -83,7 +83,7 @@ function tableRows(lines: string[]): string[] {
   return header < 0 ? rows : rows.slice(header, last + 1)
 }
 
-/** `files` are the fetched files of the parts, in order. */
+/** @param files the fetched files of the parts, in order */
 function fileIn(parts: readonly Part[], files: InputFile[]): string | undefined {
   let at = 0
   for (const part of parts) {
@@ -127,7 +127,7 @@ const horizons = [
   ),
 ]
 
-/** `horizon: 6`, or "the next 6 months", "12 steps ahead". */
+/** Parses `horizon: 6`, "the next 6 months" or "12 steps ahead". */
 function horizonOf({ text, data }: Statement): Horizon | undefined {
   const given = data['horizon']
   if (typeof given === 'number') return Number.isInteger(given) && given >= 1 ? { count: given } : undefined
@@ -141,13 +141,13 @@ function horizonOf({ text, data }: Statement): Horizon | undefined {
 
 const days: Record<Unit, number> = { day: 1, week: 7, month: 365.25 / 12, quarter: 365.25 / 4, year: 365.25 }
 
-/** Converts a horizon to steps: two weeks of a daily series are 14 steps. */
+/** Converts a horizon to steps. For a daily series, for example, two weeks are 14 steps. */
 export function stepsOf(horizon: Horizon | undefined, { unit }: Pick<Series, 'unit'>): number | undefined {
   if (horizon === undefined) return undefined
   return Math.max(1, Math.round((horizon.count * days[horizon.unit ?? unit]) / days[unit]))
 }
 
-/** `duplicates: "sum"`, or an answer such as "yes", "add them up", "the average". */
+/** Parses `duplicates: "sum"` or an answer such as "yes", "add them up" or "the average". */
 function duplicatesOf({ text, data }: Statement): Duplicates | undefined {
   const given = data['duplicates']
   if (given === 'sum' || given === 'mean') return given

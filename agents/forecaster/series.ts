@@ -15,15 +15,15 @@ export interface Series {
 
 export type Unit = 'day' | 'week' | 'month' | 'quarter' | 'year'
 
-/** Fault of the table; the message is for the caller. */
+/** A fault in the table. The message is for the caller. */
 export class SeriesFault extends Error {
   override readonly name = 'SeriesFault'
 }
 
-/** Duplicate dates without an instruction how to combine them. */
+/** Duplicate dates without an instruction on how to combine them. */
 export class DuplicateDates extends SeriesFault {}
 
-/** Combine rows of one date by sum or mean. */
+/** Whether to combine rows with the same date into their sum or their mean. */
 export type Duplicates = 'sum' | 'mean'
 
 const bounds = { bytes: 1024 * 1024, rows: 2000, least: 8 }
@@ -107,7 +107,7 @@ function onePerDate(points: Point[], column: string, duplicates: Duplicates | un
   })
 }
 
-/** Time of the step this many intervals after the last one. */
+/** The time of the step that is this many intervals after the last one. */
 export function timeAfter({ times, unit }: Series, steps: number): number {
   const last = times.at(-1) ?? 0
   if (unit === 'day' || unit === 'week') return last + steps * dayMs * (unit === 'day' ? 1 : 7)
@@ -133,7 +133,7 @@ function tableOf(csv: string): string[][] {
   }
 }
 
-/** Parses ISO days and months, quarters and years; months and quarters start on their first day. */
+/** Parses ISO days and months, quarters and years as their first day. */
 function timeOf(text: string | undefined): number | undefined {
   const day = /^(\d{4})(?:-(\d\d)(?:-(\d\d))?)?$/.exec(text ?? '')
   if (day !== null) {
@@ -152,7 +152,7 @@ function numberOf(text: string | undefined): number | undefined {
   return /^-?\d{1,15}(\.\d{1,15})?%?$/.test(plain) ? Number.parseFloat(plain) : undefined
 }
 
-/** @throws SeriesFault when the steps are not regular */
+/** @throws SeriesFault if the steps are not regular */
 function unitOf(times: number[]): Unit {
   const gaps = times.slice(1).map((time, at) => Math.round((time - (times[at] ?? 0)) / dayMs))
   const within = (least: number, most: number) => gaps.every((gap) => gap >= least && gap <= most)
@@ -172,7 +172,7 @@ function unitOf(times: number[]): Unit {
 const isIdentifier = (name: string) =>
   /^(?:#|no\.?|nr\.?|row|index)$|(?:^|[\s_-])(?:id|key)$/i.test(name.trim())
 
-/** The column named first in the text, ignoring separators between words. */
+/** The column that the text names first, ignoring separators between words. */
 export function firstNamed<Column extends { name: string }>(
   columns: Column[],
   said: string,

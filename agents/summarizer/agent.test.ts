@@ -17,7 +17,7 @@ const textFile = (name: string, mimeType: string | undefined, content: string | 
 const earlier = (text: string, history: Said[] = []) =>
   ({ id: 'earlier', state: 'completed', text, artifacts: [], files: [], history: history.map(said) }) as never
 
-/** The agent’s response to a message: text, question or reason for declining. */
+/** The agent’s response to a message: a text, a question, or the reason for declining. */
 async function answer(given: Partial<HandlerContext>, history: Said[] = []): Promise<unknown> {
   const context = {
     text: '',
@@ -53,7 +53,7 @@ test('a data part with the length overrides the words', async () => {
   expect(sentences(summary)).toBe(3)
 })
 
-test('asks for a text and summarizes the answer as instructed before', async () => {
+test('asks for a missing text and follows the earlier instruction', async () => {
   expect(await answer({ text: 'Please summarize in one sentence' })).toEqual({
     ask: 'Which text shall I sum up?',
   })
@@ -88,7 +88,7 @@ test.each([
   ['paper.pdf', undefined, '%PDF-1.7'],
   ['photo.png', 'image/png', 'x'],
   ['lie.txt', 'text/plain', Buffer.from([80, 75, 3, 4, 0, 0])],
-])('declines the file %s of type %s with the reason', async (name, mimeType, content) => {
+])('declines the file %s of type %s and gives the reason', async (name, mimeType, content) => {
   const reason = `I read plain text and Markdown; ${name} is neither.`
   expect(await answer({ files: [textFile(name, mimeType, content)] })).toEqual({ declined: reason })
 })

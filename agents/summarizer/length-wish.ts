@@ -1,16 +1,16 @@
 import { z } from 'zod'
 
-/** Requested length and format of the summary. Empty: the summarizer decides. */
+/** The requested length and format of the summary. If empty, the summarizer decides. */
 export interface LengthWish {
   sentences?: number | undefined
   words?: number | undefined
-  /** Share of the sentences to keep, 0 to 1. */
+  /** Fraction of the sentences to keep, 0 to 1. */
   ratio?: number | undefined
-  /** Output as a list, one sentence per line. */
+  /** Whether to output a list with one sentence per line. */
   bullets?: boolean | undefined
 }
 
-/** Data part with the same options. */
+/** A data part with the same options. */
 export const lengthInput = z.object({
   sentences: z.int({ error: 'must be a whole number from 1 to 100' }).min(1).max(100).optional(),
   words: z.int({ error: 'must be a whole number from 1 to 5000' }).min(1).max(5000).optional(),

@@ -43,7 +43,7 @@ function* linesOf(text: string): Generator<string> {
   }
 }
 
-/** Longer paragraphs keep their markup: the search looks ahead from every bracket. */
+/** Longer paragraphs keep their markup, because the search looks ahead from every bracket. */
 const longestWithMarkup = 50_000
 
 function joined(lines: string[]): string {

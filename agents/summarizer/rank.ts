@@ -1,6 +1,6 @@
 import type { Sentence } from './sentences.ts'
 
-/** A sentence with the weight of its words; `norm` is the length of that vector. */
+/** A sentence with the weights of its words as a vector; `norm` is its length. */
 export interface Weighed extends Sentence {
   weights: ReadonlyMap<string, number>
   norm: number
@@ -12,7 +12,7 @@ export interface Ranked extends Weighed {
   score: number
 }
 
-/** Maximum number of sentences compared pairwise; a linear measure preselects the most central ones. */
+/** Maximum number of sentences compared in pairs. A linear measure selects the most central ones beforehand. */
 const mostCompared = 400
 const damping = 0.85
 const similarEnough = 0.08

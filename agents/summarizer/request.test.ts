@@ -35,11 +35,11 @@ test.each([
   'tl;dr',
   'Now in one sentence',
   'Please summarize the article',
-])('an instruction without a text: %s', (message) =>
+])('reads %s as an instruction without a text', (message) =>
   expect(splitRequest(message)).toEqual({ instruction: message, body: '' }),
 )
 
-test('with a file, a short message is an instruction', () => {
+test('a short message sent with a file is an instruction', () => {
   expect(instructionBeside('What is in there?')).toEqual({ instruction: 'What is in there?', body: '' })
   expect(instructionBeside(`Sum up: ${article}`).body).toBe(article)
   expect(instructionBeside(article.repeat(4)).body).toBe(article.repeat(4))

@@ -1,6 +1,6 @@
 import { isWish, lengthWishOf } from './length-wish.ts'
 
-/** A message split into the instruction and the text. Either may be empty. */
+/** A message, split into instruction and text. Either may be empty. */
 export interface Request {
   instruction: string
   body: string
@@ -37,7 +37,7 @@ export function splitRequest(message: string): Request {
   return atColon(text) ?? atFirstLine(text) ?? atLastLine(text) ?? atFirstSentence(text) ?? whole(text)
 }
 
-/** With a file or a referenced task, a short message is an instruction. */
+/** Treats a short message that comes with a file or a referenced task as an instruction. */
 export function instructionBeside(message: string): Request {
   const split = splitRequest(message)
   const short = split.instruction === '' && split.body.length <= longestInstruction

@@ -9,7 +9,7 @@ export interface Bounds {
   words?: number | undefined
 }
 
-/** Maximal marginal relevance: the best sentences that do not repeat each other, in the order of the text. */
+/** Selects the best sentences that do not repeat each other (maximal marginal relevance), in the order of the text. */
 export function select(ranked: Ranked[], bounds: Bounds): Ranked[] {
   const left = new Map(ranked.map((sentence) => [sentence, 0]))
   const chosen: Ranked[] = []

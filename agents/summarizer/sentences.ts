@@ -8,7 +8,7 @@ export interface Sentence {
   inParagraph: number
 }
 
-/** Maximum length of a sentence; longer ones are cut between words. */
+/** Maximum length of a sentence. Longer ones are split between words. */
 const longestSentence = 600
 
 /** Abbreviations after which ICU wrongly ends a sentence. */

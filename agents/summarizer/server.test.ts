@@ -5,7 +5,7 @@ import agent from './agent.ts'
 const article =
   'The mill was built in 1840 by two brothers. It ground flour for the whole valley of the Arn. The flood of 1911 destroyed the wheel of the mill. Nobody rebuilt the mill, and the valley bought its flour elsewhere.'
 
-test('over HTTP: streams the summary sentence by sentence; the artifact is complete', async () => {
+test('streams the summary over HTTP sentence by sentence, and the artifact is complete', async () => {
   await using server = await testAgent(agent)
   const deltas: string[] = []
   let whole = ''
@@ -25,7 +25,7 @@ test('over HTTP: streams the summary sentence by sentence; the artifact is compl
   expect(whole).toBe(deltas.join(''))
 })
 
-test('over HTTP: asks for the text, keeps the options, and summarizes the result of another task', async () => {
+test('asks for the text over HTTP, keeps the options, and summarizes the result of another task', async () => {
   await using server = await testAgent(agent)
   const alice = server.caller('alice')
   const asked = await alice.sendAndWait('Please summarize in one sentence')
@@ -44,7 +44,7 @@ test('over HTTP: asks for the text, keeps the options, and summarizes the result
   expect(article).toContain(part?.kind === 'text' ? part.text : 'nothing')
 })
 
-test('over HTTP: rejects an invalid length with the reason', async () => {
+test('rejects an invalid length over HTTP and gives the reason', async () => {
   await using server = await testAgent(agent)
   const task = await server
     .caller('alice')

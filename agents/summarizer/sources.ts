@@ -1,7 +1,7 @@
 import { callersMessages, type HandlerContext } from '@parley/agent'
 import { instructionBeside, type Request, splitRequest } from './request.ts'
 
-/** Maximum size of the text, in bytes of UTF-8. */
+/** Maximum size of the text in UTF-8 bytes. */
 export const maxSourceBytes = 2 * 1024 * 1024
 
 export type Source =
@@ -13,7 +13,7 @@ type Given = Pick<HandlerContext, 'text' | 'files' | 'references' | 'history' | 
 type File = HandlerContext['files'][number]
 type Message = HandlerContext['history'][number]
 
-/** The source text: files, text, referenced tasks, or the text of an earlier task, in this order. */
+/** Finds the source text in files, the message, referenced tasks or an earlier task, in this order. */
 export function sourceOf(given: Given): Source {
   const unreadable = given.files.find((file) => !isText(file))
   if (unreadable !== undefined) {
@@ -40,11 +40,11 @@ function* bodies({ files, references, context }: Given, newest: Request): Genera
   }
 }
 
-/** The options of an earlier message to which we replied by asking for the text. */
+/** The options in an earlier message, if we replied to it by asking for the text. */
 const earlierInstructions = (history: Message[]): string[] =>
   callersMessages(history.slice(0, -1)).map((message) => splitRequest(textOf(message)).instruction)
 
-/** “Now in one sentence” refers to the text of the previous task. */
+/** The text of the previous task, to which an instruction such as “now in one sentence” refers. */
 function requestIn(history: Message[]): Request {
   const said = callersMessages(history).map((message) => splitRequest(textOf(message)))
   return said.findLast(({ body }) => body !== '') ?? { instruction: '', body: '' }

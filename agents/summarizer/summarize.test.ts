@@ -93,7 +93,7 @@ test.each([
   ['only signs', '*** --- !!! ...'],
   ['only brackets', '['.repeat(200_000)],
   ['only a fence', '```'.repeat(50_000)],
-])('a text that is %s has an empty summary', async (_, source) => {
+])('returns an empty summary for a text that is %s', async (_, source) => {
   expect(await pieces(source)).toEqual([])
 })
 
@@ -102,7 +102,7 @@ test.each([
   ['one letter a million times', 'x'.repeat(1_000_000)],
   ['lone surrogates', '\ud800 a. '.repeat(100)],
   ['twenty thousand equal sentences', 'The same sentence again and again. '.repeat(20_000)],
-])('%s: returns a bounded summary', async (_, source) => {
+])('returns a bounded summary for %s', async (_, source) => {
   const summary = (await pieces(source)).join('')
   expect(summary.length).toBeGreaterThan(0)
   expect(summary.length).toBeLessThan(6_000)

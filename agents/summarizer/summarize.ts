@@ -5,14 +5,14 @@ import { select } from './select.ts'
 import { type Sentence, sentencesOf } from './sentences.ts'
 import { stopWordsFor, wordsOf } from './words.ts'
 
-/** Maximum number of sentences read; a text of 2 MB has about 20,000. */
+/** Maximum number of sentences to read. A text of 2 MB has about 20,000. */
 const mostSentences = 40_000
 
 /**
  * Yields the most important sentences of a text verbatim, in their order, with separators. Yields to the event loop while
  * it works.
  *
- * @throws the reason of the signal once that is aborted
+ * @throws the reason of the signal after it is aborted
  */
 export async function* summarize(
   source: string,

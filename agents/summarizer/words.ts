@@ -12,8 +12,8 @@ export function wordsOf(text: string, most = 400): string[] {
 }
 
 /**
- * The stop words of the text's language: the list that covers most of its frequent words; the shorter list if two cover
- * the same number.
+ * Returns the stop words of the text's language: the list that covers most of its frequent words or, if two lists cover
+ * the same number, the shorter one.
  */
 export async function stopWordsFor(frequency: ReadonlyMap<string, number>): Promise<ReadonlySet<string>> {
   const lists: Record<string, unknown> = await import('stopword')

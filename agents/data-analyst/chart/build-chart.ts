@@ -4,7 +4,7 @@ import { bars } from './chart-bars.ts'
 import { lines, linesByGroup } from './chart-lines.ts'
 import { box, heatmap, histogram, scatter } from './chart-numbers.ts'
 
-/** Computes the data of the planned chart; undefined when no row is complete. */
+/** Computes the data for the planned chart. Returns undefined if no row is complete. */
 export function buildChart(plan: Plan): Chart | undefined {
   switch (plan.kind) {
     case 'line':

@@ -3,7 +3,7 @@ const days = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
 const sizes = ['xxs', 'xs', 's', 'm', 'l', 'xl', 'xxl', 'xxxl']
 const levels = ['very low', 'low', 'medium', 'high', 'very high']
 
-/** Rank of a name in the order readers expect: months, weekdays, quarters, sizes, numbers and ranges. */
+/** Ranks names in the order that readers expect: months, weekdays, quarters, sizes, numbers and ranges. */
 export function calendarOrder(names: string[]): ((name: string) => number) | undefined {
   const places = orders.find((order) => names.every((name) => order(name.toLowerCase()) >= 0))
   return places && ((name) => places(name.toLowerCase()))

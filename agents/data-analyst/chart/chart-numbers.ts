@@ -6,7 +6,7 @@ import { present } from '../table/columns.ts'
 import type { Bin, Box, Chart } from './chart.ts'
 import { axis, type PlanOf } from './chart-words.ts'
 
-/** Maximum number of points before they overlap; beyond it every n-th point is drawn, with a note. */
+/** Maximum number of points, because more would overlap. Beyond it, only every n-th point is drawn, with a note. */
 const pointsMax = 2000
 const boxesMax = 12
 const dotsMax = 60
@@ -25,7 +25,7 @@ export function histogram({ measure }: PlanOf<'histogram'>): Chart | undefined {
   }
 }
 
-/** Rounded bin borders, 5 to 40, following the Freedman–Diaconis rule. */
+/** Divides values into 5 to 40 bins with round borders, following the Freedman–Diaconis rule. */
 export function binsOf(sorted: number[]): Bin[] {
   const [min, max] = [sorted[0] ?? 0, sorted.at(-1) ?? 0]
   if (min === max) return [{ from: min - 0.5, to: min + 0.5, count: sorted.length }]

@@ -4,7 +4,7 @@ import { bar, pie } from './option-bars.ts'
 import { line } from './option-lines.ts'
 import { box, heatmap, histogram, scatter } from './option-numbers.ts'
 
-/** Drawing function of each chart type. */
+/** Draws a chart with the function for its type. */
 export function drawingOf(chart: Chart): Drawing {
   switch (chart.kind) {
     case 'line':

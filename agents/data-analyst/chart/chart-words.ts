@@ -5,7 +5,7 @@ import type { Axis } from './chart.ts'
 
 export type PlanOf<Kind extends Plan['kind']> = Extract<Plan, { kind: Kind }>
 
-/** Axis of a column: its name and the currency or percent sign used in the table. */
+/** The axis for a column, with its name and the currency or percent sign used in the table. */
 export const axis = ({ name, sign }: { name: string; sign?: string | undefined }): Axis =>
   sign ? { name, sign } : { name }
 
@@ -18,7 +18,7 @@ const said: Record<Aggregate, string> = {
   count: 'number of rows',
 }
 
-/** "average price", or just "price" when every group is a single row. */
+/** "average price", or just "price" if every group is a single row. */
 export function nameOf(aggregate: Aggregate, measure: NumberColumn | undefined, single: boolean): string {
   if (!measure || aggregate === 'count') return 'rows'
   return single ? measure.name : `${said[aggregate]} ${measure.name}`

@@ -22,7 +22,7 @@ import { SVGRenderer } from 'echarts/renderers'
 import type { Chart } from './chart.ts'
 import { drawingOf } from './chart-option.ts'
 
-/** Loads the drawing libraries; imported in the analysing process only. */
+/** Loads the drawing libraries. Only the analysing process imports this file. */
 echarts.use([
   BarChart,
   BoxplotChart,
@@ -66,7 +66,7 @@ export async function drawPng(svg: string): Promise<Uint8Array> {
     fitTo: { mode: 'zoom', value: 2 },
     background: '#ffffff',
     font: {
-      // Searching system fonts is slow and only needed for other scripts.
+      // Searching system fonts is slow and needed only for other scripts.
       loadSystemFonts: !covered.test(svg),
       fontFiles,
       defaultFontFamily: 'Open Sans',

@@ -11,7 +11,7 @@ export interface Drawing {
 
 export const size = { width: 960, height: 540 }
 
-/** Whether the axis may start above zero, which is only the case when zero would flatten the curve. */
+/** Whether the axis may start above zero, which it does only if starting at zero would flatten the curve. */
 export function scaled(values: number[], ratio = 2): boolean {
   const least = values.reduce((a, b) => Math.min(a, b), Infinity)
   const most = values.reduce((a, b) => Math.max(a, b), -Infinity)

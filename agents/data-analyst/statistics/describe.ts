@@ -15,7 +15,7 @@ export interface NumberFigures {
   sum: number
   mean: number
   median: number
-  /** Sample standard deviation; absent with fewer than two values. */
+  /** Sample standard deviation; absent if there are fewer than two values. */
   sd?: number
   q1: number
   q3: number
@@ -42,7 +42,7 @@ export interface DateFigures {
 
 export type Figures = NumberFigures | WordFigures | DateFigures | { count: 0; missing: number }
 
-/** Statistics of one column; undefined figures are absent, never NaN. */
+/** Computes the statistics of one column. Figures that cannot be computed are absent rather than NaN. */
 export function describe(column: Column): Figures {
   if (column.missing === column.values.length) return { count: 0, missing: column.missing }
   if (column.type === 'number') return describeNumbers(column)
@@ -73,7 +73,7 @@ export function describeNumbers(column: NumberColumn): NumberFigures {
 }
 
 const outliersShown = 5
-/** With fewer rows, outliers are meaningless. */
+/** Minimum number of rows for which outliers are meaningful. */
 export const outlierRowsMin = 8
 
 function outliersOf(column: NumberColumn, q1: number, q3: number): NumberFigures['outliers'] {
@@ -81,7 +81,7 @@ function outliersOf(column: NumberColumn, q1: number, q3: number): NumberFigures
   const below = clean(q1 - 1.5 * width)
   const above = clean(q3 + 1.5 * width)
   const none = { count: 0, below, above, examples: [] }
-  // With an interquartile range of zero every value would be an outlier.
+  // If the interquartile range were zero, every other value would be an outlier.
   if (width === 0 || column.values.length < outlierRowsMin || column.identifier) return none
   const found = column.values.flatMap((value, row) =>
     value !== null && (value < below || value > above) ? [{ row: row + 1, value }] : [],

@@ -4,7 +4,7 @@ import type { Relations } from '../telling.ts'
 import type { Figures, NumberFigures, WordFigures } from './describe.ts'
 import type { Trend } from './relations.ts'
 
-/** Notable findings, most significant first, one sentence each. */
+/** Describes notable findings in one sentence each, the most significant first. */
 export function findings(columns: Column[], figures: Figures[], relations: Relations): string[] {
   const rows = columns[0]?.values.length ?? 0
   return [
@@ -27,7 +27,7 @@ const signOf = (columns: Column[], name: string) => {
   return column?.type === 'number' ? column.sign : undefined
 }
 
-/** With fewer periods, a weak trend is too often a coincidence. */
+/** Below this number of periods, a weak trend is too often a coincidence. */
 const fewPeriods = 4
 
 function trendFindings({ trends }: Relations, columns: Column[]): string[] {

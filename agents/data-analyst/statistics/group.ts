@@ -10,7 +10,7 @@ const averaged =
 const added =
   /sales|revenue|amount|units|quantity|qty|count|cost|expense|profit|income|order|visit|view|click|user|download|total|sum|turnover|umsatz|spen[dt]|budget|volume|rain|precip|distance|death|case|birth|energy|kwh|ticket|sold|purchase|payment|tax|fee|hours|goals|points|sessions|signups|calls/i
 
-/** Aggregation of a measure: sales are summed per month, temperatures are averaged. */
+/** Chooses how to aggregate a measure: sales are summed, for example, and temperatures are averaged. */
 export function aggregateOf(column: Pick<NumberColumn, 'name' | 'sign'>): 'sum' | 'mean' {
   return column.sign !== '%' && added.test(column.name) && !averaged.test(column.name) ? 'sum' : 'mean'
 }
@@ -24,7 +24,7 @@ export function aggregated(values: number[], aggregate: Aggregate): number {
   return aggregate === 'sum' ? sum : sum / values.length
 }
 
-/** Values per group, in order of appearance. `undefined` counts rows. */
+/** Groups values in order of appearance. A measure of `undefined` counts rows. */
 export function grouped<Key>(
   keys: (Key | null)[],
   values: (number | null)[] | undefined,
@@ -75,7 +75,7 @@ export function fittingPeriod(date: DateColumn): Period {
   return days <= 30 * pointsMax ? 'month' : 'year'
 }
 
-/** `month` when every date is the first of a month; `quarter` and `year` likewise. */
+/** Returns `month` if every date is the first of a month, and likewise `quarter` and `year`. */
 export function wholePeriod(values: (number | null)[]): 'year' | 'quarter' | 'month' | undefined {
   const starts = new Set(values.filter((at) => at !== null))
   if (starts.size < 2) return undefined

@@ -13,7 +13,7 @@ import { aggregateOf, byPeriod, type Period, startOf } from './group.ts'
 
 /** Maximum number of numeric columns for which all pairs are compared. */
 const columnsCompared = 30
-/** With fewer pairs, a correlation is too often a coincidence. */
+/** Minimum number of pairs. With fewer, a correlation is too often a coincidence. */
 export const pairsMin = 6
 
 export interface Correlation {
@@ -23,7 +23,7 @@ export interface Correlation {
   rows: number
 }
 
-/** Pearson's r of all pairs of measures, strongest first. */
+/** Computes Pearson's r for all pairs of measures, strongest first. */
 export function correlations(columns: Column[]): Correlation[] {
   const measures = columns.filter(isMeasure).slice(0, columnsCompared)
   const found = measures.flatMap((a, at) =>
@@ -72,10 +72,10 @@ export interface Trend {
 }
 
 const periodsMin = 3
-/** Share of the latest year's periods that must have changed in the same direction as the year. */
+/** Fraction of the latest year's periods that must have changed in the same direction as the whole year. */
 const yearlyAgreement = 0.75
 
-/** Trend of each measure along the first date column, clearest first. */
+/** Finds the trend of each measure over the first date column, clearest first. */
 export function trends(columns: Column[]): Trend[] {
   const date = columns.find(isDate)
   if (!date) return []
@@ -141,13 +141,13 @@ function areConsecutive(points: [at: number, value: number][], period: Period): 
 export interface Difference {
   category: string
   measure: string
-  /** Share of the variance explained by the groups (eta squared). */
+  /** Fraction of the variance that the groups explain (eta squared). */
   explained: number
   highest: { value: string; mean: number }
   lowest: { value: string; mean: number }
 }
 
-/** Groupings and measures with the largest differences, clearest first. */
+/** Finds the groupings and measures with the largest differences, clearest first. */
 export function differences(columns: Column[]): Difference[] {
   const categories = columns.filter(isCategory).slice(0, columnsCompared)
   const measures = columns.filter(isMeasure).slice(0, columnsCompared)
@@ -168,7 +168,7 @@ function differenceOf(category: WordColumn, measure: NumberColumn): Difference |
     squares += value * value
     count += 1
   }
-  // Groups of one row explain all variance and are meaningless.
+  // Groups of one row would explain all variance, which means nothing.
   if (groups.size < 2 || count < groups.size * 3) return undefined
   const mean = sum / count
   const total = squares - sum * mean

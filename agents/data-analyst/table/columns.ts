@@ -12,7 +12,7 @@ export interface NumberColumn extends AnyColumn {
   values: (number | null)[]
   /** Percent sign or currency used in the table. */
   sign?: string
-  /** An identifier of the row, excluded from sums and correlations. */
+  /** Whether the column identifies rows. Such a column is excluded from sums and correlations. */
   identifier: boolean
 }
 
@@ -43,7 +43,7 @@ export const isDate = (column: Column): column is DateColumn => column.type === 
 export const isWord = (column: Column): column is WordColumn =>
   column.type === 'text' || column.type === 'boolean'
 
-/** Text values that form groups: more than one, and few enough to compare. */
+/** Whether the text values form groups: more than one, and few enough to compare. */
 export const isCategory = (column: Column): column is WordColumn =>
   isWord(column) &&
   column.distinct >= 2 &&

@@ -8,7 +8,7 @@ export interface TextWithCsv {
 
 const fence = /```[a-z]*[ \t]*\r?\n([\s\S]*?)\r?\n?```/i
 
-/** Separates a table from the question around it: the table is the longest run of lines with the same shape. */
+/** Separates a table from the question around it. The table is the longest run of lines with the same shape. */
 export function splitText(text: string): TextWithCsv {
   const fenced = fence.exec(text)
   if (fenced?.[1]?.includes('\n')) {
@@ -21,7 +21,7 @@ export function splitText(text: string): TextWithCsv {
   return { question, csv: withoutFrame(lines.slice(run.from, run.to)).join('\n') }
 }
 
-/** Reads a Markdown table: pipes at both ends of each row and a line of dashes below the header. */
+/** Removes the frame of a Markdown table: the pipes at both ends of each row and the dashes below the header. */
 function withoutFrame(lines: string[]): string[] {
   if (!lines.every((line) => /^\s*\|.*\|\s*$/.test(line))) return lines
   const rows = lines.filter((line) => !/^[\s|:-]+$/.test(line))
@@ -66,10 +66,10 @@ function runsWhere(length: number, belongs: (at: number, from: number) => boolea
   return runs
 }
 
-/** Length examined to recognize a sentence; the pattern for two words is quadratic in it. */
+/** Maximum length examined to recognize a sentence, because the time to match two words is quadratic in it. */
 const sentenceMaxChars = 500
 
-/** Whether a line with a comma is a sentence rather than a row: "Hello, what stands out?" */
+/** Whether a line with a comma is a sentence rather than a row, for example "Hello, what stands out?" */
 function isSentence(line: string): boolean {
   const start = line.slice(0, sentenceMaxChars)
   return /[?:!.]$/.test(line.trimEnd().slice(-1)) && (/\p{L}{2,} \p{L}{2,}/u.test(start) || !/\d/.test(start))

@@ -74,7 +74,7 @@ function timeOf(match: RegExpExecArray, at: number): number | undefined {
   return ((noon * 60 + Number(minutes) - away) * 60 + Number(seconds ?? 0)) * 1000
 }
 
-/** Whether `03/04/2024` is in April or March: decided by the other cells, otherwise by the separator. */
+/** Whether `03/04/2024` is in April or March. The other cells decide or, if they do not, the separator. */
 export function dayOrder(cells: string[]): DayOrder {
   let slash = false
   for (const cell of cells) {

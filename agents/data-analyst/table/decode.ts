@@ -1,6 +1,6 @@
 import { bounds, TableFault } from '../bounds.ts'
 
-/** Decodes a file: UTF-8, UTF-16 with a byte order mark, otherwise Windows-1252 as written by spreadsheets. */
+/** Decodes a file as UTF-8, as UTF-16 if it has a byte order mark, or as Windows-1252, which spreadsheets write. */
 export function decode(bytes: Uint8Array): string {
   if (bytes.length > bounds.bytesMax)
     throw new TableFault(`The file is larger than ${bounds.bytesMax / 1024 / 1024} MiB.`)

@@ -11,7 +11,7 @@ export function fieldsOf(line: string, delimiter: string): number {
   return count
 }
 
-/** Finds the delimiter that gives the most regular table. Defaults to a comma for a single column. */
+/** Finds the delimiter that gives the most regular table. For a single column, returns a comma. */
 export function detectDelimiter(csv: string): string {
   const lines = csv
     .slice(0, 64 * 1024)
@@ -25,7 +25,7 @@ export function detectDelimiter(csv: string): string {
     const header = counts[0] ?? 1
     if (header < 2) continue
     const even = counts.filter((count) => count === header).length / counts.length
-    // Prefer regularity, then the larger number of columns.
+    // Prefers the more regular table, then the one with more columns.
     const score = even * even * 100 + Math.min(header, 50)
     if (score > bestScore) [best, bestScore] = [delimiter, score]
   }

@@ -44,7 +44,7 @@ test.each([
   expect(find([user(...parts)])).toEqual({ csv, name, question: 'plot a' })
 })
 
-test('after a follow-up question, uses the earlier table and question', () => {
+test('uses the earlier table and question after a follow-up question', () => {
   expect(find([user(text('plot it'), file('t.csv', 'text/csv')), asked, user(text('a'))])).toEqual({
     csv,
     name: 't.csv',
@@ -62,7 +62,7 @@ test('keeps the question when the table is sent later', () => {
   expect(find(history)).toEqual({ csv, name: 't.csv', question: 'plot a' })
 })
 
-test('a new table after a follow-up question starts a new question', () => {
+test('drops the earlier question if a new table follows a follow-up question', () => {
   const history = [
     user(text('plot it'), file('old.csv', 'text/csv')),
     asked,
@@ -94,7 +94,7 @@ test('returns only the question when there is no table', () => {
   expect(find([user(text('what stands out?'))])).toEqual({ question: 'what stands out?' })
 })
 
-test('rejects a spreadsheet with instructions', () => {
+test('rejects a spreadsheet and explains how to export it', () => {
   const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
   expect(() => find([user(file('t.xlsx', type))])).toThrow(TableFault)
 })

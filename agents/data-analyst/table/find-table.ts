@@ -15,8 +15,8 @@ interface Said {
 }
 
 /**
- * Finds the table and the question of a task. The table may be in an earlier message of the task (before our follow-up
- * question), in a referenced task, or in an earlier task of the conversation; the latest one is used.
+ * Finds the table and the question for a task. The table may be in an earlier message of the task (before our follow-up
+ * question), in a referenced task, or in an earlier task of the conversation. The latest table is used.
  */
 export function findTable({
   files,
@@ -32,7 +32,7 @@ export function findTable({
   const before = asked === -1 ? [] : said.slice(0, asked).filter((one) => typeof one === 'object')
   const after = own.slice(before.length)
   const table = own.findLast((one) => one.table)?.table ?? earlierTable([...context.history, ...references])
-  // A new table starts a new question; questions about the previous table do not apply.
+  // Questions about an earlier table do not apply to a new one.
   if (asked !== -1 && !after.some((said) => said.table) && before.some((said) => said.table || said.text)) {
     const answer = joined(after)
     return table ? { ...table, question: joined(before), answer } : { question: answer }
@@ -41,7 +41,7 @@ export function findTable({
   return table ? { ...table, question } : { question }
 }
 
-/** Index of our question for a column, or -1. A request for the table itself does not count. */
+/** Index of our question about a column, or -1. A request for the table itself does not count. */
 function lastQuestion(history: Message[], callers: boolean[]): number {
   return history.findLastIndex(
     ({ parts }, at) =>
@@ -57,7 +57,7 @@ const joined = (said: Said[]) =>
 
 function earlierTable(tasks: HandlerContext['references']): Said['table'] {
   for (const task of tasks.toReversed()) {
-    // Prefer the caller's input over results; our own reports contain tables that are not data.
+    // Prefers the caller's input to results, because our own reports contain tables that are not data.
     const given = callersMessages(task.history).flatMap((message) => message.parts)
     const made = task.artifacts.flatMap((artifact) => artifact.parts).filter((part) => part.kind !== 'text')
     const table = tableOf(given) ?? tableOf(made)
@@ -89,7 +89,7 @@ function questionIn(parts: Part[]): string {
     .join('\n')
 }
 
-/** `files` are the fetched files of the parts, in order: the content of a part with a `uri` is only available there. */
+/** @param files the fetched files of the parts, in order; only they have the content of parts with a `uri` */
 function tableOf(parts: Part[], files: File[] = []): Said['table'] {
   let at = 0
   return parts

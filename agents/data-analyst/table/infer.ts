@@ -4,11 +4,11 @@ import { isMissing } from './missing.ts'
 import { looksNumeric, numberOf, numberStyle } from './numbers.ts'
 import type { Table } from './read-csv.ts'
 
-/** Share of cells that must match a type for the column to have it. */
+/** Fraction of the cells that must match a type for the column to have this type. */
 const enough = 0.9
 const misfitsShown = 5
 
-/** Determines type and values of each column. */
+/** Determines the type and the values of each column. */
 export function inferColumns(table: Table): Column[] {
   return table.names.map((name, at) =>
     inferColumn(
@@ -122,7 +122,7 @@ function words(name: string, cells: string[]): Column {
   }
 }
 
-/** Parses all cells; undefined when too many do not match. */
+/** Parses all cells. Returns undefined if too many do not match. */
 function fitting<Value>(cells: string[], filled: string[], read: (cell: string) => Value | undefined) {
   const misfits: string[] = []
   let missing = cells.length - filled.length

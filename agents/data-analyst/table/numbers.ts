@@ -1,13 +1,13 @@
 /** Number format of a column. */
 export type NumberStyle = 'point' | 'comma'
 
-/** Larger numbers overflow when squared and are not plausible measurements. */
+/** Maximum absolute value. Larger numbers overflow when squared and are not plausible measurements. */
 const numberMax = 1e100
 
 const shape =
   /^[-+]?(?:\d{1,3}(?:[ .,'\u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)(?:e[-+]?\d+)?$/i
 
-/** Removes currency, percent sign and the parentheses of negative numbers. */
+/** Removes currency signs, percent signs and the parentheses of negative numbers. */
 function bare(cell: string): string {
   const negative = /^\((.+)\)$/.exec(cell)
   const text = (negative?.[1] ?? cell)
@@ -19,7 +19,7 @@ function bare(cell: string): string {
 
 export const looksNumeric = (cell: string) => shape.test(bare(cell))
 
-/** Detects the format `1,234.5` or `1.234,5` of a column; defaults to a decimal point. */
+/** Detects whether a column uses the format `1,234.5` or `1.234,5`. Assumes a decimal point by default. */
 export function numberStyle(cells: string[]): NumberStyle {
   const votes = { point: 0, comma: 0, neither: 0 }
   for (const cell of cells) votes[vote(bare(cell))] += 1
@@ -33,7 +33,7 @@ function vote(text: string): NumberStyle | 'neither' {
   if (lastComma >= 0 && lastPoint >= 0) return lastComma > lastPoint ? 'comma' : 'point'
   const sign = lastComma >= 0 ? ',' : '.'
   const decimal = lastComma >= 0 ? 'comma' : 'point'
-  // A separator that cannot group thousands is the decimal sign; a repeated one groups; a single "1,234" is ambiguous.
+  // A repeated separator groups thousands. One that cannot do so is the decimal sign. A single "1,234" is ambiguous.
   if (!isGroup(text, sign)) return decimal
   if (text.indexOf(sign) === text.lastIndexOf(sign)) return 'neither'
   return decimal === 'comma' ? 'point' : 'comma'
@@ -42,7 +42,7 @@ function vote(text: string): NumberStyle | 'neither' {
 const isGroup = (text: string, sign: string) =>
   new RegExp(`^[-+]?[1-9]\\d{0,2}(?:\\${sign}\\d{3})+$`).test(text)
 
-/** Parses the number of a cell in this format; undefined when it is not one. */
+/** Parses a cell as a number in this format. Returns undefined if it is not a number. */
 export function numberOf(cell: string, style: NumberStyle): number | undefined {
   const text = bare(cell)
   if (!shape.test(text)) return undefined

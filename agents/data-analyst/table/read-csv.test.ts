@@ -22,13 +22,13 @@ test('reads quotes, line breaks in fields and duplicate names', () => {
   })
 })
 
-test('keeps the first line of a table without a header, with a note', () => {
+test('keeps the first line of a table without a header and adds a note', () => {
   const table = readCsv('2024-01-01,5\n2024-01-02,6')
   expect(table).toMatchObject({ names: ['column 1', 'column 2'], rows: { length: 2 } })
   expect(table.notes[0]).toContain('no header')
 })
 
-test('pads a short row, with a note', () => {
+test('pads a short row and adds a note', () => {
   const table = readCsv(`a,b\n${'1,2\n'.repeat(30)}3`)
   expect(table.rows.at(-1)).toEqual(['3', ''])
   expect(table.notes[0]).toContain('row 32 has 1 fields where the first line has 2')
@@ -42,7 +42,7 @@ test.each([
   ['rows of many lengths', 'a,b\n1\n1,2,3\n1,2,3,4\n1,2', 'different lengths'],
   ['too many columns', `${'a,'.repeat(200)}b\n${'1,'.repeat(200)}2`, '201 columns'],
   ['too many rows', `a,b\n${'1,2\n'.repeat(200_001)}`, 'more than 200,000 rows'],
-])('rejects with the reason: %s', (_name, csv, reason) => {
+])('rejects %s and gives the reason', (_name, csv, reason) => {
   expect(() => readCsv(csv)).toThrow(TableFault)
   expect(() => readCsv(csv)).toThrow(reason)
 })

@@ -8,11 +8,11 @@ export interface Table {
   names: string[]
   rows: string[][]
   delimiter: string
-  /** Irregularities of the input, for the report. */
+  /** Irregularities in the input, for the report. */
   notes: string[]
 }
 
-/** @throws TableFault with the reason when the text is not a table */
+/** @throws TableFault with the reason if the text is not a table */
 export function readCsv(csv: string): Table {
   if (csv.length > bounds.bytesMax)
     throw new TableFault(`The table is larger than ${bounds.bytesMax / 1024 / 1024} MiB.`)
@@ -73,7 +73,7 @@ function reasonOf(error: CsvError): string {
   return `${clip(error.message, 200)}${line}.`
 }
 
-/** Pads or cuts rows of a different length, with a note; many such rows mean that the text is not a table. */
+/** Pads or cuts rows with a different length and adds a note. If many rows differ, the text is not a table. */
 function evenOut(rows: string[][], width: number, firstLine: number): string[] {
   const uneven = rows.flatMap((row, at) => (row.length === width ? [] : [at]))
   const first = uneven[0]

@@ -19,7 +19,7 @@ export interface Picture {
 
 const cacheMax = 50_000
 
-/** Drawing surface; the only file that uses the PDF library. */
+/** The drawing surface. Only this file uses the PDF library. */
 export class Canvas {
   readonly #pdf: PDFKit.PDFDocument
   readonly #fonts = new Map<Face, FontOfPdfkit['font']>()
@@ -55,7 +55,7 @@ export class Canvas {
         ...(meta.keywords === undefined ? {} : { Keywords: meta.keywords }),
       },
     })
-    // The library derives the file id from a date; a fixed date makes the output reproducible.
+    // The library derives the file id from a date, so a fixed date makes the output reproducible.
     // PDF 1.3 has no XMP block, but the library prepares one and fails without a date.
     if (!dated) delete this.#pdf.info.CreationDate
     Object.assign(this.#pdf, { endMetadata: () => undefined })
@@ -76,7 +76,7 @@ export class Canvas {
     this.#pdf.switchToPage(page)
   }
 
-  /** Splits a text where a missing glyph requires another font. */
+  /** Splits a text wherever a missing glyph requires another font. */
   runsOf(text: string, face: Face): Run[] {
     const runs: Run[] = []
     for (const character of text) {
@@ -129,7 +129,7 @@ export class Canvas {
     this.#pdf.roundedRect(x, y, size, size, 1.2).lineWidth(0.8).strokeColor(colors[color]).stroke()
   }
 
-  /** @throws Error when the bytes are not a supported image */
+  /** @throws Error if the bytes are not a supported image */
   openImage(bytes: Uint8Array): Picture {
     return (this.#pdf as unknown as { openImage(source: Buffer): Picture }).openImage(Buffer.from(bytes))
   }
@@ -143,12 +143,12 @@ export class Canvas {
     else this.#pdf.link(x, y, width, height, asciiOf(target))
   }
 
-  /** A target of links and of the outline. */
+  /** Adds a target for links and outline entries. */
   anchor(name: string, y: number): void {
     this.#pdf.addNamedDestination(name, 'XYZ', 0, y, null as never)
   }
 
-  /** Outline entries in document order. */
+  /** Adds the outline entries, given in document order. */
   outline(): PDFKit.PDFOutline {
     return this.#pdf.outline
   }

@@ -11,7 +11,7 @@ import { body, cell, code, headings, narrowest, quoteIndent, type TextStyle } fr
 export interface Where {
   /** Nesting depth of lists and quotes. */
   depth: number
-  /** Omits space between paragraphs, for entries of a tight list. */
+  /** Whether to omit the space between paragraphs, as in a tight list. */
   tight?: boolean
   attachments?: Attachment[]
   /** Called when the position of the first line is known, to draw the list marker. */
@@ -73,7 +73,7 @@ function drawBlock(sheet: Sheet, block: Block, column: Column, where: Where): vo
 
 const styleOfHeading = (level: number): TextStyle => headings[level - 1] ?? body
 
-/** Adds space, or a new page if the heading would be the last block on this one. */
+/** Adds space, or starts a new page if the heading would be the last block on this page. */
 function beforeHeading(
   sheet: Sheet,
   heading: Extract<Block, { kind: 'heading' }>,
@@ -122,13 +122,13 @@ function drawQuote(sheet: Sheet, blocks: Block[], column: Column, where: Where):
   sheet.y += body.after + 6
 }
 
-/** Keeps an introduction such as “The following:” together with the next block. */
+/** Keeps an introduction such as “The following:” on the same page as the next block. */
 function introduced(sheet: Sheet, block: Block, next: Block | undefined, column: Column): number {
   const announces = block.kind === 'paragraph' && /:\s*$/.test(block.spans.at(-1)?.text ?? '')
   return announces && next !== undefined ? body.after + leastHeight(sheet, next, column) : 0
 }
 
-/** Height of the part of a block that must stay with the preceding heading. */
+/** Height of the part of a block that must be on the same page as the preceding heading. */
 function leastHeight(sheet: Sheet, block: Block, column: Column): number {
   switch (block.kind) {
     case 'heading':

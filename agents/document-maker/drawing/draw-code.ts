@@ -7,7 +7,7 @@ import { body, code, monoScale } from './style.ts'
 const padding = { x: 11, y: 8 }
 const style = { ...code, size: code.size / monoScale }
 
-/** Draws code in a panel; wraps lines that are too long. */
+/** Draws code in a panel and wraps lines that are too long. */
 export function drawCode(sheet: Sheet, text: string, column: Column): void {
   const inner = { x: column.x + padding.x, width: column.width - 2 * padding.x }
   const lines = text.split('\n').flatMap((line) => codeLines(line, inner.width, sheet))
@@ -29,7 +29,7 @@ export function drawCode(sheet: Sheet, text: string, column: Column): void {
   sheet.y += body.after
 }
 
-/** Preserves spaces as non-breaking spaces. */
+/** Replaces spaces with non-breaking spaces to preserve them. */
 function codeLines(text: string, width: number, sheet: Sheet): Line[] {
   const kept = withoutInvisible(text.replaceAll('\t', '    ')).replaceAll(' ', '\u00A0')
   const lines = breakLines([{ text: kept, mono: true }], width, style.size, sheet.canvas)

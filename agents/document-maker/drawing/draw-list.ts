@@ -6,7 +6,7 @@ type List = Extract<Block, { kind: 'list' }>
 
 const bullets = ['•', '–', '◦'] as const
 
-/** Draws the content of an entry; calls `onFirstLine` when the position of its first line is known. */
+/** Draws the content of an entry, and calls `onFirstLine` when the position of its first line is known. */
 export type DrawEntry = (blocks: Block[], column: Column, onFirstLine: () => void) => void
 
 export function drawList(

@@ -17,7 +17,7 @@ interface Layout {
   width: number
 }
 
-/** Draws a table with its header on every page; rows are not split if they fit on a page. */
+/** Draws a table with its header on every page. Rows that fit on a page are not split. */
 export function drawTable(sheet: Sheet, table: Table, column: Column): void {
   const [head = [], ...rows] = table.rows
   const header = head.map((spans) => spans.map((span): Span => ({ ...span, bold: true })))
@@ -43,7 +43,7 @@ function layoutOf(sheet: Sheet, rows: Span[][][], align: Align[], column: Column
   const available = column.width - count * 2 * padding.x
   const extents = (style: TextStyle) =>
     align.map((_, place) => {
-      // Measure a sample: measuring a hundred thousand rows takes longer than drawing them.
+      // Measures only a sample, because measuring a hundred thousand rows takes longer than drawing them.
       const cells = rows.slice(0, 500).map((row) => extent(row[place] ?? [], style.size, sheet.canvas))
       return {
         least: Math.max(4, ...cells.map((c) => c.least)) + 0.1,
@@ -76,7 +76,7 @@ function drawHead(sheet: Sheet, cells: Line[][], layout: Layout): void {
   sheet.canvas.line([layout.x, sheet.y], [layout.x + layout.width, sheet.y], 'soft', 0.9)
 }
 
-/** Continues a row that is higher than a page on the next one. */
+/** Draws a row that is taller than a page, and continues it on the following pages. */
 function drawRow(sheet: Sheet, cells: Line[][], layout: Layout, head: Line[][]): void {
   const total = Math.max(1, ...cells.map((lines) => lines.length))
   let done = 0

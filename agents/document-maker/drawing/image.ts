@@ -1,12 +1,12 @@
 import { inflateSync } from 'node:zlib'
 import type { Attachment } from '../document.ts'
 
-/** Maximum number of decoded pixels: a file of a few kilobytes can declare gigabytes. */
+/** Maximum number of decoded pixels, because a file of a few kilobytes can declare gigabytes. */
 const maxPixels = 16_000_000
 
 export type Image = { bytes: Uint8Array } | { problem: string }
 
-/** Resolves a Markdown image address: a `data:` URI or the name of an attached file. Fetches nothing. */
+/** Resolves the address of a Markdown image, a `data:` URI or the name of an attached file, without fetching anything. */
 export function findImage(source: string, attachments: Attachment[]): Image {
   const found = source.startsWith('data:') ? fromDataUri(source) : attached(source, attachments)
   if (found === undefined) return { problem: 'not among the files' }
@@ -14,7 +14,7 @@ export function findImage(source: string, attachments: Attachment[]): Image {
   return problem === undefined ? { bytes: found } : { problem }
 }
 
-/** Why the image cannot be used; undefined when it can. */
+/** Returns the reason why the image cannot be used, or undefined if it can. */
 export function problemOf(bytes: Uint8Array): string | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (buffer.subarray(0, 8).equals(pngSignature)) return problemOfPng(buffer)
@@ -38,7 +38,7 @@ const damaged = 'damaged'
 const tooLarge = 'too large'
 const channels: Record<number, number> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
 
-/** Inflates the chunks, limited by the size declared in the header. */
+/** Inflates the chunks up to the size declared in the header. */
 function problemOfPng(buffer: Buffer): string | undefined {
   if (buffer.length < 33 || buffer.toString('latin1', 12, 16) !== 'IHDR') return damaged
   const [width, height] = [buffer.readUInt32BE(16), buffer.readUInt32BE(20)]

@@ -33,7 +33,7 @@ test('does not break a word with several styles', () => {
   )
 })
 
-test('a forced break starts a new line, also an empty one', () => {
+test('a forced break starts a new line, even if the line is empty', () => {
   expect(lines([{ text: 'a' }, { text: '\n' }, { text: '\n' }, { text: 'b' }], 10)).toEqual(['a', '', 'b'])
 })
 

@@ -16,7 +16,7 @@ export interface Line {
   width: number
 }
 
-/** Font metrics needed for line breaking. */
+/** The font metrics that line breaking needs. */
 export interface Measure {
   measure(text: string, face: Face, size: number): number
   runsOf(text: string, face: Face): Run[]
@@ -28,7 +28,7 @@ interface Atom {
   kind: 'word' | 'space' | 'break'
 }
 
-// Spaces; single characters of scripts written without spaces; words, which also end after a hyphen or slash.
+// Matches spaces, single characters of scripts without spaces, and words, which also end after a hyphen or slash.
 const wide = '\\u2E80-\\u9FFF\\uAC00-\\uD7AF\\uF900-\\uFAFF\\uFF00-\\uFFEF'
 const chunk = new RegExp(
   `[ \\t\\n]+|[${wide}]|[^ \\t\\n${wide}]+?(?:[-–—/](?=[\\p{L}\\p{N}])|(?=[ \\t\\n${wide}]|$))`,
@@ -107,7 +107,7 @@ const piecesOf = (text: string, span: Span, size: number, faces: Measure): Atom[
     .runsOf(text, faceOf(span))
     .map((run) => ({ run, span, size, width: faces.measure(run.text, run.face, size) }))
 
-/** Merges adjacent text of the same style: fewer pieces, and lines that can be searched and copied. */
+/** Merges adjacent text of the same style, which gives fewer pieces and lines that can be searched and copied. */
 function place(line: Line, atom: Atom): void {
   for (const { run, span, size, width } of atom.pieces) {
     const last = line.runs.at(-1)

@@ -1,6 +1,6 @@
 import type { Canvas } from './canvas.ts'
 
-/** Headings as bookmarks, nested by level. */
+/** Adds the headings as bookmarks, nested by level. */
 export class Outline {
   readonly #open: { level: number; entry: PDFKit.PDFOutline }[]
 

@@ -1,7 +1,7 @@
 import type { Canvas } from './canvas.ts'
 import { margins } from './style.ts'
 
-/** The document exceeds the maximum number of pages. */
+/** Thrown if a document exceeds the maximum number of pages. */
 export class TooManyPages extends Error {
   override readonly name = 'TooManyPages'
 }

@@ -1,4 +1,4 @@
-/** Appearance of a document. All lengths are PDF points (1/72 inch). */
+/** The appearance of a document. All lengths are in PDF points (1/72 inch). */
 export const pageSizes = { a4: [595.28, 841.89], letter: [612, 792] } as const
 export type PageSize = keyof typeof pageSizes
 
@@ -45,5 +45,5 @@ export const headings: readonly TextStyle[] = [
 export const monoScale = 0.86
 export const listIndent = 18
 export const quoteIndent = 16
-/** Minimum width that limits the indentation of nested lists and quotes. */
+/** Minimum width of a column, which limits the indentation of nested lists and quotes. */
 export const narrowest = 160

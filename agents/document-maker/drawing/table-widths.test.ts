@@ -15,7 +15,7 @@ test('columns are as wide as their text if all fit', () => {
   ).toEqual([50, 20])
 })
 
-test('columns that do not fit share the width: the longest words fit, and long columns get more', () => {
+test('if not all columns fit, their longest words do, and long columns get more of the remaining width', () => {
   const widths = columnWidths(
     [
       { least: 20, most: 30 },
@@ -29,7 +29,7 @@ test('columns that do not fit share the width: the longest words fit, and long c
   expect(widths[1]).toBeGreaterThan(widths[2] as number)
 })
 
-test('columns shrink to the available width if not even the words fit', () => {
+test('columns shrink to the available width if not even their longest words fit', () => {
   const widths = columnWidths(
     [
       { least: 500, most: 900 },

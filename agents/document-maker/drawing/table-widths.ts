@@ -5,8 +5,8 @@ export interface Extent {
 }
 
 /**
- * Column widths: the full text if all columns fit; otherwise the longest word of each column plus a share of the rest; if
- * not even the words fit, all columns shrink proportionally and words are split.
+ * Computes the column widths. If possible, the full text of all columns fits. Otherwise, each column gets the width of
+ * its longest word plus a part of the rest. If not even the words fit, all columns shrink and words are split.
  */
 export function columnWidths(extents: Extent[], available: number): number[] {
   const most = sum(extents.map((extent) => extent.most))
@@ -20,7 +20,7 @@ export function columnWidths(extents: Extent[], available: number): number[] {
   return share(extents, least, wishes, available - words)
 }
 
-/** Distributes the remaining width by demand, at most what a column can use. */
+/** Distributes the remaining width in proportion to demand, with no more than a column can use. */
 function share(extents: Extent[], least: number[], wishes: number[], left: number): number[] {
   const widths = [...least]
   const open = new Set(extents.keys())

@@ -25,7 +25,7 @@ const metaSchema = z.object({
   page_size: pageSizeSchema(),
 })
 
-/** Separates YAML front matter from Markdown. Text that only resembles front matter is kept. */
+/** Separates YAML front matter from Markdown. Keeps text that only resembles front matter. */
 export function splitFrontMatter(markdown: string): { meta: Meta; markdown: string } {
   const text = markdown.replace(/^\uFEFF/, '')
   const match = /^---[ \t]*\r?\n([\s\S]*?)\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|$)/.exec(text.slice(0, longest))

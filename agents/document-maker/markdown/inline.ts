@@ -62,7 +62,7 @@ export function inlineOf(tokens: Token[] | undefined, style: Style = {}): Inline
   return { spans, images }
 }
 
-/** The plain text on one line. */
+/** Converts inline tokens to plain text on one line. */
 export const plainText = (spans: Span[]): string =>
   spans
     .map((span) => span.text)
@@ -73,7 +73,7 @@ export const plainText = (spans: Span[]): string =>
 const textOf = (token: Token): string =>
   'text' in token && typeof token.text === 'string' ? token.text : token.raw
 
-/** Allowed link schemes: a document must not link to a file or a script. */
+/** Allows only some link schemes, because a document must not link to a file or a script. */
 function linkTo(href: string): Style {
   return /^(?:https?:\/\/|mailto:|#)/i.test(href) && href.length <= 2000 ? { link: href } : {}
 }
@@ -89,7 +89,7 @@ const tagStyles: Record<string, Style> = {
   s: { strike: true },
 }
 
-/** Supports basic HTML only; removes other tags and keeps their text. */
+/** Supports only basic HTML. Removes other tags but keeps their text. */
 function applyTag(raw: string, style: Style): void {
   const [, closing, name] = /^<(\/?)([a-z]+)/i.exec(raw) ?? []
   const change = tagStyles[name?.toLowerCase() ?? '']

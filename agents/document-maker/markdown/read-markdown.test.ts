@@ -65,7 +65,7 @@ test('lists keep numbers, task marks and nested content', () => {
   ])
 })
 
-test('tables keep their alignment; a table too wide for a page becomes paragraphs', () => {
+test('tables keep their alignment, and a table too wide for a page becomes paragraphs', () => {
   expect(blocks('|a|b|\n|:-:|-:|\n|1|**2**|')).toEqual([
     {
       kind: 'table',
@@ -80,7 +80,7 @@ test('tables keep their alignment; a table too wide for a page becomes paragraph
   expect(blocks(wide).map(({ kind }) => kind)).toEqual(['paragraph', 'paragraph'])
 })
 
-test('images become separate blocks; HTML is reduced to its text without scripts', () => {
+test('images become separate blocks, and HTML is reduced to its text without scripts', () => {
   expect(blocks('see ![plan](plan.png) here')).toEqual([
     { kind: 'paragraph', spans: [{ text: 'see ' }, { text: ' here' }] },
     { kind: 'image', source: 'plan.png', alt: 'plan' },
@@ -96,7 +96,7 @@ test('images become separate blocks; HTML is reduced to its text without scripts
   ])
 })
 
-test('front matter sets title and author, options override it, and a repeated title appears once', () => {
+test('options override the title and author in the front matter, and a repeated title appears once', () => {
   const { meta, name, blocks } = readMarkdown(
     '---\ntitle: Report\nauthor: [A, B]\ndate: 2026-01-02\npageSize: Letter\n---\n# Report\n\ntext',
     {

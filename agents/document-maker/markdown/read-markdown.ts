@@ -16,7 +16,7 @@ export function readMarkdown(source: string, wishes: Meta = {}): Document {
   const first = blocks.find((block) => block.kind === 'heading')
   const heading = first?.kind === 'heading' && first.level <= 2 ? plainText(first.spans) : undefined
   const said = { ...meta, ...defined(wishes) }
-  // Do not repeat a title with which the text already starts.
+  // Does not repeat the title if the text already starts with it.
   if (said.title !== undefined && blocks[0] === first && heading === said.title) blocks.shift()
   return { meta: said, blocks, name: said.title ?? heading }
 }
@@ -105,7 +105,7 @@ const flat = (token: Token): Block[] => [
   { kind: 'paragraph', spans: [{ text: token.raw.replace(/^[\s>*+-]+/gm, '') }] },
 ]
 
-/** Heading anchors in the style of GitHub, so that `[see](#a-heading)` works. */
+/** Creates heading anchors as GitHub does, so that `[see](#a-heading)` works. */
 function anchors(): (text: string) => string {
   const used = new Map<string, number>()
   return (text) => {

@@ -5,7 +5,7 @@ const mostSpaces = 200
 const marks = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))+/
 const mark = /[ \t]*(?:>|[-*+]|\d{1,9}[.)])/g
 
-/** Limits nesting: the parser re-reads quotes and lists for each level, so its work is quadratic in the depth. */
+/** Limits nesting, because the parser reads quotes and lists again for each level, which is quadratic in the depth. */
 export function shallow(markdown: string): string {
   return markdown.split('\n').map(shallowLine).join('\n')
 }
