@@ -50,7 +50,7 @@ export interface IdempotencyKeys {
   removeExpiredKeys: (limit: number) => Promise<number>
 }
 
-/** The insert decides which of two requests is first; an expired key is replaced. */
+/** The insert decides which of two concurrent requests comes first. It replaces an expired key. */
 export function idempotencyKeys(database: DocumentDatabase, now: () => number): IdempotencyKeys {
   const keys = database.collection(idempotencyKeyCollection)
   return {

@@ -1,5 +1,5 @@
 /**
- * A program for the tests: writes tasks continuously and prints each change after its acknowledgement, until it is killed.
+ * A test program that writes tasks and prints each change once it is acknowledged, until it is killed.
  */
 import { next, sampleRecord } from './sample-record.cases.ts'
 import { openSqliteStore } from './sqlite/store.ts'

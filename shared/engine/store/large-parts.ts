@@ -3,37 +3,39 @@ import type { LazyPart } from '@parley/wire/codecs/lazy-part'
 import type { Message, Part } from '@parley/wire/model/task'
 import type { TaskRecord } from './store.ts'
 
-/** The fields of a task with parts, in the record and in the stored body. */
+/** The fields that contain parts, both in the record and in the stored body. */
 type Holder = Pick<TaskRecord, 'history' | 'artifacts' | 'events' | 'status' | 'foreignReferences'>
 
-/** Reference in the stored body to a part that is stored separately. Parts of callers and handlers never have this kind. */
+/** Replaces a separately stored part in the stored body. Callers and handlers never send parts of this kind. */
 interface StoredPart {
   kind: 'stored'
   hash: string
 }
 
-/** A part that is stored separately. Its JSON is built on demand: most commits find the part stored already. */
+/**
+ * A part that is stored separately. Its JSON is built on demand, because most commits find the part already stored.
+ */
 export interface LargePart {
-  /** SHA-256 of its JSON. */
+  /** SHA-256 of the part's JSON. */
   hash: string
   json: () => string
 }
 
 /**
- * Separates parts larger than `largePartBytes` (measured in characters of JSON, approximately) from a record. A part is
- * named by its content, so that the same part in the history and in an artifact is stored once and not written again by
- * later commits.
+ * Separates parts larger than `largePartBytes` (approximately, in characters of JSON) from a record. The name of a
+ * part is the hash of its content, so a part that occurs in both the history and an artifact is stored only once, and
+ * later commits do not write it again.
  */
 export class LargeParts {
   readonly #largePartBytes: number
-  /** Hashing 30 MB takes 30 ms, and each commit of a task has the same part objects. */
+  /** Caches hashes: hashing 30 MB takes 30 ms, and every commit of a task contains the same part objects. */
   readonly #known = new WeakMap<Part, { strings: Strings; hash: string }>()
 
   constructor(largePartBytes: number) {
     this.#largePartBytes = largePartBytes
   }
 
-  /** The record with references in place of large parts, and the large parts. Does not change the record. */
+  /** Returns a copy of the record in which references replace the large parts, and the large parts. */
   takeOut<T extends Holder>(record: T): { body: T; parts: LargePart[] } {
     if (!this.#anyLarge(record)) return { body: record, parts: [] }
     const found = new Map<string, LargePart>()
@@ -46,7 +48,7 @@ export class LargeParts {
     return { body, parts: [...found.values()] }
   }
 
-  /** The record with its large parts. `load` returns the JSON of a hash. */
+  /** Returns the record with its large parts. `load` returns the JSON of the part with the given hash. */
   putBack<T extends Holder>(body: T, load: (hash: string) => string): T {
     const loaded = new Map<string, Part>()
     return mapParts(body, (part) => {
@@ -61,7 +63,7 @@ export class LargeParts {
     })
   }
 
-  /** The record with a lazy part in place of each large one. `lazy` returns it for a hash. */
+  /** Returns the record with a lazy part in place of each large part. `lazy` returns the lazy part for a hash. */
   outline<T extends Holder>(body: T, lazy: (hash: string) => LazyPart): T {
     return mapParts(body, (part) => {
       const name = storedHash(part)
@@ -105,7 +107,7 @@ export class LargeParts {
 
 type Strings = readonly (string | undefined)[] | undefined
 
-/** The content of a part that has only strings, which cannot be modified in place as an object could. */
+/** The content of a part that consists only of strings, which, unlike objects, cannot be modified in place. */
 function stringsOf(part: Part): Strings {
   if (part.metadata !== undefined || part.kind === 'data') return undefined
   if (part.kind === 'text') return ['text', part.text]
@@ -155,7 +157,7 @@ function mapParts<T extends Holder>(record: T, map: (part: Part) => Part): T {
   }
 }
 
-/** Whether the JSON of the value is longer than `limit`, approximately (escapes are not counted). Stops as soon as it is. */
+/** Whether the value's JSON is longer than `limit`, ignoring escapes. Stops counting at the limit. */
 export function isLongerThan(value: unknown, limit: number): boolean {
   let length = 0
   const waiting: unknown[] = [value]

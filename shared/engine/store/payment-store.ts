@@ -1,6 +1,6 @@
 import type { Timestamp } from '@parley/wire/model/timestamp'
 
-/** States of a payment. The transitions are in `payments/ledger/payment-transitions.ts`. */
+/** States of a payment. `payments/ledger/payment-transitions.ts` defines the transitions. */
 export const paymentStates = [
   'open',
   'claimed',
@@ -18,7 +18,7 @@ export type PaymentState = (typeof paymentStates)[number]
 
 /** Amount, asset and recipient of a payment. */
 export interface PaymentTerms {
-  /** In whole units. */
+  /** The amount in whole units. */
   amount: string
   /** The amount in atomic units. */
   atomic: string
@@ -30,7 +30,7 @@ export interface PaymentTerms {
   extra: { name: string; version: string }
 }
 
-/** EIP-3009 authorization as the payer signed it; numbers are decimal texts. */
+/** EIP-3009 authorization as signed by the payer; numbers are decimal strings. */
 export interface SignedTransfer {
   signature: string
   authorization: {
@@ -43,101 +43,101 @@ export interface SignedTransfer {
   }
 }
 
-/** One row of the ledger: one payment from its creation to its end. */
+/** A row of the ledger, which describes one payment from its creation to its end. */
 export interface PaymentRecord {
-  /** The id of the session, if it is one. */
+  /** Id of the payment or session. */
   id: string
   owner: string
   kind: 'direct' | 'session'
   state: PaymentState
-  /** Incremented by each commit; the value that compare-and-set compares. */
+  /** Incremented by each commit and compared by compare-and-set. */
   version: number
   terms: PaymentTerms
-  /** Test money. */
+  /** Whether the payment uses test money. */
   sandbox: boolean
-  /** Unique: a signed transfer is used once. */
+  /** Unique, because a signed transfer can be used only once. */
   nonceKey?: string
-  /** Unique while it is set: a purchase (a task or its next message) is paid once. */
+  /** Unique while set, because a purchase (a task or its next message) is paid only once. */
   purpose?: string
-  /** The task that it is for. */
+  /** The task that the payment is for. */
   taskId?: string
   transfer?: SignedTransfer
   payer?: string
   txHash?: string
-  /** Code of the reason why it failed or was orphaned. */
+  /** Code for the reason why the payment failed or was orphaned. */
   reason?: string
-  /** Number of settlement requests without a definite result. */
+  /** Number of settlement requests that had no definite result. */
   attempts: number
-  /** Unguessable; part of the URL at which a session is paid. */
+  /** Unguessable token in the URL at which a session is paid. */
   captureToken?: string
-  /** A session can be paid until then (milliseconds since 1970). */
+  /** When the session expires (milliseconds since 1970). */
   expiresAt?: number
-  /** Time of the next check (milliseconds since 1970); absent when none is needed. */
+  /** Time of the next check (milliseconds since 1970); absent if no check is needed. */
   dueAt?: number
   createdAt: Timestamp
   updatedAt: Timestamp
   /** When the settlement was confirmed. */
   completedAt?: Timestamp
-  /** Transaction of the refund, if an operator recorded it. */
+  /** Hash of the refund transaction, if an operator recorded one. */
   refundTxHash?: string
 }
 
 export type PaymentConflict = 'nonce' | 'purpose'
 
 /**
- * The ledger of payments, with the guarantees of `Store`. A row is one document and changes in one atomic commit. Rows in
- * which money has moved are never removed.
+ * The payment ledger, with the same guarantees as `Store`. A row is one document and changes in one atomic commit.
+ * Rows of payments that moved money are never removed.
  */
 export interface PaymentStore {
-  /** Adds a row. Returns `nonce` or `purpose`, without a change, when another row has the same one. */
+  /** Adds a row. Returns `nonce` or `purpose`, and adds nothing, if another row has the same value. */
   addPayment(record: PaymentRecord): Promise<'added' | PaymentConflict>
   /** Replaces the row if its version is still `record.version - 1`. */
   commitPayment(record: PaymentRecord): Promise<'committed' | 'stale' | PaymentConflict>
-  /** Removes the row if it still has this version. */
+  /** Removes the row if its version has not changed. */
   removePayment(id: string, version: number): Promise<boolean>
   findPayment(id: string, owner: string): Promise<PaymentRecord | undefined>
-  /** For the ledger only: a row of any owner. */
+  /** Loads a row of any owner. Only the ledger may call it. */
   loadPayment(id: string): Promise<PaymentRecord | undefined>
   findByNonce(nonceKey: string): Promise<PaymentRecord | undefined>
   findByPurpose(purpose: string): Promise<PaymentRecord | undefined>
   findByCapture(captureToken: string): Promise<PaymentRecord | undefined>
-  /** The payments of the task. */
+  /** Returns the task's payments. */
   listOfTask(taskId: string): Promise<PaymentRecord[]>
   /**
-   * Rows of the state after the cursor, in the order of their creation. A page may have a few more than `limit`: rows that
-   * several processes created in the same microsecond are not split.
+   * Returns the rows in this state that follow the cursor, in order of creation. A page may exceed `limit` slightly,
+   * because rows that several processes created in the same microsecond stay together.
    */
   listByState(query: { state: PaymentState; limit: number; cursor?: number }): Promise<{
     items: PaymentRecord[]
-    /** Absent at the end. */
+    /** Absent on the last page. */
     nextCursor?: number
   }>
-  /** Rows whose `dueAt` has passed, earliest first. */
+  /** Returns rows whose `dueAt` has passed, earliest first. */
   listDuePayments(now: number, limit: number): Promise<PaymentRecord[]>
-  /** Number of open sessions of the owner, and of all owners. */
+  /** Returns the number of open sessions for this owner and for all owners. */
   countOpen(owner: string): Promise<{ owner: number; all: number }>
   countPaymentsByState(): Promise<Partial<Record<PaymentState, number>>>
   /**
-   * Removes up to `limit` rows without a transfer (`expired`, `failed`) that were last changed before `before`. Returns the
-   * number.
+   * Removes up to `limit` rows without a transfer (`expired`, `failed`) whose last change was before `before`.
+   * Returns the number of removed rows.
    */
   removeUnpaid(before: Timestamp, limit: number): Promise<number>
 
   /**
-   * Test money: deducts `atomic` from a balance, once per nonce. A balance is `filledWith` at its first use. `already`: the
-   * transfer was made before.
+   * Deducts `atomic` from a test money balance, once per nonce. On its first use, a balance contains `filledWith`.
+   * Returns `already` if the transfer was made before.
    */
   moveTestMoney(
     transfer: TestTransfer & { filledWith: bigint },
   ): Promise<'moved' | 'already' | 'insufficient'>
   findTestTransfer(nonceKey: string): Promise<TestTransfer | undefined>
-  /** The remaining balance. */
+  /** Returns the remaining balance. */
   testPurse(purse: string, filledWith: bigint): Promise<bigint>
 }
 
 export interface TestTransfer {
   nonceKey: string
-  /** Network, asset and payer: `eip155:31337 0xasset 0xpayer`. */
+  /** Network, asset and payer, such as `eip155:31337 0xasset 0xpayer`. */
   purse: string
   atomic: bigint
   txHash: string

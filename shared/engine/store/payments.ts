@@ -56,10 +56,12 @@ export const paymentCollection = declareCollection({
   },
 })
 
-/** A row with every field present, if only as undefined, so that a forgotten field fails the type check. */
+/** A row in which every field is present, possibly as undefined, so that a forgotten field fails the type check. */
 type CompleteRow = { [N in keyof Required<Row<typeof fields>>]: Row<typeof fields>[N] }
 
-/** @param whole the body has every field: a database may not return the fields that it compares */
+/**
+ * @param whole whether the body contains every field, because a database may not return the fields that it compares
+ */
 export function paymentRow(record: PaymentRecord, whole: boolean): CompleteRow {
   const { version, ...rest } = record
   const { id, owner, state, updatedAt, nonceKey, purpose, taskId, captureToken, dueAt, ...others } = rest

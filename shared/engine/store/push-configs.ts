@@ -20,14 +20,14 @@ const fields = {
   id: 'key',
   revision: 'key',
   settled: 'integer',
-  /** It may still owe an event. */
+  /** Whether the config may still have undelivered events. */
   open: 'flag',
-  /** The process that delivers its events, and until when (milliseconds since 1970). */
+  /** The process that delivers the events, and when its claim expires (milliseconds since 1970). */
   sender: 'key?',
   claimed_until: 'integer?',
-  /** Another process tried to claim it. */
+  /** Whether another process tried to claim the config. */
   wanted: 'flag',
-  /** Everything that is set once, as JSON. */
+  /** All fields that never change, as JSON. */
   body: 'text',
   health: 'text',
 } as const
@@ -49,7 +49,7 @@ export const pushConfigCollection = declareCollection({
   sequence: true,
   kept: claimFields,
   indexes: {
-    // In MongoDB a task is one field.
+    // MongoDB stores the task as one field.
     of_task: { equals: ['task_id', 'owner', 'task_created_at', 'task'], order: 'sequence' },
     open: { only: { open: true }, order: 'sequence', sqlite: 'push_configs_open' },
   },
@@ -62,14 +62,14 @@ export const pushConfigCollection = declareCollection({
   },
 })
 
-/** The fields that name the task of a config. */
+/** Returns the fields that identify the task of a config. */
 export const pushConfigTask = (task: TaskKey) => ({
   task_id: task.id,
   owner: task.owner,
   task_created_at: task.createdAt,
 })
 
-/** @param whole the body has the key too: a database may not return the fields of a key */
+/** @param whole whether the body also contains the key, because a database may not return the fields of a key */
 export function pushConfigRow(config: PushConfig, whole: boolean): Row<typeof fields> {
   const { revision, settled, open, health, ...once } = config
   const { task: _task, id: _id, ...rest } = once
@@ -135,7 +135,7 @@ export function webhookStore(database: DocumentDatabase, now: () => number): Web
 
 type Claims = Pick<WebhookStore, 'claimPushConfig' | 'renewPushConfig' | 'releasePushConfig'>
 
-/** No other process delivers. */
+/** Claims for a database that only one process uses. */
 const claimsOfOneProcess: Claims = {
   claimPushConfig: async () => 'ours',
   renewPushConfig: async () => true,
@@ -144,7 +144,10 @@ const claimsOfOneProcess: Claims = {
 
 const unclaimedAt = (now: number) => [{ sender: absent }, { claimed_until: atMost(now) }]
 
-/** Each step is one compare-and-set: the claim is free, ours or expired, or its sender learns of the attempt. */
+/**
+ * Each step is one compare-and-set: it takes a free or expired claim, extends its own, or notifies the current
+ * sender.
+ */
 function claims(database: DocumentDatabase, now: () => number): Claims {
   const configs = database.collection(pushConfigCollection)
   const configKey = ({ task, id }: ConfigKey) => ({ ...pushConfigTask(task), id })

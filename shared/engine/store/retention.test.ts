@@ -42,7 +42,7 @@ async function retained(store: Store, days: number): Promise<unknown[]> {
   return await done.promise
 }
 
-test('ended tasks older than RETENTION_DAYS are removed in batches, younger and unfinished ones stay', async () => {
+test('ended tasks older than RETENTION_DAYS are removed in batches, while newer and unfinished tasks stay', async () => {
   await using store = await openSqliteStore({ file: path.join(folder, 'a.db') })
   for (let n = 0; n < 5; n += 1) await endedAt(store, daysAgo(8))
   const young = await endedAt(store, daysAgo(6))
@@ -52,7 +52,7 @@ test('ended tasks older than RETENTION_DAYS are removed in batches, younger and 
   expect(left.map(({ id }) => id)).toEqual([paused.id, young])
 })
 
-test('0 days keep all tasks tasks', async () => {
+test('a retention of 0 days keeps all tasks', async () => {
   await using store = await openSqliteStore({ file: path.join(folder, 'a.db') })
   const old = await endedAt(store, daysAgo(10_000))
   const asked = Promise.withResolvers<void>()
@@ -73,7 +73,7 @@ test('0 days keep all tasks tasks', async () => {
   expect(await store.loadTask(old)).toBeDefined()
 })
 
-test('a store that does not answer is logged, and retention continues', async () => {
+test('retention logs that a store does not respond, and continues', async () => {
   const store = await openSqliteStore({ file: path.join(folder, 'a.db') })
   await store[Symbol.asyncDispose]()
   expect(await retained(store, 7)).toEqual([

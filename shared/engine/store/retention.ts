@@ -7,19 +7,19 @@ const dayMs = 24 * 60 * 60 * 1000
 
 interface RetentionOptions {
   store: Store
-  /** How long ended tasks are kept after their last change (RETENTION_DAYS); 0: forever. */
+  /** How long ended tasks are kept after their last change (RETENTION_DAYS); 0 keeps them forever. */
   days: number
   log: Pick<Log, 'info' | 'warn'>
-  /** Default one hour; the first run starts immediately. */
+  /** Interval between runs. Default one hour; the first run starts immediately. */
   everyMs?: number
-  /** Tasks removed in one batch, and the pause between two batches. Default 100 and 50 ms. */
+  /** Number of tasks to remove in one batch, and the pause between batches. Default 100 and 50 ms. */
   batch?: number
   pauseMs?: number
 }
 
 /**
- * Removes ended tasks that are older than `days` with everything that belongs to them, in small batches so that other
- * requests are not delayed. Expired idempotency keys are always removed.
+ * Removes ended tasks that are older than `days`, together with all their data, in small batches that do not delay
+ * other requests. Expired idempotency keys are always removed.
  */
 export function startRetention(options: RetentionOptions): Disposable {
   const stopping = new AbortController()
@@ -49,7 +49,7 @@ export function startRetention(options: RetentionOptions): Disposable {
 
 async function removeOld(options: RetentionOptions, signal: AbortSignal): Promise<number> {
   const { store, days, batch = 100, pauseMs = 50 } = options
-  // No task is older than the empty time.
+  // An empty timestamp sorts before that of every task.
   const before = days === 0 ? '' : timestampOf((Date.now() - days * dayMs) * 1000)
   let [total, removed] = [0, batch]
   while (removed === batch && !signal.aborted) {

@@ -6,7 +6,7 @@ import type { Store, TaskRecord } from './store.ts'
 export const alice = 'did:parley:alice:agent:1'
 export const bob = 'did:parley:bob:agent:2'
 
-/** A new task, `submitted`, in a new context unless one is given. */
+/** Returns a new task in the state `submitted`, in a new context unless one is given. */
 export function sampleRecord(given: Partial<TaskRecord> = {}): TaskRecord {
   const id = given.id ?? randomUUID()
   const contextId = given.contextId ?? randomUUID()
@@ -38,7 +38,7 @@ export function artifactOf(...parts: Part[]): Artifact {
   return { artifactId: randomUUID(), name: 'answer', parts }
 }
 
-/** The record as its next commit would have it. */
+/** Returns the record as it will be in its next commit. */
 export function next(
   record: TaskRecord,
   state: TaskState = record.status.state,
@@ -55,7 +55,7 @@ export async function created(store: Store, given: Partial<TaskRecord> = {}): Pr
   return record
 }
 
-/** Creates a task and brings it into the state. */
+/** Creates a task and brings it into the given state. */
 export async function createdIn(
   store: Store,
   state: TaskState,

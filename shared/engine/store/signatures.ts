@@ -2,7 +2,7 @@ import { atMost, type DocumentDatabase, declareCollection } from '@parley/kit/da
 import { signatureHash } from '@parley/kit/database/signature-hash'
 import type { Store } from './store.ts'
 
-/** The hash is the same in every adapter, so that a migration keeps the signatures. */
+/** Every adapter stores the same hash, so that signatures survive a migration. */
 export const signatureCollection = declareCollection({
   name: 'signatures',
   fields: { hash: 'bytes', until: 'integer' },

@@ -5,20 +5,20 @@ import { samplePayment } from './store-payments.cases.ts'
 import { samplePushConfig } from './store-webhooks.cases.ts'
 
 /**
- * Texts that a database could take for something else or for each other.
+ * Texts that a database could misinterpret or confuse with each other.
  * @param halves lone surrogates, if the adapter distinguishes them in keys; introspection never returns one
  */
 export function badInputCases(open: OpenStore, halves: string[] = []): void {
   test.each<[string, string]>([
     ['the text of an operator', '{"$gt": ""}'],
-    ['a dollar', '$where'],
-    ['dots', 'a.b.c'],
-    ['NUL', 'a\0b'],
+    ['a string with a dollar sign', '$where'],
+    ['a string with dots', 'a.b.c'],
+    ['a string with NUL', 'a\0b'],
     ...halves.map((half): [string, string] => ['half a surrogate pair', `a${half}`]),
-    ['100,000 characters', 'x'.repeat(100_000)],
-    ['what looks like our hash', '#x'],
-    ['nothing', ''],
-  ])('an owner that is %s has only the tasks of that owner', async (_title, owner) => {
+    ['100,000 characters long', 'x'.repeat(100_000)],
+    ['similar to a stored hash', '#x'],
+    ['an empty string', ''],
+  ])('an owner that is %s has only its own tasks', async (_title, owner) => {
     await using store = await open()
     const task = await createdIn(store, 'completed', { owner })
     await createdIn(store, 'completed', { owner: `${owner}\ufffd` })
@@ -30,7 +30,7 @@ export function badInputCases(open: OpenStore, halves: string[] = []): void {
     expect(await store.clearContext(task.contextId, owner)).toBe('cleared')
   })
 
-  test('keys with $ and dots in metadata and data are returned unchanged', async () => {
+  test('metadata and data keys that contain $ and dots are returned unchanged', async () => {
     await using store = await open()
     const data = JSON.parse('{"$set": {"owner": "bob"}, "a.b": {"$gt": ""}, "__proto__": {"x": 1}, "": 0}')
     const record = sampleRecord()
@@ -44,13 +44,13 @@ export function badInputCases(open: OpenStore, halves: string[] = []): void {
 
   test.each<[string, string, string]>([
     ...halves.map((half): [string, string, string] => ['half a surrogate pair', `k${half}`, 'k\ufffd']),
-    ['what ends with NUL', 'k', 'k\0'],
-    ['what goes on behind NUL', 'k\0a', 'k\0b'],
-    ['upper case', 'k', 'K'],
-    ['a blank at the end', 'k', 'k '],
-    ['composed and not', 'k\u00e9', 'ke\u0301'],
+    ['a final NUL', 'k', 'k\0'],
+    ['the text after NUL', 'k\0a', 'k\0b'],
+    ['case', 'k', 'K'],
+    ['a trailing space', 'k', 'k '],
+    ['Unicode composition', 'k\u00e9', 'ke\u0301'],
     ['%', 'k%', 'kx'],
-  ])('two keys that differ by %s are two, wherever a caller names one', async (_title, one, other) => {
+  ])('keys that differ by %s are distinct wherever a caller uses one', async (_title, one, other) => {
     await using store = await open()
     const task = await createdIn(store, 'completed')
     const claim = (key: string) =>
@@ -70,7 +70,7 @@ export function badInputCases(open: OpenStore, halves: string[] = []): void {
     expect(await store.findFeedback(task.id, other)).toBeUndefined()
   })
 
-  test('a cursor is valid unchanged, for one owner and one list', async () => {
+  test('a cursor is valid only unchanged and only for its owner and list', async () => {
     await using store = await open()
     for (const owner of [alice, alice, bob, bob]) await created(store, { owner })
     const { nextCursor: cursor = '' } = await store.listTasks({ owner: alice, limit: 1 })

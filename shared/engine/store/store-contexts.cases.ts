@@ -7,7 +7,7 @@ const contextId = 'c0000000-0000-4000-8000-000000000000'
 const day = 24 * 60 * 60 * 1000
 
 export function contextCases(open: OpenStore): void {
-  test('a context exists from its first task on, for its owner, and each new task updates it', async () => {
+  test('a context is created for its owner by its first task and updated by each new one', async () => {
     await using store = await open()
     expect(await store.findContext(contextId, alice)).toBeUndefined()
     const first = await created(store, { contextId })
@@ -18,7 +18,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.findContext(contextId, alice)).toEqual({ ...context, updatedAt: second.createdAt })
   })
 
-  test('a task in another owner’s context is refused and not stored', async () => {
+  test('a task in another owner’s context is rejected and not stored', async () => {
     await using store = await open()
     await created(store, { contextId })
     const theirs = sampleRecord({ contextId, owner: bob })
@@ -29,7 +29,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.contextHistory(contextId, bob, 9)).toEqual([])
   })
 
-  test('contexts come newest change first with their tasks, oldest first, in pages', async () => {
+  test('contexts are listed page by page, most recently changed first, each with its oldest tasks first', async () => {
     await using store = await open()
     const one = await createdIn(store, 'completed')
     const two = await createdIn(store, 'completed')
@@ -64,7 +64,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.listContexts({ owner: 'nobody', limit: 1 })).toEqual({ items: [] })
   })
 
-  test('clearing removes the context with its tasks and everything that belongs to them', async () => {
+  test('clearing a context removes its tasks and all data that belongs to them', async () => {
     await using store = await open()
     const text = 'x'.repeat(5000)
     const parts = [{ kind: 'text' as const, text }]
@@ -83,12 +83,12 @@ export function contextCases(open: OpenStore): void {
     expect(await store.claimIdempotencyKey(key)).toBeUndefined()
     expect((await store.listTasks({ owner: alice, limit: 9 })).items).toEqual([stays])
     expect(await store.clearContext(contextId, alice)).toBe('absent')
-    // Every owner can use the ids again.
+    // Any owner can use the ids again.
     await created(store, { id: task.id, contextId, owner: bob })
     expect(await store.findContext(contextId, bob)).toBeDefined()
   })
 
-  test('clearing is refused while a task has not ended, and for another owner', async () => {
+  test('a context cannot be cleared by another owner or while one of its tasks has not ended', async () => {
     await using store = await open()
     const ended = await createdIn(store, 'completed', { contextId })
     const paused = await createdIn(store, 'auth-required', { contextId })
@@ -99,7 +99,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.clearContext(contextId, alice)).toBe('cleared')
   })
 
-  test('concurrent clearing and creating: either busy, or a new context with only the new task', async () => {
+  test('concurrent clearing and creating either returns busy or leaves a new context with only the new task', async () => {
     await using store = await open()
     for (const clearFirst of [true, false]) {
       const old = await createdIn(store, 'completed', { contextId })
@@ -135,7 +135,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.claimIdempotencyKey(mine)).toEqual({ ...again, expiresAt: now + day })
   })
 
-  test('of 20 concurrent claims of one key, one is the first, and the others get its record', async () => {
+  test('only one of 20 concurrent claims of a key succeeds, and the others receive its record', async () => {
     await using store = await open()
     const claims = Array.from({ length: 20 }, (_, n): IdempotencyRecord => {
       return { owner: alice, key: 'k', bodyHash: `h${n}`, taskId: `t${n}`, expiresAt: Date.now() + day }
@@ -146,7 +146,7 @@ export function contextCases(open: OpenStore): void {
     expect(heard.filter((one) => one !== undefined)).toEqual(Array(19).fill(first[0]))
   })
 
-  test('feedback of an owner replaces the earlier one, and other owners do not see it', async () => {
+  test('an owner’s feedback replaces that owner’s earlier feedback and is hidden from other owners', async () => {
     await using store = await open()
     const { id: taskId } = await createdIn(store, 'completed')
     const feedback: Feedback = { taskId, owner: alice, feedback: 'so \ud800 so', rating: 3, at: 't1' }
@@ -160,7 +160,7 @@ export function contextCases(open: OpenStore): void {
     expect(await store.findFeedback('gone', alice)).toBeUndefined()
   })
 
-  test('old ended tasks are removed, oldest first and up to the limit, with everything that belongs to them', async () => {
+  test('old ended tasks are removed with all their data, oldest first and up to the limit', async () => {
     await using store = await open()
     const old = [
       await createdIn(store, 'completed', { contextId }),

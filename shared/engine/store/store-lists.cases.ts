@@ -18,7 +18,7 @@ async function allPages(store: Store, query: TaskQuery): Promise<string[][]> {
 }
 
 export function taskListCases(open: OpenStore): void {
-  test('an owner’s tasks come newest first, in pages that neither repeat nor skip', async () => {
+  test('an owner’s tasks are listed newest first, in pages that neither repeat nor skip tasks', async () => {
     await using store = await open()
     const mine: TaskRecord[] = []
     for (const state of [...taskStates, ...taskStates]) {
@@ -34,7 +34,7 @@ export function taskListCases(open: OpenStore): void {
     expect(await allPages(store, { owner: 'nobody', limit: 20 })).toEqual([[]])
   })
 
-  test('a page is stable while tasks are added, changed and removed', async () => {
+  test('pages stay consistent while tasks are added, changed and removed', async () => {
     await using store = await open()
     const old = [
       await createdIn(store, 'completed'),
@@ -97,9 +97,9 @@ export function taskListCases(open: OpenStore): void {
       'changed in its middle',
       (cursor: string) => `${cursor.slice(0, 17)}${cursor[17] === 'A' ? 'B' : 'A'}${cursor.slice(18)}`,
     ],
-    ['that of another list', (_: string, other: string) => other],
-    ['that of another owner', (_: string, __: string, bobs: string) => bobs],
-  ])('a cursor that is %s is refused as invalid params', async (_title, make) => {
+    ['from another list', (_: string, other: string) => other],
+    ['from another owner', (_: string, __: string, bobs: string) => bobs],
+  ])('a cursor that is %s is rejected with InvalidParams', async (_title, make) => {
     await using store = await open()
     for (const owner of [alice, bob, alice, bob]) await created(store, { owner })
     const cursorOf = async (owner: string) => (await store.listTasks({ owner, limit: 1 })).nextCursor ?? ''
@@ -124,7 +124,7 @@ export function taskListCases(open: OpenStore): void {
     expect(first.nextCursor).not.toBe(second.nextCursor)
   })
 
-  test('resumed at a start: submitted and working tasks without a valid lease, oldest first', async () => {
+  test('listUnfinished returns submitted and working tasks without a valid lease, oldest first', async () => {
     await using store = await open()
     const now = 1_000_000
     const submitted = await created(store)
@@ -147,7 +147,7 @@ export function taskListCases(open: OpenStore): void {
     expect(idsOf(await store.listUnfinished(now, 'me', 'left'))).toEqual(had)
   })
 
-  test('due: paused tasks whose time has passed, earliest first, up to the limit', async () => {
+  test('listDue returns paused tasks whose time has passed, earliest first, up to the limit', async () => {
     await using store = await open()
     const paused = async (dueAt: number) => {
       const record = await created(store)
@@ -163,14 +163,14 @@ export function taskListCases(open: OpenStore): void {
     expect(await store.listDue(99, 10)).toEqual([later.id, late.id])
   })
 
-  test('counts: unfinished tasks as they are now, ended tasks of all time', async () => {
+  test('countByState counts the current unfinished tasks and all tasks that have ever ended', async () => {
     await using store = await open()
     expect(await store.countByState()).toEqual({})
     for (const state of taskStates) await createdIn(store, state)
     const again = await createdIn(store, 'completed')
     const all = Object.fromEntries(taskStates.map((state) => [state, 1]))
     expect(await store.countByState()).toEqual({ ...all, completed: 2 })
-    // An ended task that is committed again has ended once.
+    // An ended task that is committed again counts only once.
     await store.commitTask(next(again, 'completed'))
     await store.clearContext(again.contextId, alice)
     await createdIn(store, 'working')
@@ -178,7 +178,7 @@ export function taskListCases(open: OpenStore): void {
     expect(await store.countByState()).toEqual({ ...all, completed: 2, working: 2, rejected: 2 })
   })
 
-  test('the history of a context: its newest ended tasks, oldest first', async () => {
+  test('the history of a context contains its newest ended tasks, oldest first', async () => {
     await using store = await open()
     const contextId = 'c0000000-0000-4000-8000-000000000000'
     const ended: TaskRecord[] = []

@@ -38,9 +38,9 @@ const next = (record: PaymentRecord, fields: Partial<PaymentRecord>): PaymentRec
   version: record.version + 1,
 })
 
-/** One row per payment, a nonce and a purpose taken once, test money counted exactly. */
+/** A payment has one row, a nonce and a purpose are taken only once, and test money is counted exactly. */
 export function paymentCases(open: OpenStore): void {
-  test('is found by its id, only by its owner', async () => {
+  test('is found by its id, but only for its owner', async () => {
     await using store = await open()
     const record = samplePayment({ nonceKey: 'n', purpose: 'p', taskId: 't', captureToken: 'c', dueAt: 5 })
     expect(await store.payments.addPayment(record)).toBe('added')
@@ -55,7 +55,7 @@ export function paymentCases(open: OpenStore): void {
     expect(await store.payments.listOfTask('x')).toEqual([])
   })
 
-  test('of 50 concurrent payments with one nonce, one is accepted', async () => {
+  test('is accepted once when 50 concurrent payments have the same nonce', async () => {
     await using store = await open()
     const added = await Promise.all(
       Array.from({ length: 50 }, () => store.payments.addPayment(samplePayment({ nonceKey: 'n' }))),
@@ -64,7 +64,7 @@ export function paymentCases(open: OpenStore): void {
     expect(added.filter((one) => one === 'nonce')).toHaveLength(49)
   })
 
-  test('a nonce or purpose of another row is refused until that row releases it', async () => {
+  test('is rejected while another row has its nonce or purpose', async () => {
     await using store = await open()
     const first = samplePayment({ nonceKey: 'n', purpose: 'p' })
     const second = samplePayment()
@@ -79,7 +79,7 @@ export function paymentCases(open: OpenStore): void {
     expect(await store.payments.commitPayment(next(second, { purpose: 'p' }))).toBe('committed')
   })
 
-  test('is changed only with its current version', async () => {
+  test('is changed only if the version is current', async () => {
     await using store = await open()
     const record = samplePayment()
     await store.payments.addPayment(record)
@@ -93,7 +93,7 @@ export function paymentCases(open: OpenStore): void {
     expect(await store.payments.commitPayment(next(record, {}))).toBe('stale')
   })
 
-  test('is listed by its state in the order of creation, and counted', async () => {
+  test('is counted, and listed by its state in order of creation', async () => {
     await using store = await open()
     const all = Array.from({ length: 5 }, () => samplePayment({ state: 'orphaned' }))
     for (const record of [...all, samplePayment()]) await store.payments.addPayment(record)
@@ -106,7 +106,7 @@ export function paymentCases(open: OpenStore): void {
     expect(await store.payments.countPaymentsByState()).toEqual({ orphaned: 5, claimed: 1 })
   })
 
-  test('is due when its time has passed, earliest first', async () => {
+  test('is due once its time has passed, and due payments are listed earliest first', async () => {
     await using store = await open()
     const rows = [30, 10, 20, undefined].map((dueAt) => samplePayment(dueAt === undefined ? {} : { dueAt }))
     for (const record of rows) await store.payments.addPayment(record)
@@ -114,7 +114,7 @@ export function paymentCases(open: OpenStore): void {
     expect(await store.payments.listDuePayments(99, 1)).toEqual([rows[1]])
   })
 
-  test('open sessions are counted for their owner and in total', async () => {
+  test('open sessions are counted per owner and in total', async () => {
     await using store = await open()
     for (const owner of [alice, alice, alice, bob])
       await store.payments.addPayment(samplePayment({ kind: 'session', state: 'open', owner }))
@@ -122,7 +122,7 @@ export function paymentCases(open: OpenStore): void {
     expect(await store.payments.countOpen(alice)).toEqual({ owner: 3, all: 4 })
   })
 
-  test('only rows without a transfer are removed', async () => {
+  test('is removed only if no transfer was made', async () => {
     await using store = await open()
     for (const state of ['expired', 'failed', 'earned', 'orphaned', 'refunded', 'open', 'unknown'] as const)
       await store.payments.addPayment(samplePayment({ state }))
@@ -137,7 +137,7 @@ export function paymentCases(open: OpenStore): void {
     })
   })
 
-  test('a balance of test money pays once per nonce, and not more than it contains', async () => {
+  test('a test money balance pays only once per nonce and never more than it contains', async () => {
     await using store = await open()
     const filledWith = 10n ** 40n
     const move = (nonceKey: string, atomic: bigint) =>

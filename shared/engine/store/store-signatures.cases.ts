@@ -4,7 +4,7 @@ import type { OpenStore } from './store.cases.ts'
 const [alice, bob] = ['did:parley:alice:agent:1', 'did:parley:bob:agent:2']
 const signature = (value: number) => Buffer.alloc(64, value)
 
-/** A signed request is taken once, as long as its timestamp could be accepted. */
+/** A signed request is accepted only once while its timestamp is valid. */
 export function signatureCases(open: OpenStore): void {
   test('is accepted once per DID', async () => {
     await using store = await open({ clock: () => 1000 })
@@ -14,7 +14,7 @@ export function signatureCases(open: OpenStore): void {
     expect(await store.takeSignature(alice, signature(2), 2000)).toBe(true)
   })
 
-  test('of 50 concurrent uses, one is the first', async () => {
+  test('is accepted by only one of 50 concurrent uses', async () => {
     await using store = await open()
     const until = Date.now() + 60_000
     const taken = await Promise.all(

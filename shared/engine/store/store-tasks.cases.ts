@@ -36,7 +36,7 @@ const awkward: [string, Part][] = [
 ]
 
 export function taskCases(open: OpenStore): void {
-  test('an outline is the record without its large parts, which are read when they are serialized', async () => {
+  test('an outline contains no large parts, which are read only during serialization', async () => {
     await using store = await open()
     const task = { id: randomUUID(), contextId: randomUUID() }
     const parts = awkward.map(([, part]) => part)
@@ -57,7 +57,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.outlineTask(record.id, bob, () => {})).toBeUndefined()
   })
 
-  test('the size of a large record is reported before it is read, and an error of the callback refuses it', async () => {
+  test('a large record is not read if the callback that receives its size throws', async () => {
     await using store = await open()
     const task = { id: randomUUID(), contextId: randomUUID() }
     const many = Array.from({ length: 200 }, (): Part => ({ kind: 'text', text: letters(900) }))
@@ -98,7 +98,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask('no such id')).toBeUndefined()
   })
 
-  test('is created once: an id that exists for any owner returns false and changes nothing', async () => {
+  test('is not created if any owner already has a task with its id', async () => {
     await using store = await open()
     const record = await created(store)
     const theirs = sampleRecord({ id: record.id, owner: bob })
@@ -107,7 +107,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(record)
   })
 
-  test('two concurrent creations with one id: one succeeds', async () => {
+  test('is created by only one of two concurrent calls with the same id', async () => {
     await using store = await open()
     const record = sampleRecord()
     const outcomes = await Promise.all([
@@ -117,7 +117,7 @@ export function taskCases(open: OpenStore): void {
     expect(outcomes.filter(Boolean)).toHaveLength(1)
   })
 
-  test('a commit replaces the record when its version is current', async () => {
+  test('is replaced by a commit whose version is current', async () => {
     await using store = await open()
     const record = await created(store)
     const working = next(record, 'working', { lease: { holder: 'me', until: 5 }, starts: 1 })
@@ -129,7 +129,7 @@ export function taskCases(open: OpenStore): void {
     ['of an older version', -1],
     ['of the same version again', 0],
     ['of a version ahead', 2],
-  ])('a commit %s changes nothing and is false', async (_title, offset) => {
+  ])('is not changed by a commit %s, which returns false', async (_title, offset) => {
     await using store = await open()
     const record = await createdIn(store, 'working')
     const large: Part = { kind: 'text', text: letters(5000) }
@@ -141,7 +141,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(record)
   })
 
-  test('a commit to a cleared task returns false, even if a new task has its id and version', async () => {
+  test('cannot be committed after it was cleared, even if a new task has its id and version', async () => {
     await using store = await open()
     const cleared = await createdIn(store, 'canceled')
     expect(await store.clearContext(cleared.contextId, alice)).toBe('cleared')
@@ -153,12 +153,12 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(second.id)).toEqual(second)
   })
 
-  test('a commit to a missing task returns false', async () => {
+  test('cannot be committed if it does not exist', async () => {
     await using store = await open()
     expect(await store.commitTask(next(sampleRecord()))).toBe(false)
   })
 
-  test('of many concurrent commits exactly one succeeds', async () => {
+  test('is changed by exactly one of many concurrent commits', async () => {
     await using store = await open()
     const record = await created(store)
     const rivals = Array.from({ length: 20 }, (_, starts) => next(record, 'working', { starts }))
@@ -167,7 +167,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(rivals[outcomes.indexOf(true)])
   })
 
-  test('changes of the record after the call are not stored', async () => {
+  test('is not affected by changes to the record after the call', async () => {
     await using store = await open()
     const record = sampleRecord()
     const before = structuredClone(record)
@@ -177,7 +177,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(record.id)).toEqual(before)
   })
 
-  test('a record that cannot be encoded is refused, and concurrent writes succeed', async () => {
+  test('is rejected if it cannot be encoded, while concurrent writes succeed', async () => {
     await using store = await open()
     const cycle: Record<string, unknown> = {}
     cycle['self'] = cycle
@@ -190,7 +190,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(sound.id)).toEqual(sound)
   })
 
-  test.each(awkward)('%s is returned unchanged from every place of a task', async (_title, part) => {
+  test.each(awkward)('%s is returned unchanged wherever it occurs in a task', async (_title, part) => {
     await using store = await open()
     const record = sampleRecord()
     const message = messageOf([part, { kind: 'text', text: 'small' }, part], record)
@@ -207,13 +207,13 @@ export function taskCases(open: OpenStore): void {
     const found = await store.loadTask(record.id)
     expect(found).toEqual(full)
     expect(JSON.stringify(found?.history)).toBe(JSON.stringify(full.history))
-    // Again, with the record that was read and with the original.
+    // Commit twice, once with the record that was read and once with the original.
     expect(await store.commitTask(next(found ?? full, 'working', { status }))).toBe(true)
     expect(await store.commitTask({ ...full, version: 2 })).toBe(true)
     expect(await store.loadTask(record.id)).toEqual({ ...full, version: 2 })
   })
 
-  test('a large part that was modified in place is stored with the modification', async () => {
+  test('is stored with the changes to a large part that was modified in place', async () => {
     await using store = await open()
     const part = { kind: 'text' as const, text: letters(5000) }
     const record = sampleRecord({ artifacts: [artifactOf(part)] })
@@ -225,7 +225,7 @@ export function taskCases(open: OpenStore): void {
     ])
   })
 
-  test('an output of 40 MB is returned', async () => {
+  test('is returned with an output of 40 MB', async () => {
     await using store = await open()
     const bytes = letters(40_000_000)
     const record = await created(store)
@@ -236,7 +236,7 @@ export function taskCases(open: OpenStore): void {
     expect(found?.artifacts).toEqual(artifacts)
   })
 
-  test('renewing extends only the leases of the holder, returns the others, and does not change the version', async () => {
+  test('renewLeases extends only leases of the holder, returns the other tasks, and keeps the version', async () => {
     await using store = await open()
     const mine = await created(store, { lease: { holder: 'me', until: 100 } })
     const other = await created(store, { lease: { holder: 'other', until: 100 } })
@@ -248,7 +248,7 @@ export function taskCases(open: OpenStore): void {
     expect(await store.loadTask(free.id)).toEqual(free)
   })
 
-  test('a commit of the same holder does not shorten its lease; another holder or none replaces it', async () => {
+  test('a commit by the same holder never shortens the lease, while any other commit replaces it', async () => {
     await using store = await open()
     const lease = { holder: 'me', until: 100 }
     const record = await created(store, { lease })

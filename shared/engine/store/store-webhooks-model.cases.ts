@@ -7,14 +7,14 @@ import type { PushConfig, WebhookStore } from './webhook-store.ts'
 interface Row {
   config: PushConfig
   sender?: string
-  /** Whether its claim has expired. */
+  /** Whether the claim has expired. */
   over?: boolean
   wanted?: boolean
-  /** When it came to owe nothing. */
+  /** When the last event of the config was delivered or dropped. */
   closedAt?: number
 }
 
-/** A model of the port in one process. */
+/** A model of the port that runs in a single process. */
 class Model {
   readonly rows = new Map<string, Row>()
   readonly #max: number
@@ -75,7 +75,7 @@ class Model {
     return !wanted
   }
 
-  /** Newest first. */
+  /** Returns the newest config first. */
   list(taskId: string): PushConfig[] {
     const all = [...this.rows.values()].map(({ config }) => config)
     return all.filter(({ task }) => task.id === taskId).reverse()
@@ -93,7 +93,7 @@ class Model {
   }
 }
 
-/** Claims meet each other often enough only where little else is done. */
+/** Most steps use claims, because claims rarely conflict otherwise. */
 const chances = [
   'save',
   'settle',
@@ -107,12 +107,12 @@ const chances = [
   'remove',
 ]
 
-/** Two processes take random steps, and each result is compared with the model. */
+/** Runs random steps in two processes and compares each result with the model. */
 export function webhookModelCases(
   open: () => Promise<readonly [WebhookStore & AsyncDisposable, WebhookStore & AsyncDisposable]>,
   { max = Number.POSITIVE_INFINITY, steps }: { max?: number; steps: number },
 ): void {
-  test(`${steps} steps of two processes, in a random order: each process sees the changes of the other`, async () => {
+  test(`two processes that run ${steps} steps in random order see each other’s changes`, async () => {
     const stores = await open()
     await using _one = stores[0]
     await using _other = stores[1]

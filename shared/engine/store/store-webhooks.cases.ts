@@ -24,12 +24,12 @@ export const samplePushConfig = (given: Partial<PushConfig> = {}): PushConfig =>
 })
 
 /**
- * The guarantees of every adapter.
- * @param open a new, empty store
+ * Tests the guarantees of every adapter.
+ * @param open returns a new, empty store
  */
 export function webhookStoreCases(name: string, open: () => Promise<WebhookStore & AsyncDisposable>): void {
   describe(`${name} for push configs`, () => {
-    test('a config is found by its task and id, unchanged', async () => {
+    test('a config is found unchanged by its task and id', async () => {
       await using store = await open()
       const config = samplePushConfig({ token: 'secret', authentication: { type: 'http', scheme: 'bearer' } })
       expect(await store.savePushConfig(config, 5)).toBe(true)
@@ -54,7 +54,7 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       expect(await store.findPushConfig(config.task, config.id)).toEqual(config)
     })
 
-    test('the newest config comes first, also when it replaced one', async () => {
+    test('the newest config comes first, even if it replaced another one', async () => {
       await using store = await open()
       const task = sampleTask()
       const [one, two] = [samplePushConfig({ task }), samplePushConfig({ task })]
@@ -79,7 +79,7 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       expect(await store.listPushConfigs(task)).toEqual([{ ...one, revision: 'new' }, two])
     })
 
-    test('a removed config is returned once', async () => {
+    test('a removal returns the removed config, and a repeated removal returns nothing', async () => {
       await using store = await open()
       const config = samplePushConfig()
       await store.savePushConfig(config, 5)
@@ -89,7 +89,7 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       expect(await store.listPushConfigs(config.task)).toEqual([])
     })
 
-    test('the settled number only grows, and belongs to one revision', async () => {
+    test('the settled number never decreases and applies to one revision', async () => {
       await using store = await open()
       const config = samplePushConfig()
       await store.savePushConfig(config, 5)
@@ -110,9 +110,9 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
   })
 }
 
-/** For adapters whose configs outlive the process. */
+/** Tests adapters whose configs survive the process. */
 export function openPushConfigCases(open: () => Promise<WebhookStore & AsyncDisposable>): void {
-  test('open configs are listed page by page in the order of their registration, without their tokens', async () => {
+  test('open configs are listed page by page in order of registration, without their tokens', async () => {
     await using store = await open()
     const configs = Array.from({ length: 7 }, () => samplePushConfig({ token: 'secret' }))
     for (const config of configs) await store.savePushConfig(config, 5)
@@ -130,9 +130,9 @@ export function openPushConfigCases(open: () => Promise<WebhookStore & AsyncDisp
   })
 }
 
-/** For adapters whose configs several processes send. */
+/** Tests adapters in which several processes deliver events. */
 export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>): void {
-  test('one sender has a config at a time, until it releases it or its claim expires', async () => {
+  test('only one sender holds a config until it releases the config or its claim expires', async () => {
     await using store = await open()
     const config = samplePushConfig()
     expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('absent')
@@ -146,7 +146,7 @@ export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>):
     expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('anothers')
   })
 
-  test('a release reports once that another process wanted the config; a release without a claim has no effect', async () => {
+  test('a release reports once that another process wanted the config, and has no effect without a claim', async () => {
     await using store = await open()
     const config = samplePushConfig()
     await store.savePushConfig(config, 5)
@@ -159,7 +159,7 @@ export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>):
     expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
   })
 
-  test('a claim is renewed by its sender, even after its expiry, if no other sender had it', async () => {
+  test('a sender can renew even an expired claim if no other sender has had it since', async () => {
     await using store = await open()
     const config = samplePushConfig()
     await store.savePushConfig(config, 5)
@@ -172,7 +172,7 @@ export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>):
     expect(await store.renewPushConfig(config, 'a', 60_000)).toBe(false)
   })
 
-  test('a sender without the claim settles nothing', async () => {
+  test('a sender without a claim cannot settle events', async () => {
     await using store = await open()
     const config = samplePushConfig()
     await store.savePushConfig(config, 5)
@@ -184,7 +184,7 @@ export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>):
     expect(await store.settlePushConfig(config, settlement, 'b')).toBe(true)
   })
 
-  test('open configs without a sender can be listed; a replaced config keeps its sender', async () => {
+  test('open configs without a sender can be listed, and a replaced config keeps its sender', async () => {
     await using store = await open()
     const [free, claimed, over] = [1, 2, 3].map(() => samplePushConfig()) as [
       PushConfig,

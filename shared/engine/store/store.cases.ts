@@ -7,8 +7,8 @@ import { signatureCases } from './store-signatures.cases.ts'
 import { taskCases } from './store-tasks.cases.ts'
 
 /**
- * The guarantees of every adapter.
- * @param open a new, empty store that stores parts over 1,000 characters separately; with the given clock
+ * Tests the guarantees of every adapter. `open` returns a new, empty store with the given clock that stores parts
+ * over 1,000 characters separately.
  */
 export type OpenStore = (options?: { clock?: () => number }) => Promise<Store>
 

@@ -11,9 +11,9 @@ import type { PaymentStore, TestTransfer } from './payment-store.ts'
 const purseFields = {
   purse: 'key',
   version: 'integer',
-  /** Decimal: it may be larger than an integer of the database. */
+  /** A decimal string, because the balance may exceed the database's integers. */
   left_over: 'text',
-  /** A transfer, as JSON, that is deducted and not recorded yet. */
+  /** A transfer, as JSON, that was deducted but is not yet recorded. */
   moving: 'text?',
 } as const
 
@@ -28,7 +28,7 @@ export const purseCollection = declareCollection({
 
 const transferFields = {
   nonce_key: 'key',
-  /** The attempt that recorded it. */
+  /** The attempt that recorded the transfer. */
   move: 'text',
   purse: 'text?',
   atomic: 'text?',
@@ -66,15 +66,15 @@ export const transferRow = ({ move, ...transfer }: Moving) => ({
 type TestMoney = Pick<PaymentStore, 'moveTestMoney' | 'findTestTransfer' | 'testPurse'>
 
 /**
- * In a shared database a transfer is noted with the balance by the change that deducts it; then it is recorded, then the
- * note is removed. A process that finds the note of another one completes that transfer first, so that none stays
- * incomplete.
+ * In a shared database, the update that deducts a transfer from the balance also stores a note about it. The transfer
+ * is then recorded, and the note is removed. A process that finds another process's note completes that transfer
+ * first, so that no transfer stays incomplete.
  */
 export function testMoney(database: DocumentDatabase): TestMoney {
   const purses = database.collection(purseCollection)
   const transfers = database.collection(transferCollection)
 
-  /** True when this attempt recorded the transfer. */
+  /** Returns true if this attempt recorded the transfer. */
   const record = async (
     purse: string,
     { version, left_over }: Pick<Found<typeof purseFields>, 'version' | 'left_over'>,
@@ -83,7 +83,7 @@ export function testMoney(database: DocumentDatabase): TestMoney {
     const recorded =
       (await transfers.insert(transferRow(moving))) === 'written' ||
       (await transfers.get({ nonce_key: moving.nonceKey }))?.move === moving.move
-    // The same nonce was paid from another balance: the deduction is undone.
+    // The nonce was already paid from another balance, so the deduction is undone.
     const left = recorded ? left_over : String(BigInt(left_over) + BigInt(moving.atomic))
     const after = { left_over: left, moving: undefined, version: version + 1 }
     await purses.update({ purse }, after, { version })
@@ -100,7 +100,7 @@ export function testMoney(database: DocumentDatabase): TestMoney {
       await record(purse, found, JSON.parse(found.moving))
       return undefined
     }
-    // After reading the balance: each transfer recorded since then has changed its version.
+    // Checked after the balance is read, because a transfer recorded since then has changed the balance's version.
     if ((await transfers.get({ nonce_key: nonceKey })) !== undefined) return 'already'
     const rest = BigInt(found.left_over) - atomic
     if (rest < 0n) return 'insufficient'

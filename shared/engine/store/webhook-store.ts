@@ -2,40 +2,40 @@ import { hashOf, keyText } from '@parley/kit/database/keys'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { Timestamp } from '@parley/wire/model/timestamp'
 
-/** Identifies one task permanently: the id of a removed task may be used again, also by another owner. */
+/** Identifies a task permanently, because the id of a removed task may be reused, even by another owner. */
 export interface TaskKey {
   id: string
   owner: string
   createdAt: Timestamp
 }
 
-/** The key as one text. */
+/** Returns the key as one string. */
 export const taskKey = (task: TaskKey) => hashOf(keyText(task.id), keyText(task.owner), task.createdAt)
 
-/** PushNotificationConfig, bound to its task, with the progress of its deliveries (spec/webhooks.md#pushnotificationconfig). */
+/** A task's PushNotificationConfig with the progress of its deliveries (spec/webhooks.md#pushnotificationconfig). */
 export interface PushConfig {
   task: TaskKey
-  /** Id of the config, unique for its task. */
+  /** Id of the config, unique within its task. */
   id: string
-  /** Changed by each `set`, which invalidates deliveries that began before. */
+  /** Changed by each `set`, which invalidates deliveries that began earlier. */
   revision: string
   setAt: Timestamp
   url: string
   token?: string
   authentication?: JsonObject
   longRunning: boolean
-  /** Number of the last event that was delivered or dropped; initially of the last event before the registration. */
+  /** Number of the last event that was delivered or dropped; initially, of the last event before registration. */
   settled: number
-  /** There may be undelivered events: the task has not ended, or not every event is settled. */
+  /** Whether there may be undelivered events, because the task has not ended or some events are not settled. */
   open: boolean
   health: DeliveryHealth
 }
 
-/** State of the deliveries, as shown to the owner. */
+/** Delivery status as shown to the owner. */
 export interface DeliveryHealth {
   attempts: number
   delivered: number
-  /** Number of dropped events, by reason. */
+  /** Number of dropped events for each reason. */
   dropped: Record<string, number>
   /** HTTP status of the last response. */
   lastStatus?: number
@@ -43,7 +43,7 @@ export interface DeliveryHealth {
   lastAttemptAt?: Timestamp
 }
 
-/** Result of the delivery of an event. */
+/** Result of delivering an event. */
 export interface Settlement {
   settled: number
   open: boolean
@@ -52,7 +52,7 @@ export interface Settlement {
 
 export type ConfigKey = Pick<PushConfig, 'task' | 'id'>
 
-/** The process that delivers a config; `absent`: the config does not exist. */
+/** The process that delivers a config's events, or `absent` if the config does not exist. */
 export type Claim = 'ours' | 'anothers' | 'absent'
 
 /** A config with undelivered events, without secrets and large fields. */
@@ -64,24 +64,25 @@ export interface OpenPushConfig {
 }
 
 /**
- * The push configs of an agent's tasks. Undelivered events follow from `settled` and the events in the task record: the
- * commit of the task alone creates the obligation. Guarantees as of `Store`. Configs are removed with their task.
+ * The push configs of an agent's tasks. `settled` and the events in the task record determine which events are
+ * undelivered, so committing a task is enough to schedule a delivery. The guarantees are those of `Store`. Configs
+ * are removed with their task.
  */
 export interface WebhookStore {
   /**
-   * Saves the config or replaces the one of the same task and id; it comes first in lists. False, without a change, when the
-   * task has `perTaskMax` others.
-   * @throws ParleyError Unavailable when there is no capacity
+   * Saves the config, which then comes first in lists, or replaces the one with the same task and id. Returns false
+   * and changes nothing if the task already has `perTaskMax` other configs.
+   * @throws ParleyError Unavailable if there is no capacity
    */
   savePushConfig(config: PushConfig, perTaskMax: number): Promise<boolean>
   findPushConfig(task: TaskKey, id: string): Promise<PushConfig | undefined>
-  /** Newest first. */
+  /** Lists the newest configs first. */
   listPushConfigs(task: TaskKey): Promise<PushConfig[]>
-  /** Returns the removed config. With `revision`: removes only this revision. */
+  /** Removes and returns the config. With `revision`, only that revision is removed. */
   removePushConfig(task: TaskKey, id: string, revision?: string): Promise<PushConfig | undefined>
   /**
-   * False, without a change, when the config was replaced or removed, has reached this point already, or is not claimed by
-   * the given sender.
+   * Returns false and changes nothing if the config was replaced or removed, has already reached this point, or is
+   * not claimed by the given sender.
    */
   settlePushConfig(
     config: Pick<PushConfig, 'task' | 'id' | 'revision'>,
@@ -89,21 +90,21 @@ export interface WebhookStore {
     sender?: string,
   ): Promise<boolean>
   /**
-   * Claims the deliveries of a config for `forMs`, or extends the claim. While another sender has it, that sender is
-   * notified when it releases the config. `ours` if no other process delivers.
+   * Claims a config's deliveries for `forMs`, or extends the claim. If another sender holds the claim, that sender is
+   * notified when it releases the config. Always returns `ours` if no other process delivers events.
    */
   claimPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<Claim>
-  /** Extends the claim if no other sender had it since. False: cached data of the config may be outdated. */
+  /** Extends the claim if no other sender has had it since. If false, cached data of the config may be outdated. */
   renewPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<boolean>
   /**
-   * Releases the claim. False: another process wanted the config, so the claim stays; check for new events, then release
-   * again.
+   * Releases the claim. Returns false and keeps the claim if another process wanted the config: check for new events,
+   * then release again.
    */
   releasePushConfig(key: ConfigKey, sender: string): Promise<boolean>
-  /** Open configs after the cursor, in the order of registration; with `unclaimed`, those without a sender. */
+  /** Lists open configs after the cursor in order of registration; with `unclaimed`, only those without a sender. */
   listOpenPushConfigs(query: { limit: number; cursor?: number; unclaimed?: boolean }): Promise<{
     items: OpenPushConfig[]
-    /** Absent at the end. */
+    /** Absent on the last page. */
     nextCursor?: number
   }>
 }

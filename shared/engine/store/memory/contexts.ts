@@ -5,7 +5,7 @@ import { pushConfigCollection, pushConfigTask } from '../push-configs.ts'
 import type { ContextPage, ContextRecord, Feedback, Store } from '../store.ts'
 import { contextHistory, type MemoryContext, type StoredTask } from './tasks.ts'
 
-/** Limit of the ids of one context in a page. */
+/** Maximum number of task ids listed for one context in a page. */
 const idsPerContextMax = 1000
 
 type ContextMethods = Pick<
@@ -20,7 +20,7 @@ type ContextMethods = Pick<
   | 'removeEnded'
 >
 
-/** Contexts, and what belongs to a task and is removed with it. */
+/** Operations on contexts, and on data that is removed together with its task. */
 export function contextMethods(store: MemoryContext, documents: DocumentDatabase): ContextMethods {
   const { tasks, contexts } = store
   const feedback = new Map<string, Feedback>()
@@ -66,7 +66,7 @@ export function contextMethods(store: MemoryContext, documents: DocumentDatabase
 
 const feedbackKey = ({ taskId, owner }: { taskId: string; owner: string }) => JSON.stringify([taskId, owner])
 
-/** Newest change first. */
+/** Lists the most recently changed context first. */
 function listContexts(
   { contexts, tasks, cursors }: MemoryContext,
   { owner, limit, cursor }: { owner: string; limit: number; cursor?: string },

@@ -11,13 +11,13 @@ import { contextMethods } from './contexts.ts'
 import { type MemoryContext, taskMethods } from './tasks.ts'
 
 export interface MemoryStoreOptions {
-  /** Parts larger than this are kept apart from the task. Default 256 KiB. */
+  /** Parts larger than this are stored separately from the task. Default 256 KiB. */
   largePartBytes?: number
-  /** Milliseconds since 1970. Default: the system's. */
+  /** Returns milliseconds since 1970. Default: the system clock. */
   clock?: () => number
 }
 
-/** A store for tests and development: fast, and everything in it ends with the process. Queries read every task. */
+/** A fast store for tests and development. Its content is lost when the process ends. Queries read every task. */
 export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
   const now = options.clock ?? Date.now
   const store: MemoryContext = {

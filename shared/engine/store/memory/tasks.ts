@@ -14,9 +14,9 @@ import type {
   UnfinishedTask,
 } from '../store.ts'
 
-/** A task as JSON, so that a caller cannot change it, and the fields that queries compare. */
+/** A task as JSON, which callers cannot modify, with the fields that queries compare. */
 export interface StoredTask {
-  /** Order of creation. */
+  /** Position of the task in the order of creation. */
   sequence: number
   id: string
   owner: string
@@ -27,7 +27,7 @@ export interface StoredTask {
   version: number
   lease?: { holder: string; until: number }
   dueAt?: number
-  /** The record with references to large parts. */
+  /** The record as JSON, with references to large parts. */
   body: string
   /** Large parts as JSON, by hash. */
   parts: Map<string, string>
@@ -37,15 +37,15 @@ export interface MemoryContext {
   tasks: Map<string, StoredTask>
   lastSequence: number
   contexts: Map<string, ContextRecord>
-  /** How many tasks ever ended in each state. */
+  /** Number of tasks that have ever ended in each state. */
   ended: Map<TaskState, number>
   largeParts: LargeParts
   cursors: Cursors
 }
 
-/** Limits of one page, in characters of JSON: of whole records, and of an answer. */
+/** Size limits, in characters of JSON, for a page of whole records and for a page of a response. */
 const [pageMaxLength, answerPageMaxLength] = [64 * 1024 * 1024, 16 * 1024 * 1024]
-/** Records up to this size are read without a call of `admit`. */
+/** Records up to this size are read without calling `admit`. */
 const admittedLength = 64 * 1024
 
 type TaskMethods = Pick<
@@ -156,7 +156,7 @@ function createTask(store: MemoryContext, record: TaskRecord): boolean {
   return true
 }
 
-/** Creates the context or moves it to its new task. False when it belongs to another owner. */
+/** Creates the context, or updates it for its new task. Returns false if the context belongs to another owner. */
 function joinContext(
   contexts: Map<string, ContextRecord>,
   { contextId: id, owner, createdAt }: TaskRecord,
@@ -173,7 +173,7 @@ function commitTask(store: MemoryContext, record: TaskRecord): boolean {
   const stored = encode(store, record, there?.sequence ?? 0)
   if (there?.createdAt !== record.createdAt || there.version !== record.version - 1) return false
   const { lease } = stored
-  // The record may have been read before the last renewal.
+  // The record may have been read before its lease was last renewed.
   if (lease !== undefined && there.lease?.holder === lease.holder) {
     stored.lease = { holder: lease.holder, until: Math.max(lease.until, there.lease.until) }
   }
@@ -233,7 +233,7 @@ function outlineTasks(store: MemoryContext, query: TaskQuery, admit: Admit): Pag
   })
 }
 
-/** Newest first; as many as `maxLength` allows, at least one. */
+/** Returns the newest tasks first: as many as fit into `maxLength`, but at least one. */
 function page<T>(
   { tasks, cursors }: MemoryContext,
   { owner, contextId, state, cursor, limit }: TaskQuery,

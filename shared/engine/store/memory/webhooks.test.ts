@@ -8,7 +8,7 @@ webhookStoreCases('the memory', async () =>
 
 const of = (owner: string) => samplePushConfig({ task: sampleTask({ owner }) })
 
-test('without capacity the config that was completed first is removed', async () => {
+test('a full store removes the config that was completed first', async () => {
   const memory = new MemoryWebhooks({ max: 3 })
   const configs = ['a', 'b', 'c'].map(of)
   for (const config of configs) await memory.savePushConfig(config, 5)
@@ -21,7 +21,7 @@ test('without capacity the config that was completed first is removed', async ()
   expect(memory.size).toBe(3)
 })
 
-test('when all have undelivered events, a new one is refused; an existing one can be replaced', async () => {
+test('a full store whose configs all have undelivered events rejects new configs but replaces existing ones', async () => {
   const memory = new MemoryWebhooks({ max: 2 })
   const [one, two] = [of('a'), of('b')]
   for (const config of [one, two]) await memory.savePushConfig(config, 5)
@@ -40,7 +40,7 @@ test('an owner can use at most half of the capacity for configs with undelivered
   for (const config of [first, second]) await memory.savePushConfig(config, 5)
   await expect(memory.savePushConfig(of('greedy'), 5)).rejects.toMatchObject({ error: 'Unavailable' })
   expect(await memory.savePushConfig(of('other'), 5)).toBe(true)
-  // Replaced, or with nothing left to send, it takes no more of the share.
+  // A config that was replaced, or has no events left to send, no longer counts toward the owner's limit.
   expect(await memory.savePushConfig({ ...first, revision: 'new' }, 5)).toBe(true)
   await memory.settlePushConfig(second, { settled: 1, open: false, health: second.health })
   expect(await memory.savePushConfig(of('greedy'), 5)).toBe(true)

@@ -2,18 +2,18 @@ import { ParleyError } from '@parley/wire/errors'
 import type { Claim, ConfigKey, PushConfig, TaskKey, WebhookStore } from '../webhook-store.ts'
 
 export interface MemoryWebhooksOptions {
-  /** Maximum number of configs. Default 100,000. One owner may have half as many with undelivered events. */
+  /** Maximum number of configs. Default 100,000. An owner may have half of them with undelivered events. */
   max?: number
 }
 
-/** Push configs that end with the process. When there is no space, the config that was completed first is removed. */
+/** Push configs that are lost when the process ends. When full, it removes the config that was completed first. */
 export class MemoryWebhooks implements WebhookStore {
   readonly #max: number
-  /** By task, oldest config first. */
+  /** The configs of each task, oldest first. */
   readonly #tasks = new Map<string, Map<string, PushConfig>>()
-  /** Completed configs, in the order of their completion. */
+  /** Completed configs in order of completion. */
   readonly #closed = new Set<PushConfig>()
-  /** Number of configs with undelivered events, by owner. */
+  /** Number of configs with undelivered events for each owner. */
   readonly #owing = new Map<string, number>()
   #size = 0
 
@@ -80,7 +80,7 @@ export class MemoryWebhooks implements WebhookStore {
     return true
   }
 
-  /** No config survives a restart, so there is none to resume. */
+  /** Returns an empty list: no config survives a restart, so there is nothing to resume. */
   async listOpenPushConfigs(): Promise<{ items: [] }> {
     return { items: [] }
   }

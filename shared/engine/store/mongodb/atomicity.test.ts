@@ -13,7 +13,7 @@ const [writers, increments, rounds] = [16, 25, 20]
 const all = <T>(count: number, run: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, index) => run(index)))
 
-/** The guarantees of the server that the store depends on. */
+/** The server guarantees on which the store depends. */
 describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs mongod)', () => {
   let server: MongodbServer
   let client: MongoClient
@@ -71,7 +71,7 @@ describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs 
     },
   )
 
-  test('of concurrent inserts of one _id exactly one succeeds, and the others fail', async () => {
+  test('exactly one of several concurrent inserts of an _id succeeds', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const document = { _id: `insert ${round}`, version: 0, sum: 0 }
       const won = await all(writers, () => insertUnlessThere(counters(), document))
@@ -79,7 +79,7 @@ describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs 
     }
   })
 
-  test('of concurrent upserts of one _id none is counted twice or lost, except for those that fail', async () => {
+  test('concurrent upserts of one _id are each counted exactly once unless they fail', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const _id = `upsert ${round}`
       const outcomes = await all(writers, async () => {
@@ -95,7 +95,7 @@ describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs 
     }
   })
 
-  test('of concurrent deletions of one document exactly one reports success', async () => {
+  test('exactly one of several concurrent deletions of a document reports success', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const _id = `delete ${round}`
       await counters().insertOne({ _id, version: 0, sum: 0 })

@@ -61,7 +61,7 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
     },
   )
 
-  test('many medium parts are stored separately when the document would be too large for the server', async () => {
+  test('medium-sized parts are stored separately when the document would be too large for the server', async () => {
     await using store = await openMongodbStore({ url, agentId: randomUUID() })
     const parts = Array.from({ length: 8000 }, (_, n) => {
       return { kind: 'text' as const, text: `${n} ${'x'.repeat(2500)}` }
@@ -71,7 +71,7 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
     expect(await store.loadTask(record.id)).toEqual(record)
   })
 
-  test('a record that is too large without its large parts is refused with a sentence', async () => {
+  test('a record that is too large even without its large parts is rejected with a readable message', async () => {
     await using store = await open()
     const tiny = Array.from({ length: 20_000 }, () => ({ kind: 'text' as const, text: 'x'.repeat(900) }))
     const record = sampleRecord()
@@ -108,7 +108,7 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
     expect(await store.commitTask(next(asks, 'canceled', { history: filled(15) }))).toBe(true)
   })
 
-  test('a cursor of another agent in the same database is refused', async () => {
+  test('a cursor from another agent in the same database is rejected', async () => {
     await using one = await open()
     await using other = await open()
     for (const store of [one, other, one, other]) await createdIn(store, 'completed')

@@ -9,12 +9,12 @@ import { type ContextDocument, createdAtOf, keyedIn, type MongoContext, type Tas
 import { ofRemoval, removeTasks } from './removal.ts'
 
 /*
- * A context and its tasks are several documents without a transaction. The rules that keep them consistent:
- * - A task is stored before it is added to its context, and acknowledged after that.
- * - A process that removes a context looks for tasks and then marks it (`leaving`), under the condition of the version that it
- *   read before. A task that was added earlier is found; one that is added in between changes the version; a later one cannot be
- *   added while the mark exists, and then creates a new context.
- * - The mark of a dead process is removed after a timeout.
+ * A context and its tasks are separate documents that change without a transaction. These rules keep them consistent:
+ * - A task is stored, then added to its context, and only then acknowledged.
+ * - A process that removes a context first looks for tasks, then marks the context (`leaving`) if its version has not
+ *   changed. The search finds tasks added earlier, and a task added in between changes the version. While the mark
+ *   exists, no task can be added; after the removal, the next task creates a new context.
+ * - A mark left behind by a dead process is removed after a timeout.
  */
 
 const openStates = taskStates.filter((state) => !isTerminal(state))
@@ -24,7 +24,7 @@ const joinedMax = 100_000
 
 type Joining = Pick<TaskDocument, 'owner' | 'context_id'> & { contextId: string; createdAt: string }
 
-/** False when the context belongs to another owner. */
+/** Returns false if the context belongs to another owner. */
 export function joinContext(
   store: MongoContext,
   task: { owner: string; contextId: string; createdAt: string },
@@ -64,8 +64,8 @@ function join(store: MongoContext, task: Joining): Promise<boolean> {
 }
 
 /**
- * Adds tasks to their contexts that were stored by a process that died before it did so. Returns the ids of tasks in a
- * context of another owner; these were never acknowledged, and are removed.
+ * Adds tasks to their contexts if the process that stored them died before doing so. Returns the ids of tasks whose
+ * context belongs to another owner: these tasks were never acknowledged and are removed.
  */
 export async function restoreContexts(
   store: MongoContext,
@@ -140,7 +140,7 @@ export function clearContext(
         .limit(removedAtOnce)
         .project<TaskDocument>(ofRemoval)
         .toArray()
-      // A task that was added after the mark was removed may have ended, and must stay.
+      // A task that was added after the removal of the mark must stay, even if it has already ended.
       if (!(await stillLeaving(store, ours.context_id, leaving.mark))) return 'busy'
       if (ended.length === 0) break
       await removeTasks(store, ended)
@@ -150,7 +150,7 @@ export function clearContext(
   })
 }
 
-/** Both as they are stored. */
+/** Both arguments have their stored form. */
 export async function removeContextIfEmpty(
   store: MongoContext,
   contextId: string,
@@ -166,7 +166,7 @@ export async function removeContextIfEmpty(
   })
 }
 
-/** Marks the context unless `held` returns true. Undefined: a concurrent change was first, try again. */
+/** Marks the context unless `held` returns true. Returns undefined if a concurrent change came first: try again. */
 async function leave(
   store: MongoContext,
   { owner, context_id }: { owner: string; context_id: string },

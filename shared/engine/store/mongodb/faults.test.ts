@@ -10,17 +10,17 @@ import { openMongodbStore } from './store.ts'
 
 const agentId = 'a1'
 
-describe('a MongoDB address that cannot be used is refused at start, with a sentence', () => {
+describe('an unusable MongoDB address is rejected at startup with a readable message', () => {
   test.each<[string, string, RegExp]>([
     [
       'without a database',
       'mongodb://alice:secret@127.0.0.1:1',
       /names no database.*mongodb:\/\/127\.0\.0\.1:1\/parley/,
     ],
-    ['with a database alone', 'mongodb:///parley', /must be like mongodb:\/\/host:27017\/database/],
-    ['with a setting that is none', 'mongodb://127.0.0.1:1/parley?nonsense=1', /cannot read|can read/],
+    ['with a database but no host', 'mongodb:///parley', /must be like mongodb:\/\/host:27017\/database/],
+    ['with an unknown option', 'mongodb://127.0.0.1:1/parley?nonsense=1', /cannot read|can read/],
     [
-      'where nothing listens',
+      'where no server is listening',
       'mongodb://alice:secret@127.0.0.1:1/parley',
       /127\.0\.0\.1:1 does not answer. Start it/,
     ],
@@ -31,7 +31,7 @@ describe('a MongoDB address that cannot be used is refused at start, with a sent
     expect(refused.message).not.toContain('secret')
   })
 
-  test('for a server that accepts connections and never answers', async () => {
+  test('a server that accepts connections but never responds is rejected', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await new Promise((done) => silent.once('listening', done))
     const { port } = silent.address() as { port: number }
@@ -58,7 +58,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
   const open = (given = {}) =>
     openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000, ...given })
 
-  test('a database of a newer version is refused and not changed', async () => {
+  test('a database from a newer version is rejected and left unchanged', async () => {
     const newer = server.newUrl()
     await using other = await MongoClient.connect(newer)
     await other
@@ -71,7 +71,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect((await other.db().listCollections().toArray()).map(({ name }) => name)).toEqual(['schema'])
   })
 
-  test('several processes may create the schema of one database at the same time', async () => {
+  test('several processes can create the schema of a database concurrently', async () => {
     const fresh = server.newUrl()
     const stores = await Promise.all(
       ['one', 'two', 'three'].map((name) => openMongodbStore({ url: fresh, agentId: name })),
@@ -84,7 +84,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     }
   })
 
-  test('another agent in the same database sees nothing, and may use the same ids', async () => {
+  test('another agent in the same database sees no data and can use the same ids', async () => {
     await using one = await open()
     await using other = await open()
     const task = await createdIn(one, 'completed', {
@@ -97,7 +97,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await one.loadTask(task.id)).toEqual(task)
   })
 
-  test('a task whose process died before it was added to its context is added by listUnfinished', async () => {
+  test('listUnfinished adds a task to its context if the process died before doing so', async () => {
     const id = randomUUID()
     await using store = await open({ agentId: id })
     const task = await created(store)
@@ -109,7 +109,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await store.findContext(task.contextId, alice)).toMatchObject({ createdAt: task.createdAt })
   })
 
-  test('such a task in a context of another owner is removed, because it was not acknowledged', async () => {
+  test('listUnfinished removes such a task if its context belongs to another owner, because it was never acknowledged', async () => {
     const id = randomUUID()
     await using store = await open({ agentId: id })
     const task = await created(store)
@@ -120,7 +120,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await store.loadTask(task.id)).toBeUndefined()
   })
 
-  test('a context whose removing process died accepts new tasks after a timeout', async () => {
+  test('a context accepts new tasks after a timeout if the process that was removing it died', async () => {
     const id = randomUUID()
     await using store = await open({ agentId: id })
     const old = await createdIn(store, 'completed')
@@ -132,7 +132,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(contexts).toMatchObject([{ id: old.contextId, taskIds: [old.id, task.id] }])
   })
 
-  test('after repeated concurrent clearing and creating, each task has its context and none is lost', async () => {
+  test('contexts that are repeatedly cleared during task creation lose no task, and every task has its context', async () => {
     await using store = await open()
     const outcomes = new Set<string>()
     for (let round = 0; round < 15; round += 1) {
@@ -154,7 +154,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect([...outcomes]).not.toContain('absent')
   })
 
-  test('the rest of an interrupted removal is removed by the next one', async () => {
+  test('the next removal completes an interrupted one', async () => {
     const id = randomUUID()
     let now = Date.now()
     await using store = await open({ agentId: id, clock: () => now })
@@ -181,7 +181,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await store.loadTask(stays.id)).toEqual(stays)
   })
 
-  test('a claim on a nonce without a payment is taken over after a minute, and not before', async () => {
+  test('a claim on a nonce without a payment is taken over after a minute but not earlier', async () => {
     let now = Date.now()
     const id = randomUUID()
     await using store = await open({ agentId: id, clock: () => now })
@@ -194,14 +194,14 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await store.payments.addPayment(samplePayment({ nonceKey: 'n' }))).toBe('nonce')
   })
 
-  test('a claim that was taken over while its process was suspended: the change is undone, and one row has the nonce', async () => {
+  test('a process whose claim was taken over while it was suspended undoes its change, so only one row has the nonce', async () => {
     let now = Date.now()
     const given = { agentId: randomUUID(), clock: () => now }
     await using slow = await open(given)
     await using quick = await open(given)
     const session = samplePayment({ kind: 'session', state: 'open' })
     await slow.payments.addPayment(session)
-    // oxlint-disable-next-line typescript/unbound-method -- called with its collection below
+    // oxlint-disable-next-line typescript/unbound-method -- called below with its collection
     const { updateOne } = Collection.prototype
     const commits = vi.spyOn(Collection.prototype, 'updateOne').mockImplementationOnce(async function (
       this: Collection,
@@ -219,7 +219,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(await slow.payments.commitPayment({ ...session, state: 'expired', version: 3 })).toBe('committed')
   })
 
-  test('while the server is down every call is Unavailable, without texts of the driver; no data is lost', async () => {
+  test('while the server is down, every call rejects with Unavailable without driver messages, and no data is lost', async () => {
     if (server.kind === 'MONGODB_URL') return
     await using store = await open({ connectTimeoutMs: 300 })
     const task = await created(store)
@@ -234,7 +234,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     await expect(store.loadTask(task.id)).rejects.toMatchObject(away)
     await expect(store.commitTask(next(task, 'working'))).rejects.toMatchObject(away)
     await server.restart()
-    // It is looked for once a second, which is longer than this store waits.
+    // The driver looks for the server once a second, which is longer than this store's timeout.
     await expect.poll(() => store.loadTask(task.id).catch(() => 'away')).toEqual(task)
     expect(await store.commitTask(next(task, 'completed'))).toBe(true)
   })

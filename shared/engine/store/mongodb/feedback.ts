@@ -8,12 +8,12 @@ import { idIn, keyOfDocument, type MongoContext, type TaskDocument } from './rec
 export interface FeedbackDocument {
   _id: string
   agent_id: string
-  /** `taskKey` of its task. */
+  /** The `taskKey` of the rated task. */
   task: string
   body: string
 }
 
-/** Written first; then the task is looked up again, so that a concurrent removal leaves no feedback behind. */
+/** Writes the feedback, then looks the task up again, so that a concurrent removal leaves no feedback behind. */
 export async function saveFeedback(store: MongoContext, feedback: Feedback): Promise<void> {
   const { agentId, beside } = store
   const task = await keyOfTask(store, feedback.taskId)

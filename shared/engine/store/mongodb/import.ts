@@ -14,15 +14,15 @@ export interface AnyDocument {
   [field: string]: unknown
 }
 
-/** Position in a table: the key of the last row that was copied. */
+/** Position in a table, given by the key of the last copied row. */
 export type Place = (string | number | Uint8Array)[]
 
-/** Progress of an import, stored in the target so that it can continue. */
+/** Progress of an import, stored in the target so that an interrupted import can continue. */
 interface ImportDocument {
   _id: string
   agent_id: string
   state: 'running' | 'done'
-  /** By kind; `true` for completed ones. */
+  /** Position for each kind of data; `true` if it was copied completely. */
   places: Record<string, Place | true>
   begun_at: Date
   done_at?: Date
@@ -30,25 +30,25 @@ interface ImportDocument {
 
 export interface ImportTarget extends AsyncDisposable {
   readonly store: MongoContext
-  /** `none`: no import was started. */
+  /** Returns `none` if no import was started. */
   state(): Promise<'none' | 'running' | 'done'>
-  /** Whether one of the collections has documents of this scope. */
+  /** Whether any of the collections contains documents of this scope. */
   holdsAny(collections: readonly string[]): Promise<boolean>
-  /** Creates the schema and marks the data as incomplete. With `afresh`, removes the existing documents. */
+  /** Creates the schema and marks the data as incomplete. With `afresh`, existing documents are removed. */
   begin(collections: readonly string[], afresh: boolean): Promise<void>
   place(kind: string): Promise<Place | true | undefined>
   /** Inserts the missing documents. */
   add(documents: Map<string, AnyDocument[]>): Promise<void>
   reached(kind: string, place: Place | true): Promise<void>
-  /** All documents of this scope. */
+  /** Returns all documents of this scope. */
   read(collection: string): AsyncIterable<AnyDocument>
-  /** Marks the data as complete: servers may use it. */
+  /** Marks the data as complete, so that servers can use it. */
   finish(): Promise<void>
 }
 
 export interface ImportTargetOptions {
   url: string
-  /** `agent_id` of every document. */
+  /** The `agent_id` of every imported document. */
   scope: string
   schema: { name: string; indexes: Record<string, Index[]>; migrations: readonly Migration[] }
 }
@@ -57,7 +57,7 @@ const importsOf = (db: Db) => db.collection<ImportDocument>('imports')
 
 /**
  * Opens a database for an import from an embedded store. Nothing is written before `begin`.
- * @throws DatabaseRefused as `connectMongodb`, and when a newer version wrote the database
+ * @throws DatabaseRefused if `connectMongodb` throws it, or a newer version wrote the database
  */
 export async function openImportTarget(options: ImportTargetOptions): Promise<ImportTarget> {
   await using stack = new AsyncDisposableStack()
@@ -67,7 +67,7 @@ export async function openImportTarget(options: ImportTargetOptions): Promise<Im
   const [imports, key] = [importsOf(db), { _id: scope, agent_id: scope }]
   const store = contextFor(db, scope)
   const all = (name: string) => db.collection<AnyDocument>(name)
-  // A range of `_id`, which every collection has an index for.
+  // Selects a range of `_id`, because every collection has an index on it.
   const ours = { _id: { $gte: `${scope}/`, $lt: `${scope}0` }, agent_id: scope }
   const open = stack.move()
   return {
@@ -101,7 +101,7 @@ export async function openImportTarget(options: ImportTargetOptions): Promise<Im
 }
 
 /**
- * @throws DatabaseRefused while an import is not complete
+ * @throws DatabaseRefused while an import is incomplete
  */
 export async function refuseUnfinishedImport(db: Db, scope: string): Promise<void> {
   if ((await importsOf(db).findOne({ _id: scope, agent_id: scope }))?.state !== 'running') return
@@ -120,7 +120,7 @@ function placeIn(place: Place | true | undefined): Place | true | undefined {
   })
 }
 
-/** A context that can encode documents. Lists are not available. */
+/** Returns a context that can encode documents but does not support lists. */
 function contextFor(db: Db, agentId: string): MongoContext {
   return {
     agentId,

@@ -11,11 +11,11 @@ import {
   type TaskDocument,
 } from './record.ts'
 
-/** Limit of one read of tasks with their parts, in characters of JSON. */
+/** Maximum size of one read of tasks with their parts, in characters of JSON. */
 const pageMaxLength = 64 * 1024 * 1024
-/** Limit of one page of a response, in bytes of JSON. */
+/** Maximum size of one page of a response, in bytes of JSON. */
 const answerPageMaxBytes = 16 * 1024 * 1024
-/** Limits of one read: ids of one context, and of a page. */
+/** Maximum numbers of task ids to read for one context and for a page. */
 const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
 type TaskFilter = Parameters<MongoContext['tasks']['find']>[0]
@@ -86,7 +86,7 @@ export async function contextHistory(
   return (await newest(store, filter, bounds)).items.reverse()
 }
 
-/** Newest first; as many as `maxLength` allows, at least one. */
+/** Returns the newest tasks first: as many as fit into `maxLength`, but at least one. */
 async function newest<T>(
   store: MongoContext,
   filter: TaskFilter,
@@ -138,7 +138,7 @@ export async function listContexts(
 type Member = Pick<TaskDocument, 'task_id' | 'context_id' | 'state' | 'position'>
 const ofMember = { _id: 0, task_id: 1, context_id: 1, state: 1, position: 1 }
 
-/** One query for a page of small contexts; for large contexts a few queries each, until the page has enough ids. */
+/** Small contexts of a page share one query. Each large context takes a few more, until the page has enough ids. */
 async function withTasks(store: MongoContext, page: ContextDocument[]): Promise<ContextPage['items']> {
   const [first] = page
   if (first === undefined) return []
@@ -194,8 +194,8 @@ function itemOf(context: ContextDocument, members: Member[], taskCount: number) 
 const contextIdOf = ({ agentId }: MongoContext, { _id }: ContextDocument) => _id.slice(agentId.length + 1)
 
 /**
- * The position in a cursor. A cursor that the embedded store made before a migration holds two texts for contexts; for tasks
- * it holds a row number, which is not valid here.
+ * Returns the position in a cursor. Cursors created by the embedded store before a migration contain two strings for
+ * contexts and a row number for tasks; the row number is not valid here.
  * @throws ParleyError InvalidParams
  */
 function textIn(position: unknown): string {

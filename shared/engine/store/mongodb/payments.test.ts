@@ -5,7 +5,7 @@ import { samplePayment } from '../store-payments.cases.ts'
 import { openMongodbStore } from './store.ts'
 
 describe.skipIf(!hasMongodb)('the ledger in MongoDB (needs mongod)', () => {
-  test('rows of several processes with the same microsecond are each listed once, wherever a page ends', async () => {
+  test('rows created in the same microsecond by several processes are each listed once, wherever a page ends', async () => {
     await using server = await startMongodb()
     const url = server.newUrl()
     await using store = await openMongodbStore({ url, agentId: 'agent' })

@@ -36,7 +36,7 @@ describe.skipIf(!hasMongodb)('queries of the MongoDB store (needs mongod)', () =
     return commands
   }
 
-  test('names the agent in each filter and each document', async () => {
+  test('every filter and every document contains the agent id', async () => {
     const commands = await asked()
     expect(commands.length).toBeGreaterThan(100)
     const parts = commands.flatMap(filtersAndDocuments)
@@ -44,7 +44,7 @@ describe.skipIf(!hasMongodb)('queries of the MongoDB store (needs mongod)', () =
     expect(parts.filter((part) => part['agent_id'] !== agentId)).toEqual([])
   })
 
-  test('uses an index that is named after the query, or the key', async () => {
+  test('every query uses the index named after it, or the key', async () => {
     const finds = (await asked()).flatMap(asFind)
     await using client = await MongoClient.connect(url)
     const names = Object.values(agentIndexes).flatMap((all) => all.map(({ name }) => name))
@@ -61,17 +61,17 @@ describe.skipIf(!hasMongodb)('queries of the MongoDB store (needs mongod)', () =
       return !/IDHACK|EXPRESS/.test(plan) && !used.some((name) => name === '_id_' || names.includes(name))
     })
     expect(without).toEqual([])
-    // Where several would do, a server with few documents takes any: the right one must be there.
+    // If several indexes fit, a server with few documents may choose any of them, so only existence is checked.
     expect([...plans.keys()].filter((shape) => indexFor(shape) === undefined)).toEqual([])
-    // MongoDB's word, and that of a PostgreSQL beneath.
+    // A scan is reported as COLLSCAN by MongoDB, and as Seq Scan by servers built on PostgreSQL.
     expect([...plans].filter(([, plan]) => /COLLSCAN|Seq Scan/.test(plan))).toEqual([])
   })
 })
 
-/** Looked at in what was found by the rest of the question: few, whatever there is in the store. */
+/** Fields that are checked only on the documents found by the rest of the query, which are always few. */
 const lookedAt: Record<string, string[]> = { tasks_due: ['state'], tasks_in_state: ['holder', 'lease_until'] }
 
-/** The key, or the index with every field of the filter and its order. */
+/** Returns the key, or the index that contains every field of the filter and of the sort order. */
 function indexFor(shape: string): string | undefined {
   const [collection, filter, sort = {}] = JSON.parse(shape) as [string, Command, Command?]
   if ('_id' in filter) return '_id'
@@ -87,12 +87,12 @@ function indexFor(shape: string): string | undefined {
   })?.name
 }
 
-/** An explanation speaks of indexes that were thought of as well. */
+/** Removes indexes that the server considered but did not use. */
 function withoutUnused(key: string, value: unknown): unknown {
   return ['IndexCosts', 'rejectedPlans'].includes(key) ? undefined : value
 }
 
-/** Each method of the port at least once, in every form of its question. */
+/** Calls each method of the port at least once, with every form of its query. */
 async function askAll(store: Store): Promise<void> {
   const artifacts = [artifactOf({ kind: 'text', text: 'x'.repeat(5000) })]
   const record = await createdIn(store, 'working', { artifacts, lease: { holder: 'h', until: 1 } })
@@ -177,7 +177,7 @@ async function askBeside(store: Store, task: { id: string; owner: string; create
 
 const listOf = (value: unknown) => (value ?? []) as Command[]
 
-/** The filters and documents of a command. */
+/** Returns the filters and documents of a command. */
 function filtersAndDocuments(command: Command): Command[] {
   const matched = listOf(command['pipeline']).map((stage) => stage['$match'] as Command)
   return [
@@ -189,7 +189,7 @@ function filtersAndDocuments(command: Command): Command[] {
   ]
 }
 
-/** Its filters, each as a question that every server can explain. */
+/** Converts each filter of a command to a find, which every server can explain. */
 function asFind(command: Command): Command[] {
   const collection = command['find'] ?? command['aggregate'] ?? command['update'] ?? command['delete']
   const name = collection ?? command['findAndModify']
@@ -200,7 +200,7 @@ function asFind(command: Command): Command[] {
 
 const plain = (sort: unknown) => (sort instanceof Map ? Object.fromEntries(sort) : sort)
 
-/** Names and operators without values. */
+/** Returns names and operators without values. */
 function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf)
   if (typeof value !== 'object' || value === null || Buffer.isBuffer(value)) return ''

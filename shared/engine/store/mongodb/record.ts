@@ -20,32 +20,32 @@ export interface TaskDocument {
   state: TaskState
   position: string
   version: number
-  /** Number of its events; absent in documents of an earlier version. */
+  /** Number of events; absent in documents written by earlier versions. */
   events?: number
   /** The rest of the record as JSON, with references to large parts. */
   body: string
   holder?: string
   lease_until?: number
-  /** Numbers of the starts that lost the task while their process kept running. */
+  /** Numbers of the starts that lost the task although their process kept running. */
   survived?: number[]
   due_at?: number
-  /** Time of the last change, if it has ended. */
+  /** Time of the last change, if the task has ended. */
   ended_at?: string
   parts?: PartName[]
 }
 
-/** A large part: SHA-256 of its JSON, and the number of documents it is split into. */
+/** Names a large part by the SHA-256 of its JSON, and counts the documents that it is split into. */
 interface PartName {
   hash: string
   pieces: number
-  /** Size of its JSON; absent in documents of an earlier version. */
+  /** Size of the part's JSON; absent in documents written by earlier versions. */
   bytes?: number
 }
 
 export interface PartDocument {
   _id: string
   agent_id: string
-  /** `taskKey` of its task. */
+  /** The `taskKey` of the task that the part belongs to. */
   task: string
   piece: Binary
 }
@@ -54,19 +54,19 @@ export interface ContextDocument {
   _id: string
   agent_id: string
   owner: string
-  /** Time of the newest task and the id; the order of lists. */
+  /** Time of the newest task and id of the context, which define the order of lists. */
   position: string
   /** Incremented by each new task and each attempt to remove the context. */
   version: number
   created_at: string
   updated_at: string
-  /** Its id and owner as JSON. */
+  /** Id and owner of the context as JSON. */
   body: string
-  /** The attempt that is removing it. */
+  /** The attempt that is removing the context. */
   leaving?: string
 }
 
-/** The state shared by the operations of the store. */
+/** State that the store's operations share. */
 export interface MongoContext {
   agentId: string
   tasks: Collection<TaskDocument>
@@ -76,9 +76,9 @@ export interface MongoContext {
   beside: BesideTasks
   largeParts: LargeParts
   cursors: Cursors
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now: () => number
-  /** Tasks that were found in their context. */
+  /** Tasks that are known to be in their context. */
   joined: Set<string>
 }
 
@@ -87,29 +87,29 @@ export type BesideTasks = <T extends { _id: string }>(name: string) => Collectio
 
 const mebibyte = 1024 * 1024
 
-/** Leaves room for what follows a message of the caller: the start, the answer of the agent and the end. */
+/** Leaves room for what follows a caller's message: the start, the agent's response and the end. */
 export const messageBound: Bound = { maxBytes: 13 * mebibyte, error: 'InvalidParams' }
 
-/** The bound for a change to the state. Only a message of the caller changes a task to `submitted`. */
+/** The size limit for a change to this state. Only a caller's message changes a task to `submitted`. */
 export function boundOf(state: TaskState): Bound {
   if (state === 'submitted') return messageBound
   return { maxBytes: (isTerminal(state) ? 15 : 14) * mebibyte, error: 'InvalidAgentResponse' }
 }
 
-/** Bytes that the name of a large part takes in the document, apart from the body. */
+/** Number of bytes that the name of a large part adds to the document outside the body. */
 const partNameBytes = 100
 const pieceBytes = 8 * 1024 * 1024
-/** When many medium parts make the body too long, parts longer than this are stored separately. */
+/** If many medium-sized parts make the body too long, parts longer than this are stored separately. */
 const whenCrowded = { bodyLength: 4 * 1024 * 1024, parts: new LargeParts(2048) }
 
 type Agent = Pick<MongoContext, 'agentId'>
 
-/** `_id` of a document of this agent, by an id from outside. */
+/** Returns the `_id` of one of this agent's documents for an external id. */
 export const idIn = (agent: Agent, id: string) => keyedIn(agent, keyText(id))
-/** The same, by an id as it is stored. */
+/** Returns the `_id` for an id in its stored form. */
 export const keyedIn = ({ agentId }: Agent, key: string) => `${agentId}/${key}`
 
-/** `taskKey`, from the document of the task. */
+/** Returns the `taskKey` of a task's document. */
 export const keyOfDocument = (task: Pick<TaskDocument, 'task_id' | 'owner' | 'position'>) =>
   hashOf(task.task_id, task.owner, createdAtOf(task))
 
@@ -122,7 +122,7 @@ export interface Encoded {
 }
 
 /**
- * @throws ParleyError when the document is too large even without its large parts
+ * @throws ParleyError if the document is too large even without its large parts
  */
 export function encodeTask(store: MongoContext, record: TaskRecord, bound: Bound): Encoded {
   const { version, lease, dueAt, survived: _survived, ...rest } = record
@@ -172,7 +172,7 @@ function piecesOf({ agentId }: MongoContext, record: TaskRecord, part: LargePart
   return pieces
 }
 
-/** In groups, because a message to the server has a size limit too. */
+/** Saves the pieces in groups, because a message to the server also has a size limit. */
 export async function saveParts({ parts }: MongoContext, pieces: PartDocument[]): Promise<void> {
   let group: PartDocument[] = []
   let bytes = 0
@@ -188,7 +188,7 @@ export async function saveParts({ parts }: MongoContext, pieces: PartDocument[])
   await insertMissing(parts, group)
 }
 
-/** The record of a document, with its large parts; `size` is about the length of its JSON. */
+/** Returns the record of a document with its large parts; `size` is the approximate length of its JSON. */
 export async function decodeTask(
   store: MongoContext,
   document: TaskDocument,
@@ -203,7 +203,7 @@ export async function decodeTask(
 
 type Body = Omit<TaskRecord, 'version' | 'lease' | 'dueAt'>
 
-/** The record of a document with its large parts still in the store. */
+/** Returns the record of a document and leaves its large parts in the store. */
 export function outlineOf(store: MongoContext, document: TaskDocument): TaskOutline {
   const stored: Body = JSON.parse(document.body)
   const names = new Map(document.parts?.map((name) => [name.hash, name]))
@@ -221,7 +221,7 @@ export function outlineOf(store: MongoContext, document: TaskDocument): TaskOutl
   return { task: recordOf(document, body), bytes }
 }
 
-/** Approximate size of the whole record. */
+/** Returns the approximate size of the whole record. */
 export function bytesOf({ body, parts = [] }: TaskDocument): number {
   return parts.reduce((sum, name) => sum + sizeOf(name), body.length)
 }

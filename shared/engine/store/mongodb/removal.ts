@@ -6,7 +6,7 @@ import { keyedIn, keyOfDocument, type MongoContext, type TaskDocument } from './
 export type Leaving = Pick<TaskDocument, 'task_id' | 'owner' | 'context_id' | 'state' | 'position'>
 export const ofRemoval = { task_id: 1, owner: 1, context_id: 1, state: 1, position: 1 }
 
-/** Tasks whose removal has begun. After a crash another process completes it. */
+/** Tasks whose removal has begun. After a crash, another process completes the removal. */
 export interface RemovalDocument {
   _id: string
   agent_id: string
@@ -29,8 +29,8 @@ const besideTasks = {
 } as const
 
 /**
- * Removes ended tasks, then the documents that belong to them. The process that removes a task counts it; a crash directly
- * afterwards loses the counts of one batch.
+ * Removes ended tasks, then the documents that belong to them. The process that removes a task counts it; if it
+ * crashes immediately afterwards, the counts of one batch are lost.
  */
 export async function removeTasks(store: MongoContext, ended: Leaving[]): Promise<number> {
   const { agentId, tasks, beside, now } = store
@@ -82,7 +82,7 @@ export async function removeBelongings(
   await beside('removals').deleteOne({ _id: removal._id, agent_id: agentId } as never)
 }
 
-/** Number of removed tasks, by the state in which they ended. */
+/** Returns the number of removed tasks by the state in which they ended. */
 export async function removedCounts({
   agentId,
   beside,

@@ -2,7 +2,7 @@ import { removeContextIfEmpty } from './contexts.ts'
 import { keyedIn, type MongoContext } from './record.ts'
 import { type Leaving, ofRemoval, type RemovalDocument, removeBelongings, removeTasks } from './removal.ts'
 
-/** Age after which the process of a removal counts as dead. */
+/** Age of an unfinished removal after which its process is considered dead. */
 const unfinishedAfterMs = 60_000
 
 export async function removeEnded(store: MongoContext, before: string, limit: number): Promise<number> {
@@ -21,7 +21,7 @@ export async function removeEnded(store: MongoContext, before: string, limit: nu
   return removed
 }
 
-/** Completes the removals of dead processes, except for ids that a new task uses. */
+/** Completes removals begun by dead processes, except for ids that a new task uses. */
 async function finishRemovals(store: MongoContext, limit: number): Promise<void> {
   const { agentId, beside, tasks, now } = store
   const left = await beside<RemovalDocument>('removals')

@@ -24,7 +24,7 @@ test.skipIf(!hasMongodb)(
       expect(connected.filter(({ status }) => status === 'rejected')).toEqual([])
       wire.silence(but)
       const began = performance.now()
-      // More than the pool has connections.
+      // More queries than the pool has connections.
       const answers = await questions(60)
       const failures = answers.flatMap((asked) => (asked.status === 'rejected' ? [asked.reason.error] : []))
       expect(failures.filter((error) => error !== 'Unavailable')).toEqual([])

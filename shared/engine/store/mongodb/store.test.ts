@@ -15,7 +15,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  // One database serves many agents: a store of another agent is an empty one.
+  // One database serves many agents, so the store of a new agent is empty.
   const open = (options = {}) =>
     openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000, ...options })
   const webhooks = async (options = {}) => {

@@ -36,21 +36,22 @@ import {
 } from './tasks.ts'
 
 export interface MongodbStoreOptions extends MongodbDatabaseOptions {
-  /** Part of every key and query. One database serves all agents and keeps them apart. */
+  /** Part of every key and query, so that one database can serve all agents separately. */
   agentId: string
   /** Parts larger than this are stored separately from the task. Default 256 KiB. */
   largePartBytes?: number
-  /** Timeout of one operation. Default 10,000. Operations over many tasks are not limited. */
+  /** Timeout for one operation. Default 10,000. Operations on many tasks have no timeout. */
   operationTimeoutMs?: number
-  /** Milliseconds since 1970, for expiry. Default: the system's clock. */
+  /** Returns milliseconds since 1970 for expiry checks. Default: the system clock. */
   clock?: () => number
 }
 
 /**
- * A store that several processes and machines share. Each change is one document. Changes of two documents are ordered so
- * that a crash in between leaves only unacknowledged data, which is cleaned up later. Writes are acknowledged by the
- * majority and their journals.
- * @throws DatabaseRefused when the server is missing, too old or refuses the user, or a newer version wrote the database
+ * A store that several processes and machines can share. Each change writes one document. Changes to two documents
+ * are ordered so that a crash between them leaves only unacknowledged data, which is cleaned up later. A write is
+ * acknowledged once a majority of the servers has it in their journals.
+ * @throws DatabaseRefused if the server is unreachable or too old, rejects the user, or has a database of a newer
+ * version
  */
 export async function openMongodbStore(options: MongodbStoreOptions): Promise<Store> {
   const { agentId } = options
@@ -88,7 +89,7 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
   }
 }
 
-/** Creating an index over many documents takes long. */
+/** Uses a long timeout, because creating an index over many documents takes a long time. */
 async function prepareStore(options: MongodbStoreOptions): Promise<void> {
   await using patient = await connectMongodb({ ...options, socketTimeoutMs: schemaTimeoutMs })
   await prepareSchema(patient.db, 'agent_store', { indexes: agentIndexes, migrations: agentMigrations })
@@ -105,7 +106,7 @@ interface SettingDocument {
 
 const pingOf = ({ agentId }: MongoContext) => `${agentId}/ping`
 
-/** Created by the first process, so that all processes can read a cursor. */
+/** Returns the key that the first process created, so that all processes can read each other's cursors. */
 async function cursorKey(settings: Collection<SettingDocument>, agentId: string): Promise<Uint8Array> {
   const ours = { _id: `${agentId}/cursor_key`, agent_id: agentId }
   const made = new Binary(randomBytes(32))
@@ -157,7 +158,7 @@ function storeOf(store: MongoContext, settings: Collection<SettingDocument>): Me
   }
 }
 
-/** Their work grows with the store. The driver limits each step. */
+/** Methods whose work grows with the store. The driver limits each of their steps. */
 const unbounded = new Set([
   'countByState',
   'removeEnded',

@@ -20,8 +20,8 @@ import {
 import { removedCounts } from './removal.ts'
 
 /**
- * Writes parts, task and context in this order. After a crash in between the task is not acknowledged: its parts are never
- * read, or `listUnfinished` adds it to its context.
+ * Writes the parts, the task and the context, in this order. If the process crashes in between, the task is not
+ * acknowledged: either its parts are never read, or `listUnfinished` adds the task to its context.
  */
 export async function createTask(store: MongoContext, record: TaskRecord): Promise<boolean> {
   const { agentId, tasks, parts } = store
@@ -41,7 +41,7 @@ export async function createTask(store: MongoContext, record: TaskRecord): Promi
   throw new ParleyError('ContextNotFound', { data: { contextId: record.contextId } })
 }
 
-/** Removes the parts of a creation that lost against a concurrent one. */
+/** Removes the parts of a task that a concurrent call created first. */
 async function dropPartsUnlessOwn(store: MongoContext, record: TaskRecord): Promise<void> {
   const { agentId, parts } = store
   const there = await loadTask(store, record.id)
@@ -50,8 +50,8 @@ async function dropPartsUnlessOwn(store: MongoContext, record: TaskRecord): Prom
 }
 
 /**
- * One update under the condition of the previous version. With a lease, two updates in one request, of which one can match:
- * the same holder's lease is extended, any other one is replaced.
+ * Updates the task if it still has the previous version. For a record with a lease, one request contains two updates,
+ * only one of which can match: one extends the same holder's lease, the other replaces any other lease.
  */
 export async function commitTask(store: MongoContext, record: TaskRecord): Promise<boolean> {
   const { tasks, agentId } = store
@@ -208,8 +208,8 @@ export async function noteSurvived(store: MongoContext, taskId: string, start: n
 }
 
 /**
- * Counts the documents; called at a start only. A counter would be a second document for each commit, and wrong after a
- * crash in between.
+ * Counts the documents. It is called only at startup. A counter would need a second write for each commit, and a
+ * crash between the two would make it wrong.
  */
 export async function countByState(store: MongoContext): Promise<Partial<Record<TaskState, number>>> {
   const { tasks, agentId } = store

@@ -1,4 +1,7 @@
-/** Variables of every script: the key of the config, the set of its task, and the sets of all configs and of each owner. */
+/**
+ * Variables in every script: the key of the config, the set of its task, and the sets of all configs and of each
+ * owner.
+ */
 const names = `
   local configs, tasks, open, closed, sequence, owners = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
   local task, id = ARGV[1], ARGV[2]
@@ -27,14 +30,17 @@ const names = `
     redis.call('PEXPIRE', ofTask, openMs)
   end`
 
-/** Milliseconds by the clock of Redis, which all processes share. */
+/** Current time in milliseconds according to the Redis clock, which all processes share. */
 const clock = `
   local time = redis.call('TIME')
   local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)`
 
-/** Scripts that Redis runs atomically. */
+/** Lua scripts that Redis runs atomically. */
 export const scripts = {
-  /** 1: saved, 0: the task has too many, -1: no capacity, in total or for this owner. */
+  /**
+   * Returns 1 if the config was saved, 0 if the task has too many, and -1 without capacity in total or for this
+   * owner.
+   */
   save: `${names}
   local perTaskMax, max = tonumber(ARGV[3]), tonumber(ARGV[4])
   local perOwnerMax, owner = tonumber(ARGV[13]), ARGV[14]
@@ -67,7 +73,7 @@ export const scripts = {
   stand(ARGV[10] == '1', ARGV[5], ARGV[6])
   return 1`,
 
-  /** The fields of the removed config. */
+  /** Returns the fields of the removed config. */
   remove: `${names}
   local revision = redis.call('HGET', config, 'revision')
   if not revision or (ARGV[3] ~= '' and ARGV[3] ~= revision) then return {} end
@@ -101,14 +107,14 @@ export const scripts = {
   redis.call('HSET', config, 'claimed_until', now + tonumber(ARGV[4]))
   return 1`,
 
-  /** 0: still held by the sender, because another process wanted the config. */
+  /** Returns 0 if the sender keeps its claim because another process wanted the config. */
   release: `${names}
   if redis.call('HGET', config, 'sender') ~= ARGV[3] then return 1 end
   if redis.call('HDEL', config, 'wanted') == 1 then return 0 end
   redis.call('HDEL', config, 'sender', 'claimed_until')
   return 1`,
 
-  /** The next cursor, then body and settled number of each config. */
+  /** Returns the next cursor, then the body and settled number of each config. */
   open: `${clock}
   local open, configs = KEYS[1], KEYS[2]
   local limit = tonumber(ARGV[2])

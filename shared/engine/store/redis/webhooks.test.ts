@@ -34,7 +34,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
   }
   webhookModelCases(two, { max: 5, steps: 2000 })
 
-  test('another process of the agent finds the configs, another agent does not', async () => {
+  test('another process of the agent finds the configs, but another agent does not', async () => {
     await using here = await open({ agentId: 'one' })
     await using there = await open({ agentId: 'one' })
     await using stranger = await open({ agentId: 'two' })
@@ -44,7 +44,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     expect(await stranger.listPushConfigs(config.task)).toEqual([])
   })
 
-  test('without capacity the config that was completed first is removed; then a new one is refused', async () => {
+  test('a full store removes completed configs and then rejects new ones', async () => {
     await using store = await open({ max: 3, perOwnerMax: 3 })
     const configs = [1, 2, 3].map(() => samplePushConfig())
     for (const config of configs) await store.savePushConfig(config, 5)
@@ -67,7 +67,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     for (const config of [first, second]) await store.savePushConfig(config, 5)
     await expect(store.savePushConfig(of('greedy'), 5)).rejects.toMatchObject(full)
     expect(await store.savePushConfig(of('other'), 5)).toBe(true)
-    // Replaced, removed, or with nothing left to send, it takes no more of the share.
+    // A config that was replaced or removed, or has no events left, no longer counts toward the owner's limit.
     expect(await store.savePushConfig({ ...first, revision: 'new' }, 5)).toBe(true)
     await store.settlePushConfig(second, { settled: 1, open: false, health: second.health })
     const third = of('greedy')
@@ -77,7 +77,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     expect(await store.savePushConfig(of('greedy'), 5)).toBe(true)
   })
 
-  test('expired configs do not count for the quota of their owner', async () => {
+  test('expired configs do not count toward the quota of their owner', async () => {
     await using store = await open({ max: 10, perOwnerMax: 1, openMs: 30 })
     for (let i = 0; i < 3; i += 1) {
       const config = samplePushConfig({ task: sampleTask({ owner: 'greedy' }) })
@@ -85,7 +85,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     }
   })
 
-  test('two concurrent additions of a config: one succeeds', async () => {
+  test('only one of two concurrent additions of a config succeeds', async () => {
     await using store = await open()
     const config = samplePushConfig()
     expect(await store.addPushConfig(config)).toBe(true)
@@ -102,7 +102,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     expect(await store.savePushConfig(samplePushConfig({ task }), 1)).toBe(true)
   })
 
-  test('while Redis is down: Unavailable, without texts of the driver', async () => {
+  test('while Redis is down, calls reject with Unavailable without driver messages', async () => {
     await using store = await open()
     const config = samplePushConfig()
     await redis.kill()

@@ -7,37 +7,40 @@ import type { Claim, ConfigKey, OpenPushConfig, PushConfig, TaskKey, WebhookStor
 import { scripts } from './webhook-scripts.ts'
 
 export interface RedisWebhooksOptions extends RedisConnection {
-  /** Part of every key, which keeps agents apart. */
+  /** Part of every key, which separates the data of different agents. */
   agentId: string
-  /** Part of every key if an agent has several collections. Default `webhooks`. */
+  /** Part of every key, which separates several collections of one agent. Default `webhooks`. */
   name?: string
   /** Maximum number of configs. Default 100,000. */
   max?: number
-  /** Maximum number of configs of one owner with undelivered events. Default half of `max`. */
+  /** Maximum number of configs with undelivered events per owner. Default half of `max`. */
   perOwnerMax?: number
-  /** How long a config is kept after its last change, with and without undelivered events. Default 8 days and 1 day. */
+  /**
+   * How long configs with and without undelivered events are kept after their last change. Default 8 days and 1 day.
+   */
   openMs?: number
   closedMs?: number
 }
 
 export interface SharedWebhooks extends WebhookStore, AsyncDisposable {
   /**
-   * False, without a change, when the config exists.
+   * Returns false and changes nothing if the config already exists.
    * @throws ParleyError Unavailable
    */
   addPushConfig(config: PushConfig): Promise<boolean>
 }
 
-/** A pause lasts at most 7 days. */
+/** A config with undelivered events outlives the longest pause of a task, which is 7 days. */
 const [openForMs, closedForMs] = [8 * 86_400_000, 86_400_000]
 
 type Fields = Record<string, string>
 
 /**
- * Push configs for all processes of the agent, kept as long as their task and lost with the data of Redis. Each config is a
- * hash. Two sorted sets list the configs with and without undelivered events; when there is no capacity, the oldest of the
- * latter is removed. A set for each owner limits the configs with undelivered events.
- * @throws Error when Redis does not answer
+ * Push configs that all processes of the agent share. They are kept as long as their task and lost if Redis loses its
+ * data. Each config is a hash. Two sorted sets list the configs with and without undelivered events; when the store
+ * is full, the oldest config without undelivered events is removed. A set per owner limits the configs with
+ * undelivered events.
+ * @throws Error if Redis does not respond
  */
 export async function openRedisWebhooks(options: RedisWebhooksOptions): Promise<SharedWebhooks> {
   const redis = await connectRedis({ ...options, options: { enableAutoPipelining: true } })
@@ -162,7 +165,7 @@ class RedisWebhooks implements SharedWebhooks {
     )
   }
 
-  /** Errors of the driver are not shown to callers. */
+  /** Hides driver errors from callers. */
   async #asked<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
@@ -194,6 +197,6 @@ function pairsOf(flat: string[]): Fields {
   return fields
 }
 
-/** Names from outside are part of keys as a hash. */
+/** Hashes external names before they become part of keys. */
 const printOf = (...texts: string[]) => hash('sha256', JSON.stringify(texts), 'base64url')
 const printOfTask = ({ id, owner, createdAt }: TaskKey) => printOf(id, owner, createdAt)

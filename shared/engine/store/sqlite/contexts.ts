@@ -4,7 +4,7 @@ import type { ContextPage, ContextRecord } from '../store.ts'
 import { newest } from './lists.ts'
 import type { SqliteContext } from './record.ts'
 
-/** Limits of one read: ids of one context, and of a page. */
+/** Maximum numbers of task ids to read for one context and for a page. */
 const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
 /** Tables whose rows belong to a task. */
@@ -41,7 +41,7 @@ export function listContexts(
   const sql = `SELECT ${columns}, task_count FROM contexts INDEXED BY contexts_of_owner
     WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`
   return database.readTogether(() => {
-    // U+FFFF sorts after every time.
+    // U+FFFF sorts after every timestamp.
     const before = cursor === undefined ? undefined : cursors.open('contexts', owner, cursor)
     const [updatedAt, id]: string[] = Array.isArray(before) ? before.map(String) : ['\uffff', '']
     const items: ContextPage['items'] = []

@@ -12,12 +12,14 @@ import {
   wholeRow,
 } from './record.ts'
 
-/** Limit of one read of tasks with their parts, in characters of JSON. */
+/** Maximum size of one read of tasks with their parts, in characters of JSON. */
 const pageMaxLength = 64 * 1024 * 1024
-/** Limit of one page of a response, in bytes of JSON. */
+/** Maximum size of one page of a response, in bytes of JSON. */
 export const answerPageMaxBytes = 16 * 1024 * 1024
 
-/** Indexes are named explicitly: without statistics SQLite may choose one that reads every task of an owner. */
+/**
+ * Indexes are named explicitly because SQLite, without statistics, may choose one that reads all of an owner's tasks.
+ */
 const byState = {
   owner: {
     open: 'tasks INDEXED BY tasks_open_of_owner WHERE open_state = ? AND owner = ?',
@@ -29,7 +31,9 @@ const byState = {
   },
 }
 
-/** The newest tasks of the owner or context before `before`, newest first, merged from the newest of each state. */
+/**
+ * Merges the newest tasks of each state into a list of an owner's or context's tasks before `before`, newest first.
+ */
 export function newest(
   { database }: SqliteContext,
   of: { owner: string } | { contextId: string },
@@ -60,7 +64,7 @@ export function outlineTasks(
 }
 
 /**
- * @param read returns the items of the first rows, as many as its limit allows
+ * @param read returns the items for as many of the first rows as its limit allows
  */
 function page<T>(store: SqliteContext, query: TaskQuery, read: (seqs: number[]) => T[]): Promise<Page<T>> {
   const { database, cursors } = store
@@ -80,7 +84,7 @@ function page<T>(store: SqliteContext, query: TaskQuery, read: (seqs: number[]) 
   })
 }
 
-/** As many as the limit of a page allows, at least one. */
+/** Reads as many outlines as the page limit allows, but at least one. */
 function outlines(store: SqliteContext, seqs: number[], admit: Admit): TaskOutline[] {
   const found: TaskOutline[] = []
   let [bytes, readBytes] = [0, 0]
@@ -115,7 +119,7 @@ function owns({ database }: SqliteContext, contextId: string, owner: string): bo
   return database.statement(sql).get(contextId, owner) !== undefined
 }
 
-/** As many as the limit on their size allows, at least one. */
+/** Reads as many records as the size limit allows, but at least one. */
 function load(store: SqliteContext, seqs: number[]): TaskRecord[] {
   const records: TaskRecord[] = []
   let length = 0

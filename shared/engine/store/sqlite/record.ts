@@ -6,12 +6,12 @@ import type { Part } from '@parley/wire/model/task'
 import type { LargePart, LargeParts } from '../large-parts.ts'
 import type { Admit, TaskOutline, TaskRecord } from '../store.ts'
 
-/** The state shared by the operations of the store. */
+/** State that the store's operations share. */
 export interface SqliteContext {
   database: SqliteDatabase
   largeParts: LargeParts
   cursors: Cursors
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now: () => number
 }
 
@@ -34,18 +34,18 @@ export interface TaskRow {
 export const taskColumns =
   'seq, id, owner, context_id, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body'
 
-/** Bodies up to this size are read without a call of `admit`. */
+/** Bodies up to this size are read without calling `admit`. */
 const admittedBytes = 64 * 1024
 
-/** The same columns without a large body, which `wholeRow` reads. `octet_length` does not read the text. */
+/** The same columns, except that `wholeRow` reads large bodies later. `octet_length` does not read the text. */
 export const guardedColumns = `${taskColumns.replace(/, body$/, '')}, octet_length(body) AS bytes,
   CASE WHEN octet_length(body) <= ${admittedBytes} THEN body END AS body`
 
 export type GuardedRow = Omit<TaskRow, 'body'> & { bytes: number; body: string | null }
 
 /**
- * The row with its body.
- * @throws the error of `admit`, before a large body is read
+ * Returns the row with its body.
+ * @throws the error thrown by `admit`, before a large body is read
  */
 export function wholeRow({ database }: SqliteContext, row: GuardedRow, admit: Admit | undefined): TaskRow {
   if (row.body !== null) return { ...row, body: row.body }
@@ -54,7 +54,7 @@ export function wholeRow({ database }: SqliteContext, row: GuardedRow, admit: Ad
   return { ...row, body: textIn(read, 'body') }
 }
 
-/** Fields with a column are left out of the body: JSON omits undefined values. */
+/** Sets fields that have a column to undefined, so that JSON omits them from the body. */
 const inColumns = {
   id: undefined,
   owner: undefined,
@@ -75,15 +75,15 @@ export interface StoredTask {
 }
 
 /**
- * Encodes before the transaction: encoding is most of the work, and a record that cannot be encoded must not affect other
- * writes.
+ * Call this before the transaction begins: encoding is most of the work, and a record that cannot be encoded must not
+ * affect other writes.
  */
 export function encodeTask({ largeParts }: SqliteContext, record: TaskRecord): StoredTask {
   const { body, parts } = largeParts.takeOut(record)
   return { body: JSON.stringify({ ...body, ...inColumns }), large: parts.length > 0 ? 1 : 0, parts }
 }
 
-/** Sizes of all large parts of the task. */
+/** Returns the size of each of the task's large parts by hash. */
 export function partBytesOf({ database }: SqliteContext, taskId: string): Map<string, number> {
   const rows = database
     .statement('SELECT hash, octet_length(body) AS bytes FROM parts WHERE task_id = ?')
@@ -91,7 +91,7 @@ export function partBytesOf({ database }: SqliteContext, taskId: string): Map<st
   return new Map(rows.map((row) => [textIn(row, 'hash'), integerIn(row, 'bytes')]))
 }
 
-/** The record of a row with its large parts still in the store. */
+/** Returns the record of a row and leaves its large parts in the store. */
 export function outlineOf(store: SqliteContext, row: TaskRow): TaskOutline {
   const stored: Body = JSON.parse(row.body)
   let bytes = row.body.length
@@ -107,7 +107,7 @@ export function outlineOf(store: SqliteContext, row: TaskRow): TaskOutline {
   return { task: recordOf(row, body), bytes }
 }
 
-/** The record of a row, with its large parts; `size` is about the length of its JSON. */
+/** Returns the record of a row with its large parts; `size` is the approximate length of its JSON. */
 export function decodeTask(store: SqliteContext, row: TaskRow): { record: TaskRecord; size: number } {
   const stored: Body = JSON.parse(row.body)
   let size = row.body.length
@@ -137,7 +137,7 @@ function recordOf(row: TaskRow, body: Body): TaskRecord {
   return record
 }
 
-/** Existing parts stay unchanged. */
+/** Saves the parts; existing ones stay unchanged. */
 export function saveParts({ database }: SqliteContext, taskId: string, parts: LargePart[]): void {
   const there = database.statement('SELECT 1 FROM parts WHERE task_id = ? AND hash = ?')
   const insert = database.statement('INSERT INTO parts (task_id, hash, body) VALUES (?, ?, ?)')

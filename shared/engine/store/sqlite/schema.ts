@@ -1,10 +1,11 @@
 /**
- * The schema of the embedded store of an agent. A task is one row, and newer tasks have a higher `seq`. Values that are
- * queried or change often are columns before `body`, so that SQLite reads them without the body. Every index ends in `seq`,
- * which SQLite appends. No query of the port may scan `tasks` (there is a test). The cost of a commit is the number of
- * changed pages, and an index over owners or contexts changes one page for each of them. Such an index is therefore split:
- * one for unfinished tasks, which stays in a few pages, and one that a task enters once, when it ends. Migration n brings
- * version n to n + 1. A released migration never changes: add the next one.
+ * The schema of an agent's embedded store. A task is one row, and newer tasks have a higher `seq`. Values that are
+ * queried or change often are columns before `body`, so that SQLite can read them without the body. Every index ends
+ * in `seq`, which SQLite appends. No query of the port may scan `tasks`; a test checks this. The cost of a commit
+ * depends on the number of changed pages, and an index over owners or contexts changes one page for each of them.
+ * Such an index is therefore split into one for unfinished tasks, which occupies only a few pages, and one that a
+ * task enters once, when it ends. Migration n upgrades version n to n + 1. A released migration never changes: add a
+ * new one instead.
  */
 export const agentMigrations: readonly string[] = [
   `

@@ -5,17 +5,17 @@ import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/d
 
 export type Row = Record<string, unknown>
 
-/** A database file that is read completely and not changed. It is locked while it is open. */
+/** A database file that is read completely and never changed. The file is locked while it is open. */
 export interface SqliteSource extends AsyncDisposable {
   readonly file: string
   readonly database: SqliteDatabase
-  /** False when its schema is older than the table. */
+  /** Returns false if the file's schema is older than the table. */
   has(table: string): boolean
 }
 
 /**
- * Opens a file without a migration of its schema.
- * @throws DatabaseRefused when a running server has it open, a newer version wrote it, or it does not exist
+ * Opens a file without migrating its schema.
+ * @throws DatabaseRefused if a running server has it open, a newer version wrote it, or it does not exist
  */
 export async function openSource(file: string, migrations: readonly string[]): Promise<SqliteSource> {
   if (!existsSync(file)) throw new DatabaseRefused(`There is no database ${file}.`)
@@ -30,7 +30,7 @@ export async function openSource(file: string, migrations: readonly string[]): P
   }
 }
 
-/** The newest version if the file cannot be read: opening it then reports the reason. */
+/** Returns the newest version if the file cannot be read, because opening the file then reports the reason. */
 function versionOf(file: string, known: number): number {
   try {
     using database = new DatabaseSync(file, { readOnly: true })
@@ -41,8 +41,8 @@ function versionOf(file: string, known: number): number {
 }
 
 /**
- * Copies a database as of one moment. A server may write to it at the same time.
- * @throws Error when `to` exists
+ * Copies a consistent snapshot of a database, even while a server writes to it.
+ * @throws Error if `to` exists
  */
 export function copyDatabase(from: string, to: string): void {
   using database = new DatabaseSync(from, { readOnly: true, timeout: 5000 })

@@ -40,7 +40,7 @@ openPushConfigCases(openWebhooks)
 test.each([
   ['cleared', (store: Store, { contextId }: TaskRecord) => store.clearContext(contextId, alice)],
   ['too old', (store: Store) => store.removeEnded('9999', 10)],
-])('a task that is %s takes its push configs with it', async (_how, remove) => {
+])('the push configs of a task that is %s are removed', async (_how, remove) => {
   await using store = await openSqliteStore({ file: await newFile() })
   const record = await createdIn(store, 'completed')
   const config = samplePushConfig({ task: record })
@@ -62,7 +62,7 @@ test('tasks and cursors survive a restart', async () => {
   expect(await second.countByState()).toEqual({ completed: 1, submitted: 1 })
 })
 
-test('a large part is written once for all commits of its task, and removed with it', async () => {
+test('a large part is written once for all commits of its task, and is removed with the task', async () => {
   const file = await newFile()
   await using store = await openSqliteStore({ file, largePartBytes: 1000 })
   using reader = new DatabaseSync(file, { readOnly: true })
@@ -87,7 +87,7 @@ test.each<[string, Part]>([
   ['file', { kind: 'file', file: { name: 'a', bytes: 'x'.repeat(5000) } }],
   ['data', { kind: 'data', data: { rows: Array.from({ length: 1000 }, () => 1) } }],
   ['metadata', { kind: 'text', text: 'x', metadata: { note: 'x'.repeat(5000) } }],
-])('a part with large %s is stored separately, a small one in the task', async (_title, part) => {
+])('only a part with large %s is stored separately', async (_title, part) => {
   const file = await newFile()
   await using store = await openSqliteStore({ file, largePartBytes: 1000 })
   using reader = new DatabaseSync(file, { readOnly: true })
@@ -95,13 +95,13 @@ test.each<[string, Part]>([
   expect(reader.prepare('SELECT body FROM parts').all()).toEqual([{ body: JSON.stringify(part) }])
 })
 
-test('a part that looks like an internal reference is refused', async () => {
+test('a part that looks like an internal reference is rejected', async () => {
   await using store = await openSqliteStore({ file: await newFile() })
   const part = { kind: 'stored', hash: 'x' } as unknown as Part
   await expect(created(store, { artifacts: [artifactOf(part)] })).rejects.toThrow('kind "stored"')
 })
 
-test('parts of a removed task are removed', async () => {
+test('the parts of a removed task are removed', async () => {
   const file = await newFile()
   await using store = await openSqliteStore({ file, largePartBytes: 1000 })
   using reader = new DatabaseSync(file, { readOnly: true })
@@ -111,7 +111,7 @@ test('parts of a removed task are removed', async () => {
   expect(reader.prepare('SELECT * FROM contexts').all()).toEqual([])
 })
 
-test('expired keys are removed with old tasks, also when no task is old', async () => {
+test('retention removes expired keys even if no task is old enough to be removed', async () => {
   const file = await newFile()
   await using store = await openSqliteStore({ file, clock: () => 1000 })
   using reader = new DatabaseSync(file, { readOnly: true })
@@ -203,6 +203,6 @@ test('no query of the port scans a table', async () => {
     plan.some((step) => /SCAN (?!ended_counts|cursor_key|CONSTANT ROW)/.test(step)),
   )
   expect(scans).toEqual([])
-  // A sort would read every row first.
+  // A sort would have to read every row first.
   expect(plans.filter(({ plan }) => plan.some((step) => step.includes('TEMP B-TREE')))).toEqual([])
 })

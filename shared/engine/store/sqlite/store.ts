@@ -27,18 +27,18 @@ import {
 } from './tasks.ts'
 
 export interface SqliteStoreOptions {
-  /** Created with its parent folders if it does not exist. */
+  /** Path of the database file, which is created with its parent folders if it does not exist. */
   file: string
   /** Parts larger than this are stored separately from the task. Default 256 KiB. */
   largePartBytes?: number
-  /** Milliseconds since 1970, for expiry. Default: the system's clock. */
+  /** Returns milliseconds since 1970 for expiry checks. Default: the system clock. */
   clock?: () => number
 }
 
 /**
- * The embedded store: one file, written by this process only. Every write is on the disk when it resolves
+ * The embedded store, a single file that only this process writes. Every write has reached the disk when it resolves
  * (`synchronous=FULL`).
- * @throws DatabaseRefused when another process has the file open or a newer version wrote it
+ * @throws DatabaseRefused if another process has the file open or a newer version wrote it
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const database = await openDatabase(options.file, agentMigrations)

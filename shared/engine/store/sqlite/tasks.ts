@@ -23,8 +23,8 @@ const insertTask = `INSERT INTO tasks
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 /**
- * Counts the task in its context, which is created if it does not exist. Changes nothing if the context belongs to another
- * owner.
+ * Counts the task in its context and creates the context if it does not exist. Changes nothing if the context belongs
+ * to another owner.
  */
 const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at, task_count) VALUES (?, ?, ?, ?, 1)
   ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at)
@@ -62,7 +62,7 @@ export async function createTask(store: SqliteContext, record: TaskRecord): Prom
   })
 }
 
-/** The lease of the same holder is only extended: the record may have been read before `renewLeases`. */
+/** Only extends a lease of the same holder, because the record may have been read before `renewLeases`. */
 const updateTask = `UPDATE tasks SET state = ?, updated_at = ?, version = ?,
   lease_until = CASE WHEN lease_holder = ? THEN max(lease_until, ?) ELSE ? END, lease_holder = ?,
   due_at = ?, large = ?, body = ? WHERE seq = ?`
