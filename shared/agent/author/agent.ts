@@ -20,7 +20,7 @@ export interface Skill {
   assessment: { keywords: string[]; specializations: string[]; antiPatterns: string[] }
   documentation?: string | undefined
   input?: z.ZodType | undefined
-  /** Absent: the price of the agent. */
+  /** Default: the agent's price. */
   executionCost?: Price[] | undefined
 }
 
@@ -40,10 +40,10 @@ export interface Agent {
   extendedCard?:
     | { description?: string | undefined; skills?: Skill[] | undefined; [key: string]: unknown }
     | undefined
-  /** Absent: free, except for skills with a price. */
+  /** If absent, only skills with a price cost anything. */
   executionCost?: Price[] | undefined
   handle: Handler
-  /** Deprecated names that the definition uses. */
+  /** The deprecated names that the definition uses. */
   deprecations?: Deprecation[]
 }
 
@@ -95,7 +95,7 @@ const definition = z.object({
     .optional(),
   signatures: z.enum(['optional', 'required']).default('optional'),
   concurrency: z.int().min(1).max(10_000).default(64),
-  // The maximum delay of a timer.
+  // The maximum delay that a timer supports.
   deadlineMs: z.int().min(0).max(2_147_483_647).default(600_000),
   onRestart: z.enum(['run', 'fail']).default('run'),
   extendedCard: z.looseObject({ description: z.string().optional(), skills: skills.optional() }).optional(),
@@ -103,7 +103,7 @@ const definition = z.object({
   handle: z.custom<Handler>((value) => typeof value === 'function', 'must be a function'),
 })
 
-/** @throws Error with one sentence for each fault of the definition */
+/** @throws Error with one sentence for each fault in the definition */
 export function resolveAgent(given: AgentDefinition, moreSkills: readonly object[] = []): Agent {
   const { definition: named, deprecations } = withCurrentNames(given)
   const parsed = definition.safeParse({ ...named, skills: [...(given.skills ?? []), ...moreSkills] })

@@ -10,12 +10,12 @@ export interface ContextParts {
   skillId: string | undefined
   input: unknown
   signal: AbortSignal
-  /** Called when the handler reads `log`: most handlers never do, and a child logger has a cost. */
+  /** Called when the handler reads `log`. Most handlers never do, and creating a child logger takes time. */
   log: () => HandlerLog
   usage: HandlerContext['usage']
-  /** The contents of the caller's file parts that name a `uri`, by part. */
+  /** The contents of the caller's file parts that have a `uri`, by part. */
   fetched?: ReadonlyMap<Part, FetchedFile>
-  /** Whether the signatures of the newest message's parts are verified, by part. */
+  /** Whether the signature of each part of the newest message is verified, by part. */
   verified?: ReadonlyMap<Part, boolean>
 }
 
@@ -24,7 +24,7 @@ export interface FetchedFile {
   mimeType: string | undefined
 }
 
-/** The argument of the handler, made from the record of the task. */
+/** Builds the handler's argument from the task record. */
 export function buildContext(parts: ContextParts): HandlerContext {
   const { record } = parts
   const message = newestMessage(record)
@@ -34,7 +34,7 @@ export function buildContext(parts: ContextParts): HandlerContext {
     files: filesOf(message.parts, parts),
     input: parts.input,
     message: { ...message, parts: message.parts.map((part) => inputPart(part, parts.verified?.get(part))) },
-    // Copies: a handler that changes them must not change the stored task.
+    // The handler receives copies, so that changes to them do not affect the stored task.
     history: record.history.map((entry) => ({
       ...entry,
       parts: entry.parts.map((part) => withBytes(part, parts.fetched?.get(part))),
@@ -73,7 +73,7 @@ function promptParts(text: string | undefined, data?: JsonObject): Part[] {
   return parts
 }
 
-/** The message that a run answers: when a task starts, the newest message is the caller's. */
+/** Returns the message that a run answers. When a task starts, the newest message is the caller's. */
 export function newestMessage(record: TaskRecord): Message {
   const message = record.history.at(-1)
   if (message === undefined) throw new Error(`task ${record.id} has no message`)
@@ -111,7 +111,7 @@ function inputPart(part: Part, verified: boolean | undefined): InputPart {
   return verified === undefined ? part : { ...part, verified }
 }
 
-/** A file part with the fetched content of its `uri`, encoded as base64 when it is read. */
+/** Returns a file part with the fetched content of its `uri`, which is encoded as base64 when it is read. */
 function withBytes(part: Part, fetched: FetchedFile | undefined): Part {
   if (part.kind !== 'file' || fetched === undefined) return part
   const { bytes: content, mimeType } = fetched

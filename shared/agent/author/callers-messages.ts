@@ -3,8 +3,8 @@ import type { Message } from '@parley/wire/model/task'
 type WithRole = Pick<Message, 'role'>
 
 /**
- * Whether each message of a task was sent by the caller. The role alone does not decide: a caller may use any role, also
- * `assistant`. A task begins with a message of the caller and accepts the next one only after a message of the agent
+ * Whether each message of a task was sent by the caller. The role alone is not enough: a caller may use any role, even
+ * `assistant`. A task begins with a message from the caller and accepts another only after a message from the agent
  * (spec/tasks.md#history).
  * @param history the messages of one task, oldest first
  * @returns one boolean per message
@@ -17,7 +17,7 @@ export function areCallers(history: readonly WithRole[]): boolean[] {
 }
 
 /**
- * The messages of a task that the caller sent, oldest first.
+ * Returns the messages of a task that the caller sent, oldest first.
  * @param history the messages of one task, oldest first
  */
 export function callersMessages<T extends WithRole>(history: readonly T[]): T[] {

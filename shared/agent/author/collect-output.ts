@@ -2,14 +2,14 @@ import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject, Part } from '@parley/wire/model/task'
 import { isArtifact, isFile, isPause, type Output, type Pause, partOf } from './output.ts'
 
-/** The output of a handler that has ended or paused. */
+/** The output of a handler that has finished or paused. */
 export interface CollectedOutput {
   artifacts: { name: string; parts: Part[] }[]
-  /** Set if the handler paused or declined: there are no artifacts then, and the output so far precedes the prompt. */
+  /** Set if the handler paused or declined. There are then no artifacts, and the output so far precedes the prompt. */
   pause?: Pause
 }
 
-/** The handler's output cannot be an artifact (-32006). */
+/** The handler's output cannot be stored as an artifact (-32006). */
 export class MalformedOutputError extends Error {
   override readonly name = 'MalformedOutputError'
 }
@@ -19,10 +19,10 @@ export class OutputTooLargeError extends Error {
   override readonly name = 'OutputTooLargeError'
 }
 
-/** Limits for many small parts, which `maxBytes` does not bound. */
+/** Limits on the number of small parts, which `maxBytes` does not restrict. */
 const [partsMax, artifactsMax, nameMax] = [100_000, 10_000, 1024]
 
-/** Collects the outputs of a handler. Strings and data form the main artifact; named artifacts follow it. */
+/** Collects a handler's outputs. Strings and data form the main artifact; named artifacts follow it. */
 export class OutputCollector {
   readonly #maxBytes: number
   readonly #main: Part[] = []
@@ -74,11 +74,11 @@ export class OutputCollector {
       )
     if (this.#named.length >= artifactsMax)
       throw new OutputTooLargeError(`the output has more than ${artifactsMax} artifacts`)
-    // Copies: the handler may change its own parts afterwards.
+    // The parts are copied, because the handler may change its own afterwards.
     this.#named.push({ name, parts: parts.map((part) => this.#counted({ ...this.#checked(part) })) })
   }
 
-  /** Consecutive texts are joined. */
+  /** Appends a part; consecutive texts are joined. */
   #append(part: Part): void {
     const last = this.#main.at(-1)
     if (part.kind === 'text' && last?.kind === 'text') last.text += part.text
@@ -99,7 +99,7 @@ export class OutputCollector {
     return part
   }
 
-  /** A copy of the data after a round trip through JSON: the handler cannot change it afterwards. */
+  /** Copies the data by a round trip through JSON, so that the handler cannot change it afterwards. */
   #checkedData(data: JsonObject): Part {
     let text: string
     try {
@@ -107,7 +107,7 @@ export class OutputCollector {
     } catch (error) {
       throw new MalformedOutputError('a handler returned data that is not JSON', { cause: error })
     }
-    // `toJSON` may return any value, also undefined.
+    // `toJSON` may return any value, even undefined.
     const copy = jsonObjectOf(text)
     if (copy === undefined)
       throw new MalformedOutputError('a handler returned data that is not a JSON object')

@@ -9,13 +9,13 @@ export interface HandlerContext<Input = unknown> {
   data: JsonObject
   /** The file parts of the newest message. */
   files: InputFile[]
-  /** The data of all messages of the caller to this task, merged and parsed by the `input` schema of the skill, if it has one. */
+  /** The data of all the caller's messages to this task, merged and parsed by the skill's `input` schema, if it has one. */
   input: Input
   /** The newest message; each part states whether it is `verified`. */
   message: InputMessage
   /**
-   * The messages of this task, the newest last: after `ask` it contains the question and the answer. File parts of the caller
-   * that name a `uri` carry its `bytes` too (spec/messages-and-artifacts.md#files-by-uri); those of earlier messages only if
+   * The messages of this task, newest last. After `ask` they include the question and the answer. The caller's file parts
+   * that have a `uri` also carry its `bytes` (spec/messages-and-artifacts.md#files-by-uri); those of earlier messages only if
    * they can still be fetched.
    */
   history: Message[]
@@ -23,21 +23,21 @@ export interface HandlerContext<Input = unknown> {
   references: Reference[]
   /** The conversation (spec/tasks.md#contexts): the newest 50 earlier tasks of the same context, oldest first. */
   context: { id: string; history: Reference[] }
-  /** ID and context ID of the task, and how often it was started: more than once after a crash. */
+  /** The task's ID, its context ID, and how often it was started (more than once after a crash). */
   task: { id: string; contextId: string; starts: number }
-  /** The client of the token, its DID if it is one, and whether the request was signed with the key of the DID. */
+  /** The token's client ID, its DID if the ID is one, and whether the request was signed with the DID's key. */
   caller: { id: string; did?: string; signed: boolean }
-  /** The skill that the message names in `metadata.skill_id`, else the only skill of the agent, else undefined. */
+  /** The skill that the message names in `metadata.skill_id`, else the agent's only skill, else undefined. */
   skillId: string | undefined
-  /** MIME types that the caller accepts (spec/methods.md#output-modes); empty: any. */
+  /** The MIME types that the caller accepts (spec/methods.md#output-modes). An empty list accepts any. */
   acceptedOutputModes: string[]
   /** Aborted when the task is canceled, its deadline passes or the process stops. */
   signal: AbortSignal
-  /** A logger that adds the IDs of task and context. */
+  /** A logger that adds the task ID and the context ID. */
   log: HandlerLog
-  /** Pauses the task in `input-required` until the next message of the caller. Use `return ask(…)` or `yield ask(…)`. */
+  /** Pauses the task in `input-required` until the caller's next message. Use `return ask(…)` or `yield ask(…)`. */
   ask: (prompt: string, data?: JsonObject) => Pause
-  /** Pauses the task in `auth-required` until the next message of the caller. */
+  /** Pauses the task in `auth-required` until the caller's next message. */
   requireAuth: (prompt: string, data?: JsonObject) => Pause
   /**
    * Pauses the task in `payment-required` (spec/payments.md#unpaid-calls). `amount` is a decimal string in whole units, for
@@ -49,9 +49,9 @@ export interface HandlerContext<Input = unknown> {
    * `{accept: false}`. `amount` is a decimal string in whole units, `latencyMs` is in milliseconds.
    */
   bid: (offer: { amount: string; latencyMs?: number; note?: string }) => Pause
-  /** Ends the task in `rejected` with the reason. */
+  /** Ends the task in `rejected` with the given reason. */
   decline: (reason: string) => Pause
-  /** Adds tokens of a language model to the metric `agent_llm_tokens_total` (spec/operations.md#metrics). */
+  /** Adds a language model's token usage to the metric `agent_llm_tokens_total` (spec/operations.md#metrics). */
   usage: (spent: { model: string; inputTokens: number; outputTokens: number }) => void
 }
 
@@ -59,8 +59,8 @@ export interface HandlerContext<Input = unknown> {
 export type InputMessage = Omit<Message, 'parts'> & { parts: InputPart[] }
 
 /**
- * A part of a message (spec/messages-and-artifacts.md#signatures). `verified`: whether the signature of the part was made
- * with the key of the caller. Absent if the part has no signature, or the key of the caller cannot be read.
+ * A part of a message (spec/messages-and-artifacts.md#signatures). `verified` states whether its signature was made
+ * with the caller's key. It is absent if the part has no signature or the caller's key cannot be read.
  */
 export type InputPart = Part & { verified?: boolean }
 
@@ -68,9 +68,9 @@ export type InputPart = Part & { verified?: boolean }
 export interface InputFile {
   /** The file name. */
   name: string | undefined
-  /** The MIME type that the part states, else the one that the host of its `uri` sent. */
+  /** The MIME type that the part states, else the one sent by the host of its `uri`. */
   mimeType: string | undefined
-  /** Whether the signature of its part is verified, as in `InputPart`. */
+  /** Whether the part's signature is verified, as in `InputPart`. */
   verified?: boolean
   /** The content. */
   bytes: Buffer
@@ -78,7 +78,7 @@ export interface InputFile {
   text: string
 }
 
-/** Another task of the same owner: one that the message refers to, or an earlier one of the context. */
+/** Another task of the same owner, which the message refers to or which belongs to the same context. */
 export interface Reference {
   /** The task ID. */
   id: string
@@ -88,13 +88,13 @@ export interface Reference {
   text: string
   /** Its artifacts. */
   artifacts: Artifact[]
-  /** Its messages, oldest first; empty for a task of another agent. */
+  /** Its messages, oldest first. Empty for another agent's task. */
   history: Message[]
   /** The file parts of its artifacts. */
   files: InputFile[]
 }
 
-/** The logger of a handler. Each call takes a text, or fields and a text. */
+/** A handler's logger. Each call takes a text, or fields and a text. */
 export interface HandlerLog {
   debug(fields: object | string, text?: string): void
   info(fields: object | string, text?: string): void

@@ -9,7 +9,7 @@ import { type Agent, resolveAgent } from './agent.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { readSkillFiles } from './skill-file.ts'
 
-/** @throws Error when the folder contains no agent, or one with an invalid definition */
+/** @throws Error when the folder contains no agent or the agent's definition is invalid */
 export async function loadAgent(folder: string): Promise<Agent> {
   const file = await agentFileOf(folder)
   if (file === undefined) throw new Error(`${folder} contains no ${agentFiles.join(', ')}.`)

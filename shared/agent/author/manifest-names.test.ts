@@ -19,12 +19,12 @@ test.each<[string, Partial<AgentDefinition>, boolean]>([
     { push_notifications: false, capabilities: { pushNotifications: false } },
     false,
   ],
-])('the manifest name %s is accepted', (_name, more, pushNotifications) => {
+])('an agent definition with %s is accepted', (_name, more, pushNotifications) => {
   const streaming = more.capabilities?.streaming ?? true
   expect(resolveAgent({ ...definition, ...more }).capabilities).toEqual({ streaming, pushNotifications })
 })
 
-test('the manifest names global_webhook_url and global_webhook_token are accepted', () => {
+test('an agent definition may use the deprecated names global_webhook_url and global_webhook_token', () => {
   const agent = resolveAgent({ ...definition, global_webhook_url: url, global_webhook_token: 't' })
   expect(agent.globalWebhook).toEqual({ url, token: 't' })
   expect(agent.deprecations?.map(({ name }) => name)).toEqual(['global_webhook_url', 'global_webhook_token'])
@@ -44,11 +44,11 @@ test.each<[string, Partial<AgentDefinition>, string]>([
   ],
   ['a token without an address', { global_webhook_token: 't' }, 'which is missing'],
   ['an address that is none', { global_webhook_url: 'x' }, 'globalWebhook.url must be an http or https URL'],
-])('%s: refused with an explanation', (_what, more, sentence) => {
+])('a definition with %s is refused with an explanation', (_what, more, sentence) => {
   expect(() => resolveAgent({ ...definition, ...more })).toThrow(sentence)
 })
 
-test('the given definition is not modified', () => {
+test('resolving a definition does not modify the given object', () => {
   const given = { ...definition, capabilities: { push_notifications: false } }
   resolveAgent(given)
   expect(given.capabilities).toEqual({ push_notifications: false })

@@ -1,7 +1,7 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { type Deprecation, type DeprecationMark, deprecatedFields } from '@parley/wire/model/deprecation'
 
-/** Deprecated names of settings (spec/webhooks.md#capability), each with the path of the current name. */
+/** Deprecated names in agent definitions (spec/webhooks.md#capability), each with the path of the current name. */
 export const manifestAliases: Readonly<Record<string, DeprecationMark>> = {
   push_notifications: { since: '2026-11-22', use: 'capabilities.pushNotifications' },
   'capabilities.push_notifications': { since: '2026-11-22', use: 'capabilities.pushNotifications' },
@@ -12,7 +12,7 @@ export const manifestAliases: Readonly<Record<string, DeprecationMark>> = {
 type Fields = Record<string, unknown>
 
 /**
- * The definition with deprecated names replaced, and the deprecated names that it used.
+ * Returns the definition with current names, and the deprecated names that it used.
  * @throws Error when the definition has a setting under both names with different values
  */
 export function withCurrentNames(given: object): { definition: Fields; deprecations: Deprecation[] } {
@@ -28,7 +28,7 @@ export function withCurrentNames(given: object): { definition: Fields; deprecati
   return { definition, deprecations }
 }
 
-/** Copies the object that it changes. */
+/** Moves a field to its current name. Objects are copied before they are changed. */
 function move(definition: Fields, from: string, to: string): void {
   const value = valueAt(definition, from)
   const present = valueAt(definition, to)

@@ -1,7 +1,7 @@
 import type { FileContent, JsonObject, Part } from '@parley/wire/model/task'
 
 /**
- * The values that a handler returns or yields (spec/messages-and-artifacts.md#output). Strings and data objects are parts of
+ * A value that a handler returns or yields (spec/messages-and-artifacts.md#output). Strings and data objects are parts of
  * the main artifact; yielded strings are streamed as deltas and joined. `artifact(…)` and `file(…)` make separate artifacts.
  */
 export type Output = string | JsonObject | OutputArtifact | OutputFile | Pause | undefined | void | null
@@ -20,7 +20,7 @@ export interface OutputArtifact {
   [brand]: 'artifact'
   /** At most 1,024 characters. */
   name: string
-  /** The content in order. */
+  /** The parts of the content, in order. */
   parts: Part[]
 }
 
@@ -30,7 +30,7 @@ export type Artifact = OutputArtifact
 /** The result of `ask`, `requireAuth`, `requirePayment`, `bid` and `decline` of the context. A handler returns it. */
 export interface Pause {
   [brand]: 'pause'
-  /** The function that made it. */
+  /** Which of these functions made it. */
   kind: 'ask' | 'auth' | 'payment' | 'bid' | 'decline'
   /** The message to the caller. */
   parts: Part[]
@@ -39,8 +39,8 @@ export interface Pause {
 type Content = string | JsonObject | OutputFile
 
 /**
- * A file as an artifact with the name of the file.
- * @param name file name, at most 1,024 characters
+ * Makes an artifact of a file, named after the file.
+ * @param name the file name, at most 1,024 characters
  * @param mimeType for example `application/pdf`
  * @param bytes the content; a string is encoded as UTF-8
  */
@@ -49,13 +49,13 @@ export function file(name: string, mimeType: string, bytes: string | Uint8Array)
   return { [brand]: 'file', file: { name, mimeType, bytes: buffer.toString('base64') } }
 }
 
-/** A data object as part of the main artifact. Equivalent to returning the object. */
+/** Makes a data object part of the main artifact. This is equivalent to returning the object. */
 export function data(object: JsonObject): JsonObject {
   return object
 }
 
 /**
- * A named artifact.
+ * Makes a named artifact.
  * @param name at most 1,024 characters
  * @param content texts, data objects and files, in order
  */

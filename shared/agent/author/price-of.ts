@@ -19,7 +19,7 @@ export function allPrices({ executionCost, skills }: Agent): Price[] {
 }
 
 /**
- * The price of a message: the price of the skill that it names (or of the only skill), else the price of the agent. A message
+ * Returns a message's price: that of the skill it names (or of the only skill), else the agent's price. A message
  * that names none of several skills pays the highest price, because it may be handled by that skill. A message that names an
  * unknown skill costs nothing, because it will be rejected.
  */
@@ -34,7 +34,7 @@ export function priceOf(agent: Agent, { metadata }: MessageMetadata): Price[] {
   return highest([executionCost, ...skills.map((skill) => skill.executionCost ?? nothing)])
 }
 
-/** The price on the card and in negotiation: the agent's, else the highest of its skills; undefined if all are free. */
+/** The price on the card and in negotiation: the agent's, else the highest among its skills; undefined if all are free. */
 export function publicPrice(agent: Agent): Price[] | undefined {
   const own = inAdvance(agent.executionCost ?? nothing)
   const prices =
@@ -42,7 +42,7 @@ export function publicPrice(agent: Agent): Price[] | undefined {
   return prices.length > 0 ? prices : undefined
 }
 
-/** The highest price by its first alternative. Amounts of different assets are compared as numbers. */
+/** Returns the highest price, comparing first alternatives. Amounts of different assets are compared as numbers. */
 function highest(prices: readonly Price[][]): Price[] {
   const worth = ([first]: readonly Price[]) => (first === undefined ? -1n : toAtomic(first.amount, 36))
   return prices.reduce((best, one) => (worth(one) > worth(best) ? one : best), nothing)

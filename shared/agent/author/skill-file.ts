@@ -3,10 +3,10 @@ import path from 'node:path'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { parse } from 'yaml'
 
-/** The fields of a skill. `resolveAgent` checks them. */
+/** A skill's fields, which `resolveAgent` checks. */
 export type SkillFields = Record<string, unknown>
 
-/** Skills in files `skills/<id>.md`: the front matter holds the fields (snake_case or camelCase), the text is the documentation. */
+/** Reads skills from `skills/<id>.md`: fields (snake_case or camelCase) in the front matter, then the documentation. */
 export async function readSkillFiles(folder: string): Promise<SkillFields[]> {
   const skills: SkillFields[] = []
   for (const name of (await filesOf(folder)).filter((file) => file.endsWith('.md')).sort()) {
@@ -26,7 +26,7 @@ export function readSkill(text: string, id: string): SkillFields {
   return documentation === undefined || documentation === '' ? skill : { ...skill, documentation }
 }
 
-/** The names below `capabilities_detail` are the author's and stay unchanged. */
+/** Converts field names to camelCase. The author chooses the names below `capabilities_detail`, so they stay unchanged. */
 function withCamelCase(fields: SkillFields): SkillFields {
   return Object.fromEntries(
     Object.entries(fields).map(([key, value]) => {

@@ -45,7 +45,7 @@ const fields: [string, string, (is: unknown, id: string) => object][] = [
 ]
 const inline = (given: object) => ({ push_notification_config: { ...config, ...given } })
 
-/** Fields that are always strings: the store looks for the literal text and finds no record. */
+/** Values of fields that are always strings. The store searches for the literal text and finds no record. */
 const texts = ['{"$gt":""}', '$where', 'a.b', '__proto__', '%00', '%ED%A0%80', '%EF%BF%BD', 'x'.repeat(3000)]
 const paths = (text: string) => [
   `/api/payment-status/${text}`,
@@ -93,7 +93,7 @@ for (const [name, embedded] of stores) {
       },
     )
 
-    test('query operators, dots and keys like __proto__ in metadata and data are stored and returned unchanged', async () => {
+    test('an agent stores and returns query operators, dots and keys like __proto__ in metadata and data unchanged', async () => {
       const data = { $set: { owner: 'bob' }, 'a.b': { $gt: '' }, '': 0, constructor: { x: 1 }, $where: '1' }
       const sent = { parts: [{ kind: 'data' as const, data, metadata: data }], metadata: data }
       const task = await alice.sendAndWait(sent)
@@ -114,24 +114,27 @@ for (const [name, embedded] of stores) {
       ['NUL', '\0'],
       ['the text of an operator', '{"$gt":""}'],
       ['U+FFFD', '\ufffd'],
-    ])('%s in every text of a message is kept, and finds nothing of others as an id', async (_what, odd) => {
-      const text = `a${odd}b`
-      const made = { parts: [{ kind: 'text' as const, text }], metadata: { [text]: text } }
-      const task = await alice.sendAndWait(made)
-      expect(task.status.state).toBe('completed')
-      const { history, artifacts } = await alice.get(task.id)
-      expect(history?.[0]).toMatchObject({ parts: [{ text }], metadata: { [text]: text } })
-      expect(artifacts).toMatchObject([{ parts: [{ text }] }])
-      await alice.call('tasks/feedback', { task_id: task.id, feedback: text, rating: 5 })
-      for (const [method, params] of [
-        ['tasks/get', { task_id: text }],
-        ['contexts/clear', { context_id: text }],
-        ['tasks/list', { cursor: text }],
-      ] as const) {
-        const status = expect.toSatisfy((code: number) => code >= 400 && code < 500)
-        await expect(alice.call(method, params)).rejects.toMatchObject({ status })
-      }
-    })
+    ])(
+      '%s is kept in every text of a message and, as an id, matches no record of another caller',
+      async (_what, odd) => {
+        const text = `a${odd}b`
+        const made = { parts: [{ kind: 'text' as const, text }], metadata: { [text]: text } }
+        const task = await alice.sendAndWait(made)
+        expect(task.status.state).toBe('completed')
+        const { history, artifacts } = await alice.get(task.id)
+        expect(history?.[0]).toMatchObject({ parts: [{ text }], metadata: { [text]: text } })
+        expect(artifacts).toMatchObject([{ parts: [{ text }] }])
+        await alice.call('tasks/feedback', { task_id: task.id, feedback: text, rating: 5 })
+        for (const [method, params] of [
+          ['tasks/get', { task_id: text }],
+          ['contexts/clear', { context_id: text }],
+          ['tasks/list', { cursor: text }],
+        ] as const) {
+          const status = expect.toSatisfy((code: number) => code >= 400 && code < 500)
+          await expect(alice.call(method, params)).rejects.toMatchObject({ status })
+        }
+      },
+    )
 
     test.each(['{"$gt":""}', '$ne', 'a.b', '__proto__', '#x'])(
       '%s as Idempotency-Key is a key like any other',
@@ -157,7 +160,7 @@ for (const [name, embedded] of stores) {
         await expect(agent.caller(client).call('tasks/list', {})).rejects.toMatchObject({ status: 503 })
     })
 
-    test('cursors: forged, truncated, from another list, another caller, another agent', async () => {
+    test('a cursor that is forged, truncated, or from another list, caller or agent is rejected', async () => {
       await alice.sendAndWait('another')
       const cursorOf = async (caller: TestCaller, method: string) =>
         (await caller.request(method, { limit: 1 })).headers.get('x-next-cursor') ?? ''
@@ -187,7 +190,7 @@ for (const [name, embedded] of stores) {
       }
     })
 
-    test('a paid agent: query operators as payment, session handle, status and ledger cursor match no record', async () => {
+    test('query operators as payment, session handle, status and ledger cursor match no record of a paid agent', async () => {
       const env = { PAYMENT_SANDBOX: 'yes', ...(server && { STORE_URL: server.newUrl() }) }
       await using paid = await testAgent({ executionCost: price, handle: () => 'x' }, { env })
       const caller = paid.caller('alice', 'agent:read agent:write agent:admin')
@@ -226,27 +229,30 @@ for (const [name, embedded] of stores) {
   })
 }
 
-describe.skipIf(!hasMongodb)('near what a document of MongoDB holds (needs mongod)', () => {
-  test('a conversation that exceeds it: the message is refused with an explanation and the task is unchanged', {
-    timeout: 240_000,
-  }, async () => {
-    await using server = await startMongodb()
-    const env = { STORE_URL: server.newUrl() }
-    await using agent = await testAgent({ handle: ({ ask }) => ask('more?') }, { env })
-    const alice = agent.caller('alice')
-    const parts = [{ kind: 'text' as const, text: 'x' }]
-    const metadata = (megabytes: number) => ({ note: 'y'.repeat(megabytes * 1024 * 1024) })
-    const settled = async (given: object) => {
-      const { id } = await alice.send({ parts, ...given })
-      return alice.wait(id, { signal: AbortSignal.timeout(100_000) })
-    }
-    const first = await settled({ metadata: metadata(7) })
-    expect(first.status.state).toBe('input-required')
-    const again = { taskId: first.id, contextId: first.context_id }
-    const refused = alice.send({ parts, ...again, metadata: metadata(7) })
-    const why = { code: -32602, message: expect.stringContaining('13 MiB') }
-    await expect(refused).rejects.toMatchObject(why)
-    expect(await alice.get(first.id)).toEqual(first)
-    expect((await settled(again)).status.state).toBe('input-required')
-  })
-})
+describe.skipIf(!hasMongodb)(
+  'a conversation near the size limit of a MongoDB document (needs mongod)',
+  () => {
+    test('a message that makes the conversation too long is refused with an explanation, and the task is unchanged', {
+      timeout: 240_000,
+    }, async () => {
+      await using server = await startMongodb()
+      const env = { STORE_URL: server.newUrl() }
+      await using agent = await testAgent({ handle: ({ ask }) => ask('more?') }, { env })
+      const alice = agent.caller('alice')
+      const parts = [{ kind: 'text' as const, text: 'x' }]
+      const metadata = (megabytes: number) => ({ note: 'y'.repeat(megabytes * 1024 * 1024) })
+      const settled = async (given: object) => {
+        const { id } = await alice.send({ parts, ...given })
+        return alice.wait(id, { signal: AbortSignal.timeout(100_000) })
+      }
+      const first = await settled({ metadata: metadata(7) })
+      expect(first.status.state).toBe('input-required')
+      const again = { taskId: first.id, contextId: first.context_id }
+      const refused = alice.send({ parts, ...again, metadata: metadata(7) })
+      const why = { code: -32602, message: expect.stringContaining('13 MiB') }
+      await expect(refused).rejects.toMatchObject(why)
+      expect(await alice.get(first.id)).toEqual(first)
+      expect((await settled(again)).status.state).toBe('input-required')
+    })
+  },
+)

@@ -2,12 +2,12 @@ import { hasMongodb, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { describe, expect, test } from 'vitest'
 import { testAgent } from '../testing.ts'
 
-describe.skipIf(!hasMongodb)('more output than a document of MongoDB holds (needs mongod)', () => {
-  test('fails its task with a reason, and the next task runs', {
+describe.skipIf(!hasMongodb)('output larger than a MongoDB document (needs mongod)', () => {
+  test('output that is too large fails its task with a reason, and the next task runs', {
     timeout: 120_000,
   }, async () => {
     await using server = await startMongodb()
-    // Each part is below the size at which parts are stored separately: 18 MB in total.
+    // The output has 18 MB in total, but each part is too small to be stored separately.
     const made = 'x'.repeat(1000)
     const parts = Array.from({ length: 18_000 }, () => ({ made }))
     await using agent = await testAgent(

@@ -25,7 +25,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     while (starts().length < times) await wait(20)
     return agents.of(starts().at(-1)?.pid)
   }
-  /** Clients of both processes that send continuously; the acknowledged tasks and the codes of refused messages. */
+  /** Sends messages continuously to both processes; collects the acknowledged tasks and the codes of refused messages. */
   function load(clients: Two, everyMs: number) {
     const [told, refused, stop] = [[] as string[], new Set<number>(), new AbortController()]
     const over = clients.map(async (client, i) => {
@@ -53,7 +53,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
       })
       .toEqual(agents.all.map(() => 200))
 
-  test('a task sent to one process runs on any; streams, waits and cancellations work from the others', async () => {
+  test('a task sent to one process may run on any, and other processes can stream, await and cancel it', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const [alice] = agents.callers('alice') as Two
     const ran = new Set<string>()
@@ -82,7 +82,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     await expect.poll(() => agents.notes().filter(({ what }) => what === 'abort').length).toBe(8)
   })
 
-  test('kill -9 of the process that runs a task: another one completes it with its second start, and no event number is missing', async () => {
+  test('after kill -9 of the process that runs a task, another process starts it again and no event number is missing', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const [here, there] = agents.callers('alice') as Two
     const tasks = await Promise.all(['slow 1', 'slow 2'].map((text) => here.send(text)))
@@ -100,7 +100,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     expect(agents.notes('slow 1').filter(({ what }) => what === 'end')).toHaveLength(1)
   })
 
-  test('a process frozen for 15 s: its task ends once, in another process', async () => {
+  test('the task of a process that freezes for 15 s ends once, in another process', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const [here, there] = agents.callers('alice') as Two
     const { id } = await here.send('slow')
@@ -121,7 +121,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     expect(agents.notes('slow').filter(({ what }) => what === 'start')).toHaveLength(2)
   })
 
-  test('Redis is killed under load and restarts empty: every acknowledged task completes', async () => {
+  test('every acknowledged task completes when Redis is killed under load and restarts empty', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const clients = agents.callers('alice') as Two
     const { told, refused, atLeast, end } = load(clients, 20)
@@ -136,7 +136,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     await healthy(agents)
   })
 
-  test('the database is unavailable for 5 s under load: requests fail with 503, then everything recovers on its own', async () => {
+  test('requests fail with 503 while the database is unavailable for 5 s under load, and the agent recovers on its own', async () => {
     if (servers.mongodb.kind === 'MONGODB_URL') return
     await using agents = await AgentProcesses.start(2, servers)
     const clients = agents.callers('alice') as Two
@@ -148,7 +148,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     await atLeast(told.length + 10)
     await end()
     expect([...refused]).toEqual([-32042])
-    // The other process may find it some seconds later.
+    // The other process may notice the recovery some seconds later.
     await healthy(agents)
     for (const id of told) {
       const task = await clients[1].wait(id, limit())

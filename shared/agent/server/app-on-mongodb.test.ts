@@ -15,7 +15,7 @@ describe.skipIf(!hasMongodb)('an agent with STORE_URL=mongodb://… (needs mongo
     return { status: answer.status, body: (await answer.json()) as Record<string, Record<string, string>> }
   }
 
-  test('behaves like the embedded store: tasks complete, lists and contexts contain them, feedback is stored, contexts are cleared', async () => {
+  test('an agent on MongoDB completes and lists tasks, stores feedback and clears contexts as with the embedded store', async () => {
     const env = { STORE_URL: server.newUrl() }
     await using agent = await testAgent({ handle: ({ text }) => text.toUpperCase() }, { env })
     const alice = agent.caller('alice')
@@ -43,7 +43,7 @@ describe.skipIf(!hasMongodb)('an agent with STORE_URL=mongodb://… (needs mongo
     },
   )
 
-  test('the database becomes unavailable: /health and requests answer 503, then everything recovers on its own', async () => {
+  test('/health and requests answer 503 while the database is unavailable, and the agent recovers on its own', async () => {
     if (server.kind === 'MONGODB_URL') return
     const env = { STORE_URL: server.newUrl() }
     await using agent = await testAgent({ handle: ({ text }) => text }, { env })

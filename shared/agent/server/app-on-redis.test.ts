@@ -14,7 +14,7 @@ describe.skipIf(!hasRedis)('an agent with REDIS_URL (needs redis-server)', () =>
   })
   afterAll(() => redis[Symbol.asyncDispose]())
 
-  test('behaves like the in-process queue: tasks complete, streams deliver events, a running task is canceled', async () => {
+  test('an agent on Redis completes, streams and cancels tasks as with the in-process queue', async () => {
     await using agent = await testAgent(
       {
         handle: ({ text, signal }) =>
@@ -35,7 +35,7 @@ describe.skipIf(!hasRedis)('an agent with REDIS_URL (needs redis-server)', () =>
     expect(health.runtime).toMatchObject({ scheduler_backend: 'bullmq' })
   })
 
-  test('Redis becomes unavailable: /health answers 503 and new work is refused; it restarts empty and waiting tasks complete', async () => {
+  test('while Redis is unavailable, /health answers 503 and new work is refused; waiting tasks complete after an empty restart', async () => {
     const open = Promise.withResolvers<void>()
     await using agent = await testAgent(
       {
@@ -65,7 +65,7 @@ describe.skipIf(!hasRedis)('an agent with REDIS_URL (needs redis-server)', () =>
     expect((await fetch(`${agent.url}/health`)).status).toBe(200)
     expect((await alice.sendAndWait('five')).status.state).toBe('completed')
   })
-  test('tasks that ran when the process died run one after the other, fewest starts first, as with the in-process queue', async () => {
+  test('tasks that ran when the process died run one after the other, those with the fewest starts first', async () => {
     const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-on-redis-'))
     onTestFinished(() => rm(dataDir, { recursive: true, force: true }))
     const twice = await startedTask(dataDir, { owner: 'alice', starts: 2, working: true })

@@ -56,27 +56,27 @@ export interface AgentAppOptions {
   config: AgentConfig
   /** Checks tokens. `/health` calls its `ping`. */
   introspector: Introspector & { ping(): Promise<void> }
-  /** Reads public keys of callers. Absent: signed requests are refused. */
+  /** Reads callers' public keys. If absent, signed requests are refused. */
   clientKeys?: ClientKeys
-  /** The gateway, where all agents of a deployment claim signed requests. Absent: a signature is accepted once by this agent. */
+  /** The gateway at which all agents of a deployment claim signed requests. If absent, only this agent checks for replays. */
   signatureClaims?: Pick<SharedSignatures, 'claimSignature'>
   log: Log
   /** STORE_URL, a MongoDB database. Default: the embedded store. */
   storeUrl?: string | undefined
-  /** REDIS_URL, where the processes of this agent share queue and events. Default: this is the only process. */
+  /** REDIS_URL, through which this agent's processes share the queue and events. Default: this is the only process. */
   redisUrl?: string | undefined
   /** WEBHOOK_TOKEN, the token of the global webhook. */
   webhookToken?: string | undefined
-  /** Time that running handlers may take to end when the agent stops, in milliseconds. Default 10,000. */
+  /** How long running handlers may take to finish when the agent stops, in milliseconds. Default 10,000. */
   drainMs?: number
 }
 
-/** Time for pending webhook deliveries when the agent stops. */
+/** How long pending webhook deliveries may take when the agent stops. */
 const webhooksDrainMs = 3000
 
 /** A listening agent server. Disposal stops it gracefully. */
 export interface AgentApp extends AsyncDisposable {
-  /** The address it listens on, for example `http://127.0.0.1:7401`. */
+  /** The address that the server listens on, for example `http://127.0.0.1:7401`. */
   address: string
   /** The address that clients use, which the card names. */
   baseUrl: string
@@ -120,12 +120,12 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     healthOptions(options, services, { queue, backend }, () => dispatcher.draining),
   )
   if (store.exclusive) await recover({ ...services, log, signal: stopping.signal })
-  // After the tasks: the recovery of payments reads them from the store.
+  // This follows the recovery of tasks, because the recovery of payments reads them from the store.
   if (store.exclusive) await services.payments?.recover()
   const address = await app.listen({ host: config.host, port: config.port })
   parts.listensAt(address)
   listening.push(address)
-  // Last: a failed start (port in use) must not count as a start of the waiting tasks.
+  // This comes last, because a failed start (port in use) must not count as a start of the waiting tasks.
   services.scheduler.start((job) => services.runner.run(job))
   if (queue.backend !== 'in-process' || !store.exclusive)
     stack.use(startSweep({ store, scheduler: services.scheduler, runner: services.runner, log }))
@@ -147,7 +147,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   }
 }
 
-/** The payment code is loaded only if the agent has a price. */
+/** Adds the payment routes. The payment code is loaded only if the agent has a price. */
 async function addRoutesOfPayments(
   app: FastifyInstance,
   services: Services,
@@ -166,7 +166,7 @@ async function addRoutesOfPayments(
   addPayerRoutes(app, { payments, agent: services.agent })
 }
 
-/** The task engine, and the webhooks and payments that follow its commits. */
+/** Creates the task engine, and the webhooks and payments that follow its commits. */
 async function assembleEngine(
   options: AgentAppOptions,
   store: Store,
@@ -206,7 +206,7 @@ async function assemble(
   const { did } = options.identity
   const { bus, scheduler } = queue
   let runner: TaskRunner | undefined
-  // The queue holds the task in the version before the cancellation.
+  // The queue holds the task's version from before the cancellation.
   const canceled = ({ id, version, owner }: TaskRecord) => {
     scheduler.discard({ taskId: id, version, owner })
     runner?.forget(id)
@@ -267,7 +267,7 @@ function runnerOf(
   })
 }
 
-/** Authentication and rate limits. */
+/** Creates authentication and rate limits. */
 async function assembleCallers(
   options: AgentAppOptions,
   { store, baseUrl, did }: Services,
@@ -282,7 +282,7 @@ async function assembleCallers(
   return { limits, authenticator: new Authenticator(watched, audiences, signatureRules(options, store, own)) }
 }
 
-/** Undefined for an agent without push notifications: stored webhooks receive no events then (spec/webhooks.md#capability). */
+/** Undefined for an agent without push notifications; stored webhooks then receive no events (spec/webhooks.md#capability). */
 async function webhooksOf(
   { agent, config, identity, log, webhookToken, redisUrl }: AgentAppOptions,
   store: Store,
@@ -343,7 +343,7 @@ function healthOptions(
   }
 }
 
-/** Waits for running handlers. After the limit they are aborted, and their tasks run again at the next start. */
+/** Waits for running handlers. After the limit, they are aborted and their tasks run again at the next start. */
 async function drain({ scheduler, runner }: Services, limitMs: number): Promise<void> {
   await scheduler.drain(AbortSignal.timeout(limitMs))
   if (scheduler.active === 0) return
@@ -351,14 +351,14 @@ async function drain({ scheduler, runner }: Services, limitMs: number): Promise<
   await scheduler.drain(AbortSignal.timeout(1000))
 }
 
-/** Lets pending responses end, then closes the remaining connections. */
+/** Lets pending responses finish, then closes the remaining connections. */
 async function closeServer(app: FastifyInstance): Promise<void> {
   const cut = setTimeout(() => app.server.closeAllConnections(), 2000)
   await app.close()
   clearTimeout(cut)
 }
 
-/** Deprecated names in the settings and in the agent definition. */
+/** Returns the deprecated names in the settings and in the agent definition. */
 function deprecatedNames(agent: Agent, config: AgentConfig): Deprecation[] {
   return [...(config.deprecations ?? []), ...(agent.deprecations ?? [])]
 }

@@ -23,10 +23,10 @@ export interface StoreBackend {
 }
 
 /**
- * Opens the store of the agent: a file of this process, a MongoDB database that processes and machines share, or memory for
+ * Opens the agent's store: a file of this process, a MongoDB database that processes and machines share, or memory for
  * tests. The MongoDB driver is loaded only if it is used.
  * @param options.storeUrl STORE_URL, `memory:` or a `mongodb://` URL; undefined: the embedded store in `storeDir`
- * @throws DatabaseRefused when it cannot be opened
+ * @throws DatabaseRefused when the store cannot be opened
  */
 export async function openStore(options: {
   storeUrl: string | undefined
@@ -56,10 +56,10 @@ export interface QueueBackend {
 }
 
 /**
- * Opens the task queue and the event bus: in this process, or on Redis for all processes of the agent. The Redis clients are
+ * Opens the task queue and the event bus, in this process or on Redis for all the agent's processes. The Redis clients are
  * loaded only if they are used.
  * @param options.redisUrl REDIS_URL; undefined: this is the only process of its agent
- * @param options.concurrency tasks that this process runs at the same time
+ * @param options.concurrency the number of tasks that this process runs at the same time
  * @throws Error when Redis does not answer
  */
 export async function openQueue(
@@ -80,13 +80,13 @@ export async function openQueue(
 
 export interface PaymentBackend {
   payments: Payments
-  /** The data part by which a task asks for a payment. */
+  /** Makes the data part with which a task requests a payment. */
   prompt: (record: TaskRecord, request: PaymentRequest) => Part
   isStillPaid: (record: TaskRecord) => Promise<boolean>
 }
 
 /**
- * Opens payments; undefined for an agent without prices. The payment code is loaded only if it is used.
+ * Sets up payments; returns undefined for an agent without prices. The payment code is loaded only if it is used.
  * @throws ConfigError when no facilitator is configured
  */
 export async function openPayments(parts: {

@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 
 /**
- * The URL at which the caller reached this agent. Behind a trusted gateway, the address of the agent there (`/agents/<slug>`), or
- * the address of the gateway for a call that named no agent.
+ * Returns the URL that the caller used. Behind a trusted gateway, it is the agent's address there (`/agents/<slug>`), or
+ * the gateway's address for a call that named no agent.
  */
 export function baseUrlFor(request: FastifyRequest, baseUrl: string): string {
   const prefix = request.headers['x-forwarded-prefix']

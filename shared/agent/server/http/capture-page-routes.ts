@@ -26,14 +26,14 @@ interface Route {
 
 const formMaxBytes = 64 * 1024
 
-/** Routes for people who pay, in addition to the routes for programs. */
+/** Adds routes for people who pay, in addition to the routes for programs. */
 export function addPayerRoutes(app: FastifyInstance, routes: PayerRoutes): void {
   addCapturePageRoutes(app, routes)
   addTestWalletRoute(app, routes)
 }
 
 /**
- * `capture_url`: the page where a person pays a session (spec/payments.md#capture-page). Public: the URL is the credential.
+ * The page at `capture_url`, where a person pays (spec/payments.md#capture-page). It is public: the URL is the credential.
  * Everything except browser wallets works without scripts.
  */
 function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRoutes): void {
@@ -57,13 +57,13 @@ function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRo
     if (session === undefined) return answer(reply.code(404), capturePage(unknownSession))
     const form = new URLSearchParams(bodyOf(request).toString('utf8'))
     const refused = await pay(payments, session, form)
-    // Relative, because the address of this agent has a prefix behind a gateway.
+    // The URL is relative, because this agent's address has a prefix behind a gateway.
     const back = `../${token}${refused === undefined ? '' : `?refused=${refused}`}`
     return reply.code(303).header('location', back).header('cache-control', 'no-store').send()
   })
 }
 
-/** Returns the code of the refusal if the payment is refused. */
+/** Returns the refusal code if the payment is refused. */
 async function pay(
   payments: Payments,
   session: PaymentRecord,

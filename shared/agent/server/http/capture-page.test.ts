@@ -29,7 +29,7 @@ const read = async (url: string) => {
   return { status: answer.status, headers: answer.headers, text: await answer.text() }
 }
 
-/** Behaves like a browser without script: sends the form and follows the redirect. */
+/** Submits the form and follows the redirect, like a browser without scripts. */
 async function submit({ capture_url: url }: Session, fields: Record<string, string>) {
   const body = new URLSearchParams(fields)
   const answer = await fetch(`${url}/form`, { method: 'POST', body, redirect: 'manual' })
@@ -61,7 +61,7 @@ test('capture_url is a page with the amount, the payee, the network, the expiry 
   expect(text).toContain('Test money.')
 })
 
-test('its policy allows only its own inline script and no framing', async () => {
+test('the content security policy allows only the inline script of the page and no framing', async () => {
   await using agent = await paidAgent()
   const { headers, text } = await read((await start(agent)).capture_url)
   const policy = headers.get('content-security-policy') ?? ''
@@ -85,7 +85,7 @@ test('markup in any text on the page is escaped', async () => {
   expect(text).toContain('&lt;script&gt;alert(2)&lt;/script&gt;&amp;')
 })
 
-test('in the sandbox the test wallet pays without script; the page then names payer and transaction', async () => {
+test('in the sandbox, the test wallet pays without a script, and the page then names the payer and the transaction', async () => {
   await using agent = await paidAgent()
   const session = await start(agent)
   const { status, to, page } = await submit(session, { with: 'test-wallet' })
@@ -124,7 +124,7 @@ test.each([
   },
 )
 
-test('a refusal in the URL is a known code or ignored: it cannot inject text into the page', async () => {
+test('the page ignores an unknown refusal code in its URL, so that the URL cannot inject text', async () => {
   await using agent = await paidAgent()
   const { capture_url: url } = await start(agent)
   const strange = await read(`${url}?refused=call_0800_and_pay`)
@@ -134,7 +134,7 @@ test('a refusal in the URL is a known code or ignored: it cannot inject text int
     expect((await read(`${url}?${odd}`)).status).toBe(200)
 })
 
-test('outside the sandbox there is no test wallet, neither on the page nor in its form', async () => {
+test('outside the sandbox, the page offers no test wallet and its form accepts none', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await paidAgent(undefined, { PAYMENT_FACILITATOR_URL: facilitator.url })
   const session = await start(agent)
@@ -143,7 +143,7 @@ test('outside the sandbox there is no test wallet, neither on the page nor in it
   expect(facilitator.settleCalls).toEqual([])
 })
 
-test('a failed payment and a pending one are shown as such and accept no other payment', async () => {
+test('the page shows a failed or pending payment as such and accepts no other payment', async () => {
   await using facilitator = await TestFacilitator.start()
   facilitator.settle = () => ({
     json: { success: false, errorReason: 'invalid_exact_evm_insufficient_balance' },
@@ -160,7 +160,7 @@ test('a failed payment and a pending one are shown as such and accept no other p
   for (const { text } of [page, sent.page]) expect(text).not.toContain('<form')
 })
 
-test('an unknown session: 404 with a page', async () => {
+test('an unknown session receives 404 with a page', async () => {
   await using agent = await paidAgent()
   for (const token of ['x'.repeat(32), 'x', '%3Cb%3E', encodeURIComponent("'--")]) {
     const { status, text } = await read(`${agent.url}/pay/${token}`)
@@ -176,7 +176,7 @@ test('an agent without prices has no such page', async () => {
   expect(status).toBe(404)
 })
 
-test('a form larger than any payment: 413', async () => {
+test('a form larger than any payment receives 413', async () => {
   await using agent = await paidAgent()
   const { capture_url: url } = await start(agent)
   const body = new URLSearchParams({ payment: 'x'.repeat(70_000) })

@@ -18,14 +18,14 @@ interface ChallengeOptions {
   did: string
   /** The current key. */
   key: KeyPair
-  /** Addresses of this agent. */
+  /** Returns this agent's addresses. */
   addresses: () => readonly string[]
 }
 
 /**
- * `POST /did/challenge {nonce, gateway, url}`: proves to a gateway that this agent has the key of its DID
- * (spec/gateway-registry.md#registration). Public. The agent signs only for its own addresses, so that its answer cannot be
- * presented as the answer of another agent.
+ * Adds `POST /did/challenge {nonce, gateway, url}`, which proves to a gateway that this agent holds its DID's key
+ * (spec/gateway-registry.md#registration). It is public. The agent signs only for its own addresses, so its answer cannot be
+ * presented as another agent's answer.
  */
 export function addChallengeRoute(app: FastifyInstance, { did, key, addresses }: ChallengeOptions): void {
   app.post(challengePath, async (request) => {
@@ -39,7 +39,7 @@ export function addChallengeRoute(app: FastifyInstance, { did, key, addresses }:
   })
 }
 
-/** Ignores the case of the host and a trailing slash. */
+/** Normalizes the case of the host and a trailing slash. */
 function normal(url: string): string {
   return (URL.parse(url)?.href ?? url).replace(/\/+$/, '')
 }

@@ -9,7 +9,7 @@ const atThatTime = `@${Date.UTC(2026, 10, 22) / 1000}`
 const operation = 'listTasks'
 afterEach(() => void table.set('tasks/list', { operation }))
 
-test('an agent with a deprecated manifest name sends the Deprecation header with every answer (RFC 9745) and logs it', async () => {
+test('an agent with a deprecated manifest name logs it and sends the Deprecation header (RFC 9745) with every answer', async () => {
   const lines: string[] = []
   await using agent = await testAgent(
     { handle: () => 'done', capabilities: { push_notifications: false } },
@@ -33,7 +33,7 @@ test('an agent without deprecated names sends no such header', async () => {
   expect(answers.map(({ headers }) => headers.get('deprecation'))).toEqual([null, null])
 })
 
-test('answers and errors of a deprecated method carry the header, those of other methods do not', async () => {
+test('answers and errors of a deprecated method carry the header; those of other methods do not', async () => {
   table.set('tasks/list', { operation, deprecated: { since, use: 'tasks/find' } })
   await using agent = await testAgent({ handle: () => 'done' })
   const { token } = agent.caller('alice')

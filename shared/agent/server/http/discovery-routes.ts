@@ -13,7 +13,7 @@ interface DiscoveryOptions {
   prices?: PriceDisplay | undefined
 }
 
-/** The card, the skills and their documentation (spec/discovery.md#skills). Public. */
+/** Adds the public routes of the card, the skills and their documentation (spec/discovery.md#skills). */
 export function addDiscoveryRoutes(
   app: FastifyInstance,
   { agent, did, baseUrl, prices }: DiscoveryOptions,

@@ -28,13 +28,13 @@ type ById = { Params: { id: string } }
 interface LedgerRoutes {
   payments: Payments
   authenticator: Authenticator
-  /** OAuth clients of this agent. */
+  /** This agent's OAuth clients. */
   ownClients: readonly string[]
 }
 
 /**
- * The ledger (spec/payments.md#refunds): payments to refund, and settlements that only a person can decide. For operators
- * (`agent:admin`) and for the OAuth client of the agent, so that its author needs no operator rights.
+ * Adds the ledger (spec/payments.md#refunds): payments to refund, and settlements that need a person's decision. It is for
+ * operators (`agent:admin`) and for the agent's OAuth client, so that its author needs no operator rights.
  */
 export function addLedgerRoutes(
   app: FastifyInstance,
@@ -63,7 +63,7 @@ export function addLedgerRoutes(
     const shown = page.items.map((payment) => ({ ...payment, state: stateOut(payment.state) }))
     return ledgerOut(shown, counts, page.nextCursor)
   })
-  // Recorded before the money is sent back, so that two operators cannot both refund it.
+  // The refund is recorded before the money is sent back, so that two operators cannot both refund it.
   app.post<ById>('/payments/:id/refunded', { config: { audit: 'payment.refund' } }, async (request) => {
     await allow(request, 'agent:write')
     const body = parseParams(refundIn, jsonBody(request))
@@ -96,7 +96,7 @@ function decisionOf(payment: PaymentRecord, { settled, txHash: hash }: z.output<
   return { state: 'settled', txHash: hash, payer: payment.payer ?? '' } as const
 }
 
-/** A signed transfer can be submitted by anyone who has seen it until `validBefore`. */
+/** Until `validBefore`, anyone who has seen a signed transfer can submit it. */
 function requireExpired({ transfer }: PaymentRecord): void {
   const until = Number(transfer?.authorization.validBefore ?? 0)
   if (until < Date.now() / 1000) return

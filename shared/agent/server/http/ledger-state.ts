@@ -2,10 +2,10 @@ import { type PaymentState, paymentStates } from '@parley/engine/store/payment-s
 import type { DeprecationMark } from '@parley/wire/model/deprecation'
 import { z } from 'zod'
 
-/** States with different names on the wire and in the store. Stored rows keep the old name, so that no migration is needed. */
+/** States that have different names on the wire and in the store. Stored rows keep the old name to avoid a migration. */
 const wireNames: Readonly<Record<string, string>> = { orphaned: 'payment-orphaned' }
 
-/** Deprecated names that the filter of the ledger still accepts. */
+/** Deprecated names that the ledger's filter still accepts. */
 export const deprecatedStates: Readonly<Record<string, DeprecationMark>> = {
   orphaned: { since: '2026-11-22', use: 'payment-orphaned' },
 }

@@ -6,7 +6,7 @@ import { answerOut } from '@parley/wire/codecs/parley/negotiation'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance } from 'fastify'
 
-/** `POST /agent/negotiation` (spec/negotiation.md#request): public and advisory; it never runs a task. */
+/** Adds `POST /agent/negotiation` (spec/negotiation.md#request), which is public and advisory and never runs a task. */
 export function addNegotiationRoute(app: FastifyInstance, offer: () => Offer): void {
   app.post('/agent/negotiation', async (request) => {
     requireJson(request)

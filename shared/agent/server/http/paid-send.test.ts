@@ -20,7 +20,7 @@ const paidAgent = (
 
 const later = (seconds: number) => String(Math.floor(Date.now() / 1000) + seconds)
 
-/** `message/send` over plain HTTP, for responses that are not envelopes. */
+/** Calls `message/send` over plain HTTP, for responses that are not envelopes. */
 async function send(
   agent: TestAgent,
   caller: TestCaller,
@@ -52,12 +52,12 @@ async function send(
     status: response.status,
     headers: response.headers,
     text,
-    // oxlint-disable-next-line typescript/no-explicit-any -- the wire's own shape
+    // oxlint-disable-next-line typescript/no-explicit-any -- the shape on the wire
     body: isJson ? (JSON.parse(text) as any) : {},
   }
 }
 
-test('an unpaid call is answered 402 with the requirements in the body and in the header of x402 version 2; no task is created', async () => {
+test('an unpaid call creates no task and receives 402 with the requirements in the body and in the x402 version 2 header', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { status, body, headers } = await send(agent, alice)
@@ -75,7 +75,7 @@ test('an unpaid call is answered 402 with the requirements in the body and in th
 })
 
 test.each(['x-payment', 'payment-signature'])(
-  'the official client pays in the header %s; the answer carries the receipt',
+  'the official client pays in the header %s, and the answer contains the receipt',
   async (name) => {
     await using agent = await paidAgent()
     const alice = agent.caller('alice')
@@ -116,7 +116,7 @@ test('the official client of version 1 reads the body, pays in X-PAYMENT and rec
   expect(decoded(paid.headers.get('x-payment-response'))).toMatchObject({ success: true })
 })
 
-test('networks that version 1 cannot name are in the header only; if there is no other, the body is of version 2', async () => {
+test('networks that version 1 cannot name are only in the header, and the body uses version 2 if there are no others', async () => {
   const local = { ...price, network: 'eip155:31337' }
   await using both = await paidAgent({}, [price, local])
   const first = await send(both, both.caller('alice'))
@@ -128,7 +128,7 @@ test('networks that version 1 cannot name are in the header only; if there is no
   expect(second.body).toMatchObject({ x402Version: 2, accepts: [{ network: 'eip155:31337' }] })
 })
 
-test('a payment of version 1 is accepted too', async () => {
+test('a version 1 payment is also accepted', async () => {
   await using agent = await paidAgent()
   const { payload } = await new TestWallet().pay()
   const header = encoded({ x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload })
@@ -252,7 +252,7 @@ test.each<[string, () => Promise<string>, string]>([
     'invalid_exact_evm_signature',
   ],
   ['an unknown session', async () => encoded({ session_id: randomUUID() }), 'payment_session_not_found'],
-])('402 without a task: %s', async (_what, header, error) => {
+])('an invalid payment (%s) receives 402 and creates no task', async (_what, header, error) => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const answer = await send(agent, alice, { 'x-payment': await header() })
@@ -261,7 +261,7 @@ test.each<[string, () => Promise<string>, string]>([
   expect(await agent.app.services.store.payments.countPaymentsByState()).toEqual({})
 })
 
-test('a payment refused for its signature does not use up the nonce of the genuine one', async () => {
+test('a payment refused for its signature does not use up the nonce of the genuine payment', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const payment = await wallet.pay()
@@ -283,7 +283,7 @@ test('a used nonce is refused for every caller', async () => {
   }
 })
 
-test('of ten concurrent calls with one payment exactly one succeeds', async () => {
+test('exactly one of ten concurrent calls with one payment succeeds', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const header = await wallet.header()
@@ -306,7 +306,7 @@ test('a wallet has exactly 1,000 units of test money', async () => {
   })
 })
 
-test('all other checks precede payment: a call that is refused anyway is not charged', async () => {
+test('a call that any other check refuses is not charged', async () => {
   await using agent = await paidAgent()
   const [alice, bob] = [agent.caller('alice'), agent.caller('bob')]
   const first = await send(agent, alice, await wallet.header())
@@ -324,7 +324,7 @@ test('all other checks precede payment: a call that is refused anyway is not cha
   expect((await send(agent, bob, header)).status).toBe(200)
 })
 
-test('the same Idempotency-Key pays once: concurrently, and again with another payment', async () => {
+test('calls with the same Idempotency-Key pay once, whether concurrent or repeated with another payment', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const message = { messageId: randomUUID() }
@@ -336,7 +336,7 @@ test('the same Idempotency-Key pays once: concurrently, and again with another p
   await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('metadata of a client is not read as a payment', async () => {
+test('the metadata of a client is not read as a payment', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const metadata = {
@@ -355,7 +355,7 @@ test('metadata of a client is not read as a payment', async () => {
   expect(record?.heldBy).toBeUndefined()
 })
 
-test('a task that fails after payment is payment-orphaned: listed for refund, for operators only', async () => {
+test('a task that fails after payment is payment-orphaned, and only operators see it listed for refund', async () => {
   await using agent = await testAgent({
     handle: () => {
       throw new Error('broken')
@@ -398,7 +398,7 @@ test('a task that fails after payment is payment-orphaned: listed for refund, fo
   ])
   expect((await list(operator, '/payments?state=lost')).status).toBe(400)
   const [row] = await agent.app.services.store.payments.listOfTask(body.result.id)
-  // The store keeps the old name, so that rows of earlier versions are read.
+  // The store keeps the old name, so that it can read rows from earlier versions.
   expect(row?.state).toBe('orphaned')
   const refund = () =>
     fetch(`${agent.url}/payments/${row?.id}/refunded`, {
@@ -409,7 +409,7 @@ test('a task that fails after payment is payment-orphaned: listed for refund, fo
   expect((await refund()).status).toBe(409)
 })
 
-test('the price is on the card, and in whole units in the negotiation', async () => {
+test('the card shows the price, and negotiation shows it in whole units', async () => {
   await using agent = await paidAgent()
   const card = (await (await fetch(`${agent.url}/.well-known/agent.json`)).json()) as Record<string, unknown>
   expect(card['executionCost']).toMatchObject({

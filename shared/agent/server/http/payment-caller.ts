@@ -5,7 +5,7 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyRequest } from 'fastify'
 
 /**
- * The authenticated caller of a REST route. If signatures are required, a write accepts each signature once.
+ * Returns the authenticated caller of a REST route. If signatures are required, a write accepts each signature once.
  * @throws ParleyError as `Authenticator.authenticate`; InsufficientPermissions
  */
 export async function callerOf(
@@ -21,7 +21,7 @@ export async function callerOf(
   return caller
 }
 
-/** The JSON of an optional body; `{}` without one. */
+/** Parses an optional JSON body; returns `{}` if there is none. */
 export function jsonBody(request: FastifyRequest): unknown {
   const bytes = bodyOf(request)
   if (bytes.byteLength === 0) return {}

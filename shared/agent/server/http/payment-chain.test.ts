@@ -36,7 +36,7 @@ function agentOnChain(
   return testAgent({ handle, executionCost: price }, { env: settings(), paymentTiming })
 }
 
-/** The official client over real HTTP: reads the 402, signs the payment and reads the receipt. */
+/** Runs the official client over real HTTP: it reads the 402, signs the payment and reads the receipt. */
 class OfficialClient {
   readonly client: x402HTTPClient
   readonly #caller: TestCaller
@@ -69,7 +69,7 @@ class OfficialClient {
     })
   }
 
-  /** The headers of a payment for the price of the agent. */
+  /** Returns the headers of a payment for the agent's price. */
   async sign(): Promise<Record<string, string>> {
     const unpaid = await this.post({})
     if (unpaid.status !== 402) throw new Error(`answered ${unpaid.status} without a payment`)
@@ -83,7 +83,7 @@ class OfficialClient {
 
 const taskOf = async (response: Response) => ((await response.json()) as { result: { id: string } }).result
 
-test('on a chain: the official client pays, the balances change by exactly the price, the task completes', async () => {
+test('the official client pays on a chain, the balances change by exactly the price and the task completes', async () => {
   const payTo = newAddress()
   const account = await chain.payer(1_000_000n)
   await using agent = await agentOnChain(chain.price('0.012345', payTo))
@@ -101,7 +101,7 @@ test('on a chain: the official client pays, the balances change by exactly the p
   ])
 })
 
-test('ten concurrent calls with one payment: it is settled once and one task is created', async () => {
+test('ten concurrent calls with one payment settle it once and create one task', async () => {
   const payTo = newAddress()
   let runs = 0
   await using agent = await agentOnChain(chain.price('0.01', payTo), () => `run ${(runs += 1)}`)
@@ -118,7 +118,7 @@ test('ten concurrent calls with one payment: it is settled once and one task is 
   expect([runs, (await alice.list()).length]).toEqual([1, 1])
 })
 
-test('a settlement that times out but succeeds on the chain: the payment completes and the task runs once', async () => {
+test('if a settlement times out but succeeds on the chain, the payment completes and the task runs once', async () => {
   const payTo = newAddress()
   let runs = 0
   const impatient = { decideTimeoutMs: 300, settleTimeoutMs: 1000 }
@@ -146,7 +146,7 @@ test('a settlement that times out but succeeds on the chain: the payment complet
   await expect.poll(() => ledger?.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('a payer without funds, and a changed signature: 402, and no balance changes', async () => {
+test('a payer without funds and a changed signature receive 402, and no balance changes', async () => {
   const payTo = newAddress()
   await using agent = await agentOnChain(chain.price('0.5', payTo))
   const poor = new OfficialClient(await chain.payer(499_999n), agent.caller('alice'), agent.url)
@@ -169,6 +169,6 @@ test.each([
   ['decimals', { decimals: 8 }, /specifies 8 decimals.*has 6/],
   ['asset', { asset: '0x1111111111111111111111111111111111111111' }, /not a token/],
   ['network', { network: 'eip155:8453' }, /is a node of eip155:31337/],
-])('a price whose %s the chain does not confirm prevents the start', async (_, wrong, said) => {
+])('an agent does not start if the chain does not confirm the %s of its price', async (_, wrong, said) => {
   await expect(agentOnChain({ ...chain.price('0.01', newAddress()), ...wrong })).rejects.toThrow(said)
 })

@@ -9,7 +9,7 @@ import { testAgent } from '../../testing.ts'
 const wallet = new TestWallet()
 const status = (error: RpcError) => error.status
 
-test('data that does not match the skill is refused before payment', async () => {
+test('the agent refuses data that does not match the skill before payment', async () => {
   const input = z.object({ rows: z.number().int() })
   const skills = [{ id: 'a', name: 'a', description: 'a', input }]
   await using agent = await testAgent({ executionCost: price, skills, handle: () => 'done' })
@@ -28,7 +28,7 @@ test('data that does not match the skill is refused before payment', async () =>
   expect((await alice.wait(paid.id)).status.state).toBe('completed')
 })
 
-test('during a task, too, a message that no longer matches is not charged', async () => {
+test('a message that no longer matches the skill is not charged during a task either', async () => {
   const input = z.object({ rows: z.number().int() })
   const skills = [{ id: 'a', name: 'a', description: 'a', input, executionCost: { ...price, amount: '0' } }]
   await using agent = await testAgent({
@@ -52,7 +52,7 @@ test('during a task, too, a message that no longer matches is not charged', asyn
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
 
-test('one Idempotency-Key and one payment in ten concurrent calls: one task, returned to all ten', async () => {
+test('ten concurrent calls with one Idempotency-Key and one payment receive the same task', async () => {
   let runs = 0
   await using agent = await testAgent({ executionCost: price, handle: () => `run ${(runs += 1)}` })
   const alice = agent.caller('alice')
@@ -68,7 +68,7 @@ test('one Idempotency-Key and one payment in ten concurrent calls: one task, ret
   await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 5 })
 })
 
-test('a task that waits for a failed payment ends, even if the failure was not reported at the time', async () => {
+test('a task that waits for a failed payment ends, even if the failure was not reported when it happened', async () => {
   await using facilitator = await TestFacilitator.start()
   facilitator.settle = () => 'never'
   await using agent = await testAgent(
@@ -81,7 +81,7 @@ test('a task that waits for a failed payment ends, even if the failure was not r
   const alice = agent.caller('alice')
   const task = await alice.send('x', undefined, { headers: await wallet.header() })
   expect(task.status.state).toBe('submitted')
-  // The state after a process died between the payment row and the task.
+  // This is the state after a process has died between writing the payment row and writing the task.
   const { payments } = agent.app.services.store
   const [row] = await payments.listOfTask(task.id)
   if (row === undefined) throw new Error('no payment')
@@ -98,7 +98,7 @@ test('a task that waits for a failed payment ends, even if the failure was not r
   await expect.poll(async () => (await payments.loadPayment(row.id))?.dueAt).toBeUndefined()
 })
 
-test('the webhook event of payment-required contains the amount and the requirements', async () => {
+test('the webhook event for payment-required contains the amount and the requirements', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await testAgent(
     {
@@ -142,7 +142,7 @@ test('the webhook event of payment-required contains the amount and the requirem
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
 
-test('the ledger is for operators: listing, refunding and deciding need agent:admin', async () => {
+test('listing, refunding and deciding in the ledger require agent:admin', async () => {
   await using agent = await testAgent({ executionCost: price, handle: () => 'done' })
   const alice = agent.caller('alice', 'agent:read agent:write agent:execute')
   const [row] = await (async () => {
@@ -203,7 +203,7 @@ test('an operator cannot mark a transfer as failed while it is still valid', asy
   expect((await alice.wait(task.id)).status.state).toBe('failed')
 })
 
-test('a late task whose payment was already listed for refund completes: nothing is to be refunded', async () => {
+test('a late task completes even if its payment was already listed for refund, and nothing is refunded', async () => {
   const may = Promise.withResolvers<void>()
   await using agent = await testAgent({
     executionCost: price,
@@ -224,7 +224,7 @@ test('a late task whose payment was already listed for refund completes: nothing
   await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('a context is cleared before the ledger has recorded the end of its task: the payment is still earned', async () => {
+test('clearing a context before the ledger has recorded the end of its task still earns the payment', async () => {
   await using agent = await testAgent({ executionCost: price, handle: () => 'done' })
   const alice = agent.caller('alice')
   const { payments } = agent.app.services

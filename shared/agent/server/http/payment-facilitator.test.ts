@@ -46,12 +46,12 @@ function agentAt(
   )
 }
 
-/** Long timing, for outcomes that are known with the first answer. */
+/** Long timeouts, for outcomes that are known from the first answer. */
 const patient = { decideTimeoutMs: 40_000 }
 
 const statesOf = (agent: TestAgent) => agent.app.services.store.payments.countPaymentsByState()
 
-test('a facilitator settles; nothing is test money', async () => {
+test('a facilitator settles payments without test money', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await agentAt(facilitator, patient)
   const alice = agent.caller('alice')
@@ -94,7 +94,7 @@ test.each<[string, FacilitatorAnswer, number]>([
   },
 )
 
-test('a refused settlement: 402, no task, and the payment has failed', async () => {
+test('a refused settlement receives 402, creates no task and fails the payment', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await agentAt(facilitator, patient)
   const alice = agent.caller('alice')
@@ -107,7 +107,7 @@ test('a refused settlement: 402, no task, and the payment has failed', async () 
   expect(await statesOf(agent)).toEqual({ failed: 1 })
 })
 
-test('an agent that stops during a settlement: /health reports not ready as soon as messages are refused', async () => {
+test('/health reports not ready as soon as an agent that stops during a settlement refuses messages', async () => {
   await using facilitator = await TestFacilitator.start()
   const moved = Promise.withResolvers<void>()
   facilitator.settle = async (nonce) => {
@@ -220,7 +220,7 @@ test.each(unclear)(
     const headers = await wallet.header()
     const task = await alice.send('x', undefined, { headers })
     expect(task.status.state).toBe('submitted')
-    // In the meantime the same payment cannot be used again.
+    // In the meantime, the same payment cannot be used again.
     expect(await alice.send('y', undefined, { headers }).catch((error: RpcError) => error.status)).toBe(402)
     expect((await alice.wait(task.id)).status.state).toBe('completed')
     await expect.poll(() => statesOf(agent)).toEqual({ earned: 1 })
@@ -229,7 +229,7 @@ test.each(unclear)(
   },
 )
 
-test('an unknown outcome is never reported as failed: a refusal after an unanswered attempt decides nothing', async () => {
+test('an unknown outcome is never reported as failed, even if a refusal follows an unanswered attempt', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await agentAt(facilitator)
   const alice = agent.caller('alice')
@@ -262,7 +262,7 @@ test('an unknown outcome is never reported as failed: a refusal after an unanswe
   expect((await alice.wait(task.id)).status.state).toBe('completed')
 })
 
-test('a task whose payment fails ends with the reason; a task canceled before leaves an orphaned payment', async () => {
+test('a task ends with the reason if its payment fails; a task canceled earlier leaves an orphaned payment', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await agentAt(facilitator)
   const alice = agent.caller('alice')
@@ -310,7 +310,7 @@ test('a restart does not run a task with an unknown settlement, and checks the s
   }
 })
 
-test('during a task: an unknown settlement keeps it waiting, a failed one requests payment again', async () => {
+test('during a task, an unknown settlement keeps the task waiting, and a failed settlement requests payment again', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await agentAt(facilitator, {
     handle: ({ history, requirePayment }) =>
@@ -333,7 +333,7 @@ test('during a task: an unknown settlement keeps it waiting, a failed one reques
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
 
-test('after a switch to the sandbox no earlier payment is settled in test money; test money is worth nothing outside the sandbox', async () => {
+test('earlier payments are not settled in test money after a switch to the sandbox, nor is test money accepted outside it', async () => {
   await using facilitator = await TestFacilitator.start()
   const { mkdtemp, rm } = await import('node:fs/promises')
   const { tmpdir } = await import('node:os')

@@ -13,7 +13,7 @@ const asking = (amount = '0.05') =>
       history.length === 1 ? requirePayment({ amount, reason: 'the second page' }) : `page two: ${text}`,
   })
 
-test('requirePayment pauses in payment-required with amount and requirements, in the stream and in the status', async () => {
+test('requirePayment pauses in payment-required and reports amount and requirements in the stream and in the status', async () => {
   await using agent = await asking()
   const alice = agent.caller('alice')
   const events = []
@@ -36,7 +36,7 @@ test('requirePayment pauses in payment-required with amount and requirements, in
   ])
 })
 
-test('a message without payment: 402, and the task stays paused; a message with it continues; nothing is paid twice', async () => {
+test('a message without payment receives 402 and leaves the task paused; a message with payment continues it and pays once', async () => {
   await using agent = await asking()
   const alice = agent.caller('alice')
   const { id: taskId } = await alice.sendAndWait('hello')
@@ -57,7 +57,7 @@ test('a message without payment: 402, and the task stays paused; a message with 
   await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('a session pays during a task', async () => {
+test('a payment session can pay during a task', async () => {
   await using agent = await asking()
   const alice = agent.caller('alice')
   const { id: taskId } = await alice.sendAndWait('hello')

@@ -33,7 +33,7 @@ interface PaymentRoutes {
   captureBaseUrl: string | undefined
 }
 
-/** Every field is optional. Default: the price of the agent, with its first alternative. */
+/** Every field is optional. By default, the session has the agent's price, with its first alternative. */
 const startBody = wireObject({
   skillId: z.string().max(128).optional(),
   taskId: uuid.optional(),
@@ -43,7 +43,7 @@ const startBody = wireObject({
 
 const statusQuery = z.object({ wait: z.enum(['true', 'false', '1', '0', '']).default('false') })
 
-/** The routes of payment sessions and the requests of the capture page (spec/payments.md#start-a-session). */
+/** Adds the routes for payment sessions and for the requests of the capture page (spec/payments.md#start-a-session). */
 export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   const { services, authenticator } = routes
   app.post('/api/start-payment-session', async (request, reply) => {
@@ -69,7 +69,7 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
   addCaptureRoutes(app, routes)
 }
 
-/** Public: the URL of a session is the credential to see and to pay it. */
+/** Adds the public routes of a session. Its URL is the credential for viewing and paying it. */
 function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   const { services } = routes
   const viewOf = (request: FastifyRequest, session: PaymentRecord) => ({
@@ -102,7 +102,7 @@ function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   })
 }
 
-/** The payment, in a header or decoded in the body. @throws PaymentRefused */
+/** Returns the payment from a header, or decoded from the body. @throws PaymentRefused */
 function presentedIn(request: FastifyRequest): PresentedPayment {
   const inHeader = readPresentedPayment(request.headers, undefined)
   if (inHeader !== undefined) return inHeader
@@ -117,7 +117,7 @@ const resourceOf = ({ agent }: Services, url: string) => ({
   mimeType: 'application/json',
 })
 
-/** @throws ParleyError NotFound when nothing is to be paid, SkillNotFound, TaskNotFound, InvalidParams */
+/** @throws ParleyError NotFound when no payment is due, SkillNotFound, TaskNotFound, InvalidParams */
 async function requirePrice(
   services: Services,
   owner: string,

@@ -32,7 +32,7 @@ async function ask(caller: TestCaller | undefined, url: string, body?: object) {
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
-  // oxlint-disable-next-line typescript/no-explicit-any -- the wire's own shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- the shape on the wire
   return { status: response.status, body: (await response.json()) as any }
 }
 
@@ -41,7 +41,7 @@ const start = async (agent: TestAgent, caller: TestCaller, body = {}): Promise<S
 const status = (agent: TestAgent, caller: TestCaller, id: string, query = '') =>
   ask(caller, `${agent.url}/api/payment-status/${id}${query}`)
 
-/** Sends a message with the session; returns HTTP status and error. */
+/** Sends a message with the session; returns the HTTP status and the error. */
 async function sendWith(
   agent: TestAgent,
   caller: TestCaller,
@@ -60,11 +60,11 @@ async function sendWith(
     headers: { 'content-type': 'application/json', authorization: `Bearer ${caller.token}`, ...headers },
     body: JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'message/send', params: { message } }),
   })
-  // oxlint-disable-next-line typescript/no-explicit-any -- the wire's own shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- the shape on the wire
   return { status: response.status, body: (await response.json()) as any }
 }
 
-test('POST /api/start-payment-session: an open session', async () => {
+test('POST /api/start-payment-session returns an open session', async () => {
   await using agent = await paidAgent()
   const session = await start(agent, agent.caller('alice'))
   expect(session).toMatchObject({
@@ -80,7 +80,7 @@ test('POST /api/start-payment-session: an open session', async () => {
   expect(Math.round(left / 60_000)).toBe(15)
 })
 
-test('an agent without prices: 404', async () => {
+test('an agent without prices answers 404', async () => {
   await using agent = await testAgent({ handle: () => 'free' })
   const alice = agent.caller('alice')
   const answer = await ask(alice, `${agent.url}/api/start-payment-session`, {})
@@ -88,7 +88,7 @@ test('an agent without prices: 404', async () => {
   expect((await status(agent, alice, randomUUID())).status).toBe(404)
 })
 
-test('tokens and scopes: start is agent:write, status is agent:read', async () => {
+test('starting a session requires agent:write, and reading its status requires agent:read', async () => {
   await using agent = await paidAgent()
   const reader = agent.caller('reader', 'agent:read')
   const url = `${agent.url}/api/start-payment-session`
@@ -100,7 +100,7 @@ test.each<[string, (id: string) => [Record<string, string>, object?]]>([
   ['message.metadata.payment_session_id', (id) => [{}, { payment_session_id: id }]],
   ['X-PAYMENT-SESSION', (id) => [{ 'x-payment-session': id }]],
   ['an X-PAYMENT that decodes to {session_id}', (id) => [{ 'x-payment': encoded({ session_id: id }) }]],
-])('a paid session buys one send, named by %s', async (_name, handle) => {
+])('a paid session, named by %s, pays for one message', async (_name, handle) => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const session = await start(agent, alice)
@@ -120,7 +120,7 @@ test.each<[string, (id: string) => [Record<string, string>, object?]]>([
   expect(await send()).toMatchObject({ status: 402, body: { error: 'payment_session_spent' } })
 })
 
-test('of ten concurrent messages with one session exactly one succeeds', async () => {
+test('exactly one of ten concurrent messages with one session succeeds', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const session = await start(agent, alice)
@@ -148,7 +148,7 @@ test('a session of another owner is reported as not found', async () => {
   expect(sent).toMatchObject({ status: 402, body: { error: 'payment_session_not_found' } })
 })
 
-test('wait=true answers as soon as the session is paid, and immediately if it has ended', async () => {
+test('wait=true answers as soon as the session is paid, and immediately if the session has ended', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const session = await start(agent, alice)
@@ -181,7 +181,7 @@ test('wait=true on an expired session with a pending payment waits without polli
   expect(asked).toBeLessThan(10)
 })
 
-test('an expired session is still readable by its owner, can neither be paid nor used, and ends a wait', async () => {
+test('the owner can still read an expired session, but it cannot be paid or used, and it ends a wait', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const session = await start(agent, alice)
@@ -199,7 +199,7 @@ test('an expired session is still readable by its owner, can neither be paid nor
   expect(sent).toMatchObject({ status: 402, body: { error: 'payment_session_expired' } })
 })
 
-test('a refused payment leaves the session open; the same payment again has the same answer; another one is refused', async () => {
+test('a refused payment leaves the session open; a repeated payment receives the same answer; another payment is refused', async () => {
   await using agent = await paidAgent()
   const session = await start(agent, agent.caller('alice'))
   const pay = (body: object) => ask(undefined, session.capture_url, body)
@@ -214,7 +214,7 @@ test('a refused payment leaves the session open; the same payment again has the 
   expect((await pay(await wallet.pay())).body).toMatchObject({ error: 'payment_session_spent' })
 })
 
-test('of ten concurrent payments of one session exactly one is accepted', async () => {
+test('exactly one of ten concurrent payments for one session is accepted', async () => {
   await using agent = await paidAgent()
   const session = await start(agent, agent.caller('alice'))
   const bodies = await Promise.all(Array.from({ length: 10 }, () => wallet.pay()))
@@ -240,12 +240,12 @@ test('capture_url uses the configured public address and does not change with th
   expect(shown.body.capture_url).toBe(session.capture_url)
 })
 
-test('an unknown capture URL: 404', async () => {
+test('an unknown capture URL receives 404', async () => {
   await using agent = await paidAgent()
   expect((await ask(undefined, `${agent.url}/pay/${'x'.repeat(32)}`, {})).status).toBe(404)
 })
 
-test('a session for a skill, and for skills and tasks that cannot be paid', async () => {
+test('a session can be started for a skill with a price, but not for skills and tasks that cannot be paid', async () => {
   const skill = (id: string, amount: string) => ({
     id,
     name: id,
@@ -273,7 +273,7 @@ test('a session for a skill, and for skills and tasks that cannot be paid', asyn
   expect((await ask(alice, url, { network: 'eip155:1' })).body.error.code).toBe(-32602)
 })
 
-test('10,000 sessions of one caller may be open; the next is refused', async () => {
+test('one caller may have 10,000 open sessions, and the next session is refused', async () => {
   await using agent = await paidAgent()
   const { payments } = agent.app.services
   if (payments === undefined) throw new Error('no payments')
@@ -299,7 +299,7 @@ test('a late verification for a session that another transfer has claimed does n
   const other = await wallet.pay()
   ledger.changeIfUnmodified = async (known, change) => {
     ledger.changeIfUnmodified = changeIfUnmodified
-    // The watch took the process of the first payment for dead.
+    // The watch assumed that the process of the first payment had died.
     const open = (await changeIfUnmodified(known, { kind: 'release' })) ?? known
     const transfer = other.payload as unknown as SignedTransfer
     await ledger.change(open, { kind: 'claim', transfer, nonceKey: nonceKeyOf(known.terms, transfer) })

@@ -38,7 +38,7 @@ afterAll(() => agent[Symbol.asyncDispose]())
 const get = (path: string, headers: Record<string, string> = {}) =>
   raw(agent, { method: 'GET', path, headers })
 
-test('GET /.well-known/agent.json: the card, public, camelCase', async () => {
+test('GET /.well-known/agent.json returns the public card in camelCase', async () => {
   const { status, json } = await get('/.well-known/agent.json')
   const skill = {
     version: '1.0.0',
@@ -74,7 +74,7 @@ test('GET /.well-known/agent.json: the card, public, camelCase', async () => {
   })
 })
 
-test('the card has an ETag and Cache-Control; a matching If-None-Match gets 304', async () => {
+test('the card has an ETag and Cache-Control, and a matching If-None-Match receives 304', async () => {
   const card = await get('/.well-known/agent.json')
   const etag = card.headers.get('etag') as string
   expect(card.headers.get('cache-control')).toContain('max-age')
@@ -85,7 +85,7 @@ test('the card has an ETag and Cache-Control; a matching If-None-Match gets 304'
   expect((await get('/.well-known/agent.json', { 'if-none-match': '"other"' })).status).toBe(200)
 })
 
-test('GET /agent/skills, one by id or name, its documentation; missing: -32030', async () => {
+test('GET /agent/skills returns all skills, one by id or name, or its documentation; a missing skill is -32030', async () => {
   const list = (await get('/agent/skills')).json
   expect(list).toMatchObject({
     total: 2,
@@ -134,7 +134,7 @@ test('GET /agent/skills, one by id or name, its documentation; missing: -32030',
   }
 })
 
-test('GET /health: 200 with the union of both shapes; 503 when a mandatory dependency fails; oauth is shown only', async () => {
+test('GET /health returns 200 with both shapes, and 503 when a mandatory dependency fails; oauth is only reported', async () => {
   const { status, headers, json } = await get('/health')
   expect([status, headers.get('cache-control')]).toEqual([200, 'no-store'])
   expect(json).toEqual({
@@ -167,7 +167,7 @@ test('GET /health: 200 with the union of both shapes; 503 when a mandatory depen
   await expect.poll(async () => (await get('/health')).json.checks.oauth).toBe('ok')
 })
 
-test('GET /health: a closed store is 503 with error: and no text of the driver', async () => {
+test('GET /health returns 503 for a closed store, with an error that contains no driver message', async () => {
   await using broken = await testAgent({ handle: () => 'x' })
   await broken.app.services.store[Symbol.asyncDispose]()
   const { status, json } = await raw(broken, { method: 'GET', path: '/health' })
@@ -181,7 +181,7 @@ test('GET /health: a closed store is 503 with error: and no text of the driver',
   })
 })
 
-test('GET /metrics: every series of spec/operations.md#metrics, labels bounded', async () => {
+test('GET /metrics returns every series of spec/operations.md#metrics with bounded labels', async () => {
   const alice = agent.caller('alice')
   await alice.sendAndWait('one')
   await alice.sendAndWait('many')
@@ -220,7 +220,7 @@ const negotiate = (body: object | string) =>
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
 
-test('POST /agent/negotiation: public, the answer of spec/negotiation.md#response, at most 4 decimals', async () => {
+test('POST /agent/negotiation is public and answers as in spec/negotiation.md#response with at most 4 decimals', async () => {
   const { status, json } = await negotiate({ task_summary: 'Count the words of this text', weights })
   expect(status).toBe(200)
   expect(json).toMatchObject({
@@ -242,7 +242,7 @@ test('POST /agent/negotiation: public, the answer of spec/negotiation.md#respons
   expect(await agent.app.services.store.countByState()).not.toHaveProperty('submitted')
 })
 
-test('negotiation without weights: the default weights apply, as reasons states', async () => {
+test('negotiation without weights uses the default weights, as the reasons state', async () => {
   const defaults = { skill_match: 0.55, io_compatibility: 0.2, performance: 0.15, load: 0.05, cost: 0.05 }
   const task_summary = 'Count the words of this text'
   const without = await negotiate({ task_summary })
@@ -259,14 +259,14 @@ test('negotiation without weights: the default weights apply, as reasons states'
   expect(refused.json.reasons).toContainEqual(note)
 })
 
-test('negotiation: max_cost_amount as a JSON number is read as its decimal text', async () => {
+test('negotiation reads max_cost_amount as a decimal string even if it is a JSON number', async () => {
   const body = (amount: string) =>
     `{"task_summary": "Count words", "max_cost_amount": ${amount}, "weights": {"skill_match": 1}}`
   for (const amount of ['0', '1', '0.05', '1e-7', '2.5e21', '"0.05"'])
     expect([amount, (await negotiate(body(amount))).status]).toEqual([amount, 200])
 })
 
-test('weights: a missing one is 0, they are divided by their sum, all zero is equal', async () => {
+test('negotiation normalizes the weights, treats missing weights as 0 and replaces all zeros with equal weights', async () => {
   const score = async (given: object) =>
     (await negotiate({ task_summary: 'Count words', weights: given })).json.score
   expect(await score({ load: 1 })).toBe(1)
@@ -293,7 +293,7 @@ test.each<[string, object | string, number]>([
   ['tools as a text', { task_summary: 'x', weights, required_tools: 'a' }, -32602],
   ['an empty body', '', -32700],
   ['__proto__', '{"task_summary":"x","weights":{"__proto__":{"load":1}}}', -32600],
-])('negotiation with %s: 400 with the envelope, id null', async (_name, body, code) => {
+])('negotiation with %s receives 400 with an envelope and a null id', async (_name, body, code) => {
   const { status, json } = await negotiate(body)
   expect([status, json]).toMatchObject([400, { jsonrpc: '2.0', id: null, error: { code } }])
 })
@@ -326,7 +326,7 @@ test.each([
   expect((await negotiate({ task_summary: 'Count words', weights, ...wanted })).json.can_handle).toBe(true)
 })
 
-test('can_handle is score ≥ min_score and a skill that matches', async () => {
+test('can_handle requires a score ≥ min_score and a matching skill', async () => {
   const { score } = (await negotiate({ task_summary: 'Count words', weights })).json
   const withMin = async (min_score: number) =>
     (await negotiate({ task_summary: 'Count words', weights, min_score })).json.can_handle

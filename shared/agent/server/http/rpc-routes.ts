@@ -14,7 +14,7 @@ import type { Dispatcher, Reply } from '../methods/dispatch.ts'
 import { baseUrlFor } from './base-url-for.ts'
 import { sendEventStream } from './sse.ts'
 
-/** `POST /` and every method name as a path, with the same body (spec/json-rpc.md#paths). */
+/** Adds `POST /` and a path for every method name, which accept the same body (spec/json-rpc.md#paths). */
 export function addRpcRoutes(
   app: FastifyInstance,
   parts: { dispatcher: Dispatcher; log: Log; stopping: AbortSignal },
@@ -40,7 +40,7 @@ export function addRpcRoutes(
   for (const at of rpcPaths()) app.post(at.path, (request, reply) => answer(request, reply, at))
 }
 
-/** Writes refusals to the audit log and, if enabled, accepted writes. */
+/** Writes refusals and, if enabled, accepted writes to the audit log. */
 function record(audit: Audit, request: FastifyRequest, { method, operation, caller, error }: Reply): void {
   if (error !== undefined && !isRefusal(error.error)) return
   if (

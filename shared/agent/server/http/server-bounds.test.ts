@@ -38,13 +38,13 @@ test.each([
   expect(await bareSocket(url, bytes)).toMatch(/^(HTTP\/1.1 408 [\s\S]*-32600[\s\S]*)?$/)
 })
 
-test('a missing body is answered 408 after the request timeout', async () => {
+test('a request without its body receives 408 after the request timeout', async () => {
   const { url } = await server({ requestTimeoutMs: 150 })
   const answer = await bareSocket(url, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc')
   expect(answer).toMatch(/^HTTP\/1.1 408 [\s\S]*-32600/)
 })
 
-test('a body sent byte by byte is answered 408: a byte does not restart the timeout', async () => {
+test('a body sent byte by byte receives 408, because a byte does not restart the timeout', async () => {
   const { port } = await server({ requestTimeoutMs: 200 })
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {})
@@ -58,7 +58,7 @@ test('a body sent byte by byte is answered 408: a byte does not restart the time
   expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1.1 408 /)
 })
 
-test('an idle connection is closed', async () => {
+test('the server closes an idle connection', async () => {
   const { url } = await server({ idleTimeoutMs: 100 })
   expect(await bareSocket(url, 'GET /never HTTP/1.1\r\nHost: a\r\n\r\n')).toBe('')
 })
@@ -93,18 +93,18 @@ test.each([
   ['two Host headers in HTTP/1.0', 'GET /ok HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n'],
   ['two Host headers at a path that is not there', 'GET /nowhere HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
   ['no Host header', 'GET /ok HTTP/1.1\r\n\r\n'],
-])('a request with %s: 400 with the envelope, and the connection closes', async (_what, bytes) => {
+])('a request with %s receives 400 with an envelope, and its connection closes', async (_what, bytes) => {
   const { url } = await server({})
   expect(await bareSocket(url, bytes)).toMatch(/^HTTP\/1\.1 400 [\s\S]*-32600/)
 })
 
-test('HTTP/1.0 with one Host header or none is answered', async () => {
+test('the server answers HTTP/1.0 requests with one Host header or none', async () => {
   const { url } = await server({})
   for (const head of ['', 'Host: a\r\n'])
     expect(await bareSocket(url, `GET /ok HTTP/1.0\r\n${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test('headers over 32 KiB: 431', async () => {
+test('headers over 32 KiB receive 431', async () => {
   const { url } = await server({})
   const answer = await bareSocket(url, `GET / HTTP/1.1\r\nHost: a\r\nX-Long: ${'a'.repeat(40_000)}\r\n\r\n`)
   expect(answer).toMatch(/^HTTP\/1.1 431 [\s\S]*-32600/)

@@ -29,7 +29,7 @@ function handMade() {
   return { frames, say, wasReturned: () => returned }
 }
 
-test('a numbered frame has an id and a data line, one without a number only a data line', async () => {
+test('a numbered frame has an id line and a data line; a frame without a number has only a data line', async () => {
   const { frames, say } = handMade()
   const text = eventStream(frames, { writer, stopping: never })
   const first = text.next()
@@ -43,7 +43,7 @@ test('a numbered frame has an id and a data line, one without a number only a da
   expect((await end).done).toBe(true)
 })
 
-test('a comment line every 15 s, without losing a frame', async () => {
+test('a stream sends a comment line every 15 s without losing a frame', async () => {
   vi.useFakeTimers()
   const { frames, say } = handMade()
   const text = eventStream(frames, { writer, stopping: never })
@@ -57,7 +57,7 @@ test('a comment line every 15 s, without losing a frame', async () => {
   expect((await next).value).toBe('id: 1\ndata: "x"\n\n')
 })
 
-test('a stop sends committed frames and ends the stream with a comment', async () => {
+test('stopping the server sends committed frames and ends the stream with a comment', async () => {
   const { frames, wasReturned } = handMade()
   const stopping = new AbortController()
   const text = eventStream(frames, { writer, stopping: stopping.signal })
@@ -68,7 +68,7 @@ test('a stop sends committed frames and ends the stream with a comment', async (
   expect(wasReturned()).toBe(true)
 })
 
-test('a slow reader is disconnected instead of buffered without limit, and continues with its last event number', async () => {
+test('a slow reader is disconnected to limit its buffer, and can continue from its last event number', async () => {
   const flow = Promise.withResolvers<void>()
   await using agent = await testAgent({
     async *handle() {
@@ -92,7 +92,7 @@ test('a slow reader is disconnected instead of buffered without limit, and conti
   await expect.poll(() => (agent.app.services.bus as InProcessEventBus).topics).toBe(0)
 })
 
-/** Reads the first frame, then nothing. */
+/** Reads the first frame and then stops reading. */
 async function pausedReader(agent: TestAgent, token: string, taskId: string): Promise<Socket> {
   const { port } = new URL(agent.url)
   const body = JSON.stringify({

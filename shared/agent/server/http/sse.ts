@@ -10,17 +10,17 @@ import type { FastifyReply } from 'fastify'
 const heartbeatMs = 15_000
 /** When the server stops, a stream ends after this time without an event. */
 const stopQuietMs = 100
-/** In characters. Longer frames are sent in chunks. */
+/** The maximum length, in characters, of a frame that is sent in one chunk. */
 const smallFrameLength = 64 * 1024
 
 export interface EventStreamOptions<Item> {
   writer: FrameWriter<Item>
   stopping: AbortSignal
-  /** Reserves memory for the current frame. Absent: no limit. */
+  /** Reserves memory for the current frame. If absent, there is no limit. */
   claim?: AnswerClaim | undefined
 }
 
-/** Server-sent events (spec/streaming.md#frames): one `data` line of JSON per frame, an `id` for numbered events, a comment every 15 s. */
+/** Sends events as SSE (spec/streaming.md#frames): JSON `data` lines, an `id` for numbered events, a comment every 15 s. */
 export function sendEventStream<Item>(
   reply: FastifyReply,
   items: AsyncIterable<Item>,
@@ -33,7 +33,7 @@ export function sendEventStream<Item>(
   })
   // Disconnects a client that does not even read heartbeats.
   reply.raw.setTimeout(stallMs, () => reply.raw.destroy())
-  // A small buffer: events for a slow client wait in reserved memory, not in this stream.
+  // The buffer is small, so that events for a slow client wait in reserved memory and not in this stream.
   const stream = Readable.from(eventStream(items, options), { objectMode: false, highWaterMark: 16 * 1024 })
   return reply.send(stream)
 }
@@ -73,7 +73,7 @@ export async function* eventStream<Item>(
     else throw error
   } finally {
     interruption.dispose()
-    // Not awaited: a generator that waits for an event ends only after that wait.
+    // This is not awaited, because a generator that is waiting for an event ends only after that wait.
     void Promise.resolve(iterator.return?.()).catch(() => {})
   }
 }
@@ -94,7 +94,7 @@ async function* lastFrames<Item>(
 }
 
 /**
- * The frame, as text if it is small. Its memory is reserved until the stream requests the next frame.
+ * Renders the frame, as text if it is small. Its memory is reserved until the stream requests the next frame.
  * @throws TooMuchUnread
  */
 function render<Item>(item: Item, { writer, claim }: EventStreamOptions<Item>): string | LazyJson {
@@ -111,7 +111,7 @@ function render<Item>(item: Item, { writer, claim }: EventStreamOptions<Item>): 
   return json.parts.length === 0 && text.length <= smallFrameLength ? text : json
 }
 
-/** Ends a wait for a frame. Each wait has a new promise: a shared one would retain every frame. */
+/** Ends a wait for a frame. Each wait has a new promise, because a shared promise would retain every frame. */
 class Interruption {
   readonly #stopping: AbortSignal
   #timer: NodeJS.Timeout | undefined

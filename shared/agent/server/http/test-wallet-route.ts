@@ -10,7 +10,7 @@ interface Route {
   Params: { address: string }
 }
 
-/** The balance of test money of an address (spec/payments.md#sandbox). Public, like balances on a chain. */
+/** Adds the route of an address's test money balance (spec/payments.md#sandbox), which is public as on a chain. */
 export function addTestWalletRoute(
   app: FastifyInstance,
   { payments, agent }: { payments: Payments; agent: Agent },

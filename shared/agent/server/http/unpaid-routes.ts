@@ -3,7 +3,7 @@ import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 import { callerOf } from './payment-caller.ts'
 
-/** Agents without prices answer 404 (spec/payments.md#start-a-session). They load no payment code. */
+/** Adds routes that answer 404 for agents without prices, which load no payment code (spec/payments.md#start-a-session). */
 export function addUnpaidRoutes(app: FastifyInstance, authenticator: Authenticator): void {
   app.post('/api/start-payment-session', async (request) => {
     await callerOf(authenticator, request, 'agent:write')

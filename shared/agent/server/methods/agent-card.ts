@@ -6,13 +6,13 @@ import type { Agent, Skill } from '../../author/agent.ts'
 import { publicPrice } from '../../author/price-of.ts'
 import type { Run } from './method.ts'
 
-/** Converts prices for display: in the sandbox to test money. */
+/** Converts prices for display; in the sandbox, it converts them to test money. */
 export interface PriceDisplay {
   sandbox: boolean
   acceptedTerms(prices: readonly Price[]): Price[]
 }
 
-/** The public card of an agent (spec/discovery.md#agent-card). */
+/** Builds an agent's public card (spec/discovery.md#agent-card). */
 export function agentCard(
   agent: Agent,
   at: { did: string; url: string; prices?: PriceDisplay | undefined },
@@ -33,7 +33,7 @@ export function agentCard(
 }
 
 /**
- * `agent/getAuthenticatedExtendedCard`: the public card with the additions of the author.
+ * `agent/getAuthenticatedExtendedCard` returns the public card with the author's additions.
  * @throws ParleyError AuthenticatedExtendedCardNotConfigured when the author defined none
  */
 export const getExtendedCard: Run<'getExtendedCard'> = async ({ agent, did, baseUrl }) => {

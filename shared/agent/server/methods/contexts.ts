@@ -30,7 +30,7 @@ export const clearContext: Run<'clearContext'> = async (services, call) => {
 const tasksAtOnce = 100
 
 /**
- * Books the payments of the tasks as earned or refundable before the tasks are removed: a payment without a task would count
+ * Records the tasks' payments as earned or refundable before the tasks are removed, because a payment without a task counts
  * as refundable.
  */
 async function endPayments({ store, payments }: Services, contextId: string, owner: string): Promise<void> {

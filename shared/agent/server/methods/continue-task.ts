@@ -12,7 +12,7 @@ import { type AcceptedMessage, messageOf } from './new-record.ts'
 import { payForMessage } from './pay-first.ts'
 
 /**
- * A message to an existing task: it continues a paused one (back to `submitted`, no event). Any other state refuses it.
+ * Continues a paused task with a message (back to `submitted`, without an event). A task in any other state refuses it.
  * @throws ParleyError TaskImmutable, UnsupportedOperation, InvalidParams (another context; a bid answered without `accept`)
  */
 export async function continueTask(
@@ -25,7 +25,7 @@ export async function continueTask(
   requireSameContext(task, sent.contextId)
   const message = messageOf(sent, task.id, task.contextId)
   const signed = call.caller.signature !== undefined
-  // Checked before anything is claimed: an ended task refuses the message even while the queue is full.
+  // This is checked before anything is claimed, so that an ended task refuses the message even if the queue is full.
   changeOf(task, message, { pricedAt: task, signed, payment: undefined })
   const payment = await claims.payment(() => payForMessage(services, call, task, sent))
   const place = await claims.queuePlace()
@@ -51,7 +51,7 @@ function requireSameContext({ id: taskId, contextId: own }: TaskRecord, contextI
   })
 }
 
-/** `pricedAt`: the task as it was when the price of the message was determined. */
+/** `pricedAt` is the task as it was when the message's price was determined. */
 function changeOf(
   task: TaskRecord,
   message: Message,
@@ -71,7 +71,7 @@ function changeOf(
   })
 }
 
-/** Data `{accept: true}` continues, `{accept: false}` ends in `rejected` (spec/tasks.md#bids). */
+/** The data `{accept: true}` continues the task; `{accept: false}` ends it in `rejected` (spec/tasks.md#bids). */
 function answerToBid(task: TaskRecord, message: Message, signed: boolean): Change {
   const accept = dataOf(message.parts)['accept']
   if (accept === true) return { kind: 'continue', message, signed }

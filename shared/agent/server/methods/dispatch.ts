@@ -24,7 +24,7 @@ export interface Incoming extends CallBytes {
   path: string
   /** The address that the caller used, derived from the address of the agent. */
   reachedAt: (baseUrl: string) => string
-  /** Aborted when the caller disconnects. Created on demand: most calls end before. */
+  /** Aborted when the caller disconnects. It is created on demand, because most calls end before it is needed. */
   signal: () => AbortSignal
   log: () => Log
 }
@@ -34,7 +34,7 @@ export type Reply = {
   headers: Record<string, string>
   method: string | undefined
   operation: Operation | undefined
-  /** The client of the token; undefined if authentication failed. */
+  /** The token's client ID; undefined if authentication failed. */
   caller: string | undefined
   /** Absent if the call succeeded. */
   error?: ParleyError
@@ -42,7 +42,7 @@ export type Reply = {
   claim?: AnswerClaim
 } & ({ body: string } | { json: LazyJson } | { items: AsyncIterable<StreamItem>; writer: FrameWriter })
 
-/** The fields of a reply that an error reply has too. The checks fill them in. */
+/** The fields that every reply has, even an error reply. The checks fill them in. */
 interface ReplyHead extends CallProgress {
   codec: Codec
   method: string | undefined
@@ -61,7 +61,7 @@ interface CheckedRequest {
   headers: Record<string, string>
 }
 
-/** Turns a request into a reply: checks, method, answer. Every error of a method is caught here; `dispatch` never rejects. */
+/** Checks a request, runs its method and builds the reply. It catches every error, so `dispatch` never rejects. */
 export class Dispatcher {
   readonly #services: Services
   readonly #authenticator: Authenticator
@@ -97,7 +97,7 @@ export class Dispatcher {
       head.claim?.[Symbol.dispose]()
       const { id, codec, method, operation, caller } = head
       if (thrown instanceof PaymentRequired) {
-        // The body is defined by x402 and has no JSON-RPC envelope.
+        // x402 defines the body, which has no JSON-RPC envelope.
         const { status, headers, body } = thrown
         return { status, headers, method, operation, caller, body }
       }
@@ -109,7 +109,7 @@ export class Dispatcher {
     }
   }
 
-  /** The checks in the order in which they may refuse (spec/authentication.md#order-of-checks), then the method. */
+  /** Runs the checks in the specified order (spec/authentication.md#order-of-checks), then the method. */
   async #answer(incoming: Incoming, head: ReplyHead): Promise<Reply> {
     const caller = await authenticateCall(this.#authenticator, incoming, head)
     const claim = this.#openClaim(caller, head)
@@ -126,7 +126,7 @@ export class Dispatcher {
     return claim
   }
 
-  /** Runs the operation and writes its answer in the dialect of the caller. */
+  /** Runs the operation and writes its answer in the caller's dialect. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- links the params, the method and the result of one operation
   async #run<O extends Operation>(
     operation: O,
@@ -135,7 +135,7 @@ export class Dispatcher {
     const method: Method<O> = methods[operation]
     const takeSignature = once(() => this.#authenticator.takeOnce(caller))
     const writes = operations[operation].scope === 'agent:write'
-    // The answer to a message contains the message. Memory is reserved before the first write: a later refusal is too late.
+    // The answer contains the message, so its memory is reserved before the first write, when the call can still be refused.
     if (writes) claim.reserve(incoming.bytes.byteLength)
     if (writes && method.takesSignature === undefined) await takeSignature()
     const call: Call<Calls[O]['params']> = {
@@ -155,7 +155,7 @@ export class Dispatcher {
       },
     }
     const answer = await method.run(this.#services, call)
-    // No write is answered without marking its signature as used, whichever path the method took.
+    // The signature of a write is marked as used before it is answered, whichever path the method took.
     if (writes) await takeSignature()
     const headers = { ...common, ...answer.headers }
     const reply = { status: 200, headers, method: request.method, operation, caller: caller.id, claim }
@@ -205,7 +205,7 @@ function requireOperation(
   return { codec, operation, headers }
 }
 
-/** A hash of method and params. The envelope's ID is left out, because a client that repeats a call may change it. */
+/** Hashes the method and the params. The envelope's ID is left out, because a client may change it when it repeats a call. */
 function hashOf({ method, params }: RpcRequest): string {
   return createHash('sha256')
     .update(JSON.stringify([method, params]))

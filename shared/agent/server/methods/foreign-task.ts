@@ -9,7 +9,7 @@ import { request } from 'undici'
 
 export interface ForeignTask {
   task: Task
-  /** Size of the answer. */
+  /** The size of the answer. */
   bytes: number
 }
 
@@ -20,7 +20,7 @@ export interface ForeignTasksOptions {
   timeoutMs?: number
 }
 
-/** Reads tasks of other agents through the gateway, with the token of the caller. The token is not stored. */
+/** Reads other agents' tasks through the gateway with the caller's token, which is not stored. */
 export class ForeignTasks {
   readonly #options: ForeignTasksOptions
 
@@ -28,7 +28,7 @@ export class ForeignTasks {
     this.#options = options
   }
 
-  /** Undefined if the caller has no such task, or it cannot be read for any reason. */
+  /** Returns undefined if the caller has no such task or it cannot be read for any reason. */
   async read(
     taskId: string,
     authorization: string,
@@ -59,7 +59,7 @@ export class ForeignTasks {
   }
 }
 
-/** The Authorization header of the caller. @throws ParleyError AuthenticationRequired */
+/** Returns the caller's Authorization header. @throws ParleyError AuthenticationRequired */
 export function authorizationOf(headers: Readonly<Record<string, string | string[] | undefined>>): string {
   const { authorization } = headers
   if (typeof authorization === 'string') return authorization

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { testAgent } from '../../testing.ts'
 
-test('two concurrent requests with one key, where the second to claim the key creates the task: both receive it', async () => {
+test('two concurrent requests with one key receive the same task, even if the second to claim the key creates it', async () => {
   await using agent = await testAgent({ handle: ({ text }) => text })
   const alice = agent.caller('alice')
   const { store } = agent.app.services

@@ -7,13 +7,13 @@ const retentionMs = 24 * 60 * 60 * 1000
 
 export interface IdempotencyKey {
   taskId: string
-  /** An earlier request with the same key and body claimed it. */
+  /** Whether an earlier request with the same body has claimed the key. */
   isRepeat: boolean
 }
 
 /**
  * Binds the `Idempotency-Key` header to a task ID before the task is created, so that a crash between the two writes leaves
- * nothing inconsistent. The same caller, key and body receive the same task for 24 hours.
+ * nothing inconsistent. For 24 hours, requests with the same caller, key and body receive the same task.
  * @throws ParleyError InvalidParams for the same key with another body, or a malformed key
  */
 export async function claimIdempotencyKey(

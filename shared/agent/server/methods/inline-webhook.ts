@@ -5,9 +5,9 @@ import type { SendMessage } from '@parley/wire/model/call'
 import { isTerminal } from '@parley/wire/model/task'
 import type { Services } from './method.ts'
 
-/** The webhook of a message: checked, not registered yet. */
+/** A message's webhook that has been checked but not yet registered. */
 export interface InlineWebhook {
-  /** Call it before the first commit of a new task, or before the commit that continues a paused one. */
+  /** Must be called before the first commit of a new task or before the commit that continues a paused task. */
   register: (task: TaskRecord, isNew: boolean) => Promise<Registration>
 }
 

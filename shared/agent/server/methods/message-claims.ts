@@ -9,9 +9,9 @@ import { claimQueuePlace } from './queue-place.ts'
 /** A payment that was accepted for a message before the message became work. */
 export interface MessagePayment {
   id: string
-  /** The outcome of the settlement is not known yet: the task waits for it. */
+  /** Whether the outcome of the settlement is still unknown and the task waits for it. */
   held: boolean
-  /** The receipt, as headers of the answer. */
+  /** The receipt, as response headers. */
   headers: Record<string, string>
   /** Makes the payment available for another message, unless a concurrent attempt has taken it over. */
   giveBack(): Promise<void>
@@ -22,11 +22,11 @@ export interface MessagePayment {
 type Releasable = 'payment' | 'queue place' | 'webhook'
 
 /**
- * The claims of one message before it becomes work, on one stack. `commit` decides which of them the task keeps;
- * `release` and disposal release all others, the latest first.
+ * A stack of the claims that one message holds before it becomes work. `commit` decides which of them the task keeps;
+ * `release` and disposal release all others, latest first.
  *
- * An idempotency key and a signature are never released: a repeated request must find the same task ID, and a
- * signature is accepted once.
+ * Idempotency keys and signatures are never released: a repeated request must find the same task ID, and each
+ * signature is accepted only once.
  */
 export class MessageClaims implements AsyncDisposable {
   readonly #services: Services
@@ -71,7 +71,7 @@ export class MessageClaims implements AsyncDisposable {
 
   /**
    * Runs the write that turns the message into work. The task keeps every claim if the write succeeds, and none if it
-   * rejects or resolves with undefined. If the outcome is unknown, the task may be stored: payment and webhook stay with it.
+   * rejects or resolves with undefined. If the outcome is unknown, the task may be stored: it keeps its payment and webhook.
    */
   async commit<T extends object | undefined>(write: () => Promise<T>): Promise<T> {
     try {
@@ -84,12 +84,12 @@ export class MessageClaims implements AsyncDisposable {
     }
   }
 
-  /** The stored task has been paid with this payment by the same request in another process. */
+  /** Keeps the payment, because the same request in another process has paid for the stored task with it. */
   keepPayment(): void {
     this.#keep('payment')
   }
 
-  /** Releases what was not kept. Further claims may follow. */
+  /** Releases the claims that were not kept. Further claims may follow. */
   async release(): Promise<void> {
     const stack = this.#stack
     this.#stack = new AsyncDisposableStack()
@@ -104,7 +104,7 @@ export class MessageClaims implements AsyncDisposable {
     for (const claim of claims) this.#kept.add(claim)
   }
 
-  /** A release that fails is logged: the caller receives the refusal that led to it. */
+  /** Logs a failed release, because the caller receives the refusal that led to it. */
   #releaseLater(claim: Releasable, release: () => Promise<void>): void {
     this.#kept.delete(claim)
     this.#stack.defer(async () => {
@@ -116,7 +116,7 @@ export class MessageClaims implements AsyncDisposable {
   }
 }
 
-/** Whether a failed write may have been applied: a shared store can lose the connection after it. */
+/** Whether a failed write may have been applied, because a shared store can lose the connection after the write. */
 function isOutcomeUnknown({ store }: Services, error: unknown): boolean {
   return !store.exclusive && error instanceof ParleyError && error.error === 'Unavailable'
 }
