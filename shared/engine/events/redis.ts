@@ -12,7 +12,7 @@ export interface RedisEventBusOptions extends RedisConnection {
   messageMaxChars?: number
 }
 
-/** Timeout for a subscription. After it, the subscriber relies on reading the store. */
+/** Timeout for a subscription, after which the subscriber relies on reading the store. */
 const subscribeTimeoutMs = 1000
 const pingMs = 1000
 

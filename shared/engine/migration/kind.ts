@@ -31,7 +31,7 @@ export interface Plan {
   kinds: Kind[]
   /** The collections that receive the documents. */
   collections: string[]
-  /** Collections that are empty in an unused target. If one has documents, nothing is copied into the target. */
+  /** If one of these collections has documents, the target is in use and nothing is copied into it. */
   work: string[]
 }
 

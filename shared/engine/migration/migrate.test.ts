@@ -127,7 +127,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     const left = await target.listUnfinished(Date.now(), 'me')
     expect(left.map(({ id, leased }) => [id, leased])).toContainEqual([second.id, true])
     expect(await target.listDue(10, 5)).toEqual([tasks[3]?.id])
-    // A cursor from before the migration still works if possible.
+    // This list accepts a cursor from before the migration.
     const cursor = page.nextCursor ?? ''
     const rest = await target.listContexts({ owner: alice, limit: 50, cursor })
     expect([...page.items, ...rest.items]).toEqual(lists[1]?.items)
@@ -200,7 +200,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
     expect(await database.db.listCollections().toArray()).toEqual([])
   })
 
-  test('rejects and does not change an open source, a newer source or a newer target', async () => {
+  test('rejects a source in use, a newer source and a newer target without changing them', async () => {
     const { file, url, run, close } = await source()
     await expect(run()).rejects.toThrow('is open in another process')
     await close()

@@ -39,7 +39,7 @@ export class Leases implements Disposable {
   #renewals = 0
   #failing = false
   #disposed = false
-  /** When the last request that received a response was sent, and since when there has been no outage. */
+  /** When the last answered request was sent, and the time since which there has been no outage. */
   #answeredAt: number
   #stableSince: number
 

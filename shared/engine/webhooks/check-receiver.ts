@@ -10,7 +10,7 @@ export interface CheckOptions {
   /** The hosts in WEBHOOK_ALLOWED_HOSTS. Default none. */
   allowed?: AllowedHosts
   resolver?: Resolver
-  /** Timeout for the name resolution. After it, the name counts as unresolvable. Default 2 s. */
+  /** Timeout for the name resolution, after which the name counts as unresolvable. Default 2 s. */
   timeoutMs?: number
 }
 

@@ -117,7 +117,7 @@ test("large events that a receiver does not accept do not delay another receiver
   await registrations.set(after, inline('c'), asNew)
   dispatcher.committed(before, after)
   await expect.poll(() => delivered.map(({ sequence }) => sequence)).toEqual([1, 2, 3])
-  // This is the maximum number of tasks that are loaded concurrently.
+  // The dispatcher loads at most this number of tasks concurrently.
   expect(gate.inFlight).toBeLessThanOrEqual(8)
   letGo()
   await expect.poll(() => delivered.length).toBe(63)

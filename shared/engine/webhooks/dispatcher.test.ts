@@ -83,7 +83,7 @@ test('loads no further large events while too many bytes are held', async () => 
     dispatcher.committed(before, after)
   }
   await expect.poll(() => delivered.length).toBe(60)
-  // This is the maximum number of tasks that are loaded concurrently.
+  // The dispatcher loads at most this number of tasks concurrently.
   expect(gate.max).toBeLessThanOrEqual(8)
   await dispatcher.drain(1000)
 })

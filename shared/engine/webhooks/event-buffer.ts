@@ -117,7 +117,7 @@ export class EventBuffer {
     this.#count(queue, -event.body.byteLength)
   }
 
-  /** Returns true if the config was replaced with one for another host, where the queue must wait for a slot. */
+  /** Updates the receiver. Returns true if its host changed, so that the queue must wait for a slot there. */
   #changesHost(queue: DeliveryQueue, url: string): boolean {
     const { host } = queue
     this.#parts.queues.redirect(queue, url)

@@ -105,7 +105,7 @@ export class HostScheduler {
     if (active.inFlight.size === 0) this.#active.delete(host)
   }
 
-  /** Changes the host's health, which also applies to its other active deliveries. */
+  /** Updates the host's health, which determines how its other active deliveries are counted. */
   #updateHealth(host: string, active: Active, now: 'healthy' | 'failing'): void {
     if (active.health !== now)
       for (const [owner, count] of active.inFlight) {

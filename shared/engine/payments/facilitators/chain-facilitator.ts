@@ -23,7 +23,7 @@ interface Options {
   timeoutMs: number
 }
 
-/** The EIP-3009 function for the state of a nonce, and its events. */
+/** The EIP-3009 events and the function that report the state of a nonce. */
 const inputs = [
   { name: 'authorizer', type: 'address', indexed: true },
   { name: 'nonce', type: 'bytes32', indexed: true },
