@@ -10,7 +10,7 @@ beforeEach(async () => {
 
 afterEach(() => deployment[Symbol.asyncDispose]())
 
-test('an external agent registers in production: no work and no token before an operator admits it', async () => {
+test('in production, an external agent gets no work and no tokens until an operator admits it', async () => {
   await deployment.start(production)
   const agent = await deployment.serveAgent({ identity: alice, card: bearerCard })
   const bearer = await deployment.registered(alice)
@@ -57,7 +57,7 @@ test('an external agent registers in production: no work and no token before an 
   expect((await work()).status).toBe(200)
 })
 
-test('in development too an external agent waits for an operator; REGISTRY_OPEN=yes opens the registry', async () => {
+test('an external agent also waits for an operator in development unless REGISTRY_OPEN=yes opens the registry', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice })
   const bearer = await deployment.registered(alice)
@@ -68,7 +68,7 @@ test('in development too an external agent waits for an operator; REGISTRY_OPEN=
   expect(joined.json).toMatchObject({ admitted: true, external: true })
 })
 
-test('an agent admitted as own gets callers’ tokens like a supervised agent; its key must be proven', async () => {
+test('an agent admitted as the deployment’s own must prove its key and then gets callers’ tokens', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice, card: bearerCard })
   const bearer = await deployment.registered(alice)
@@ -83,7 +83,7 @@ test('an agent admitted as own gets callers’ tokens like a supervised agent; i
   expect((await admit('external', { own: true })).json).toMatchObject({ external: false })
   expect(await work()).toBe(200)
   expect(agent.calls.at(-1)).toEqual({ url: '/echo', authorization: `Bearer ${carol}` })
-  // The declaration is kept when the agent registers again, until an operator changes it.
+  // The declaration is kept across registrations until an operator changes it.
   expect((await deployment.join(agent.url, bearer, alice)).json).toMatchObject({ external: false })
   expect((await admit('external', {})).json).toMatchObject({ external: true })
   const unproven = await deployment.serveAgent({ name: 'unproven' })
@@ -92,7 +92,7 @@ test('an agent admitted as own gets callers’ tokens like a supervised agent; i
   expect([refusal.status, refusal.error.data.reason]).toEqual([409, 'not_verified'])
 })
 
-test('admission applies to the reviewed revision only, not to a replacement', async () => {
+test('admission applies only to the reviewed revision and not to a replacement', async () => {
   await deployment.start(production)
   const script: ScriptedAgent = { card: { executionCost: { amount: '0.01' } } }
   const agent = await deployment.serveAgent(script)
@@ -111,7 +111,7 @@ test('admission applies to the reviewed revision only, not to a replacement', as
     admitted: false,
     card_changes: [{ field: 'executionCost' }],
   })
-  // The same card from another agent: agents without a key are distinguished by address.
+  // Another agent serves the same card. Agents without a key are distinguished by their addresses.
   const known = await seen()
   await deployment.send('DELETE', '/registry/agents/external', bearer)
   await deployment.join((await deployment.serveAgent(script)).url, bearer)
@@ -122,7 +122,7 @@ test('admission applies to the reviewed revision only, not to a replacement', as
   expect((await admit(now)).json).toMatchObject({ admitted: true, revision: now })
 })
 
-test('an agent may introspect tokens once it is admitted', async () => {
+test('an agent can introspect tokens once it is admitted', async () => {
   await deployment.start(production)
   const agent = await deployment.serveAgent({ identity: alice })
   const { client_id, client_secret } = await deployment.register(alice)
@@ -148,14 +148,14 @@ test('an agent may introspect tokens once it is admitted', async () => {
   expect(await asks()).toBe(false)
 })
 
-test('an operator who registers an agent admits it', async () => {
+test('an agent registered by an operator is admitted immediately', async () => {
   await deployment.start(production)
   const agent = await deployment.serveAgent({})
   const admin = await deployment.clientToken('oauth/operator-client.json', 'agent:admin agent:write')
   expect((await deployment.join(agent.url, admin)).json).toMatchObject({ admitted: true, verified: false })
 })
 
-test('an unverified agent with a look-alike name is refused at admission', async () => {
+test('an unverified agent with a look-alike name cannot be admitted', async () => {
   await deployment.start(production)
   const admin = await deployment.operator()
   const admit = (slug: string) => deployment.send('POST', `/registry/agents/${slug}/admit`, admin)

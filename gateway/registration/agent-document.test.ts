@@ -27,7 +27,7 @@ test.each<[string, JsonObject, string[] | undefined]>([
   ['a JWK that is too short', { type: 'JsonWebKey2020', publicKeyJwk: { ...okp, x: 'AA' } }, undefined],
   ['an invalid JWK', { type: 'JsonWebKey2020', publicKeyJwk: 5 }, undefined],
   ['no key', { type: 'Ed25519VerificationKey2020' }, undefined],
-])('the key of a document of another method: %s', (_what, method, keys) => {
+])('the key in a document of another DID method is read as expected: %s', (_what, method, keys) => {
   const listed = (id: string, name: string) =>
     documentKeys({ id: did, verificationMethod: [{ id, ...method }], authentication: [name] }, did)
   expect(listed(`${did}#1`, `${did}#1`)).toEqual(keys)

@@ -14,7 +14,7 @@ const method = z.looseObject({
   publicKeyJwk: z.looseObject({ kty: z.string(), crv: z.string(), x: z.string().length(43) }).optional(),
 })
 type Method = z.infer<typeof method>
-/** Multicodec prefix `ed25519-pub` of the 32-byte key. */
+/** The multicodec prefix `ed25519-pub`, which precedes the 32-byte key. */
 const multicodec = [0xed, 0x01]
 
 const document = z.looseObject({
@@ -24,8 +24,8 @@ const document = z.looseObject({
 })
 
 /**
- * The keys (base58, oldest first) that authenticate the DID. Undefined if the document belongs to another DID or lists
- * no Ed25519 key.
+ * Returns the keys (base58, oldest first) that authenticate the DID, or undefined if the document belongs to another DID
+ * or lists no Ed25519 key.
  */
 export function documentKeys(given: JsonObject, did: string): string[] | undefined {
   if (!did.startsWith('did:parley:')) return keysOfOtherMethods(given, did)
@@ -38,16 +38,16 @@ export function documentKeys(given: JsonObject, did: string): string[] | undefin
 }
 
 /**
- * The keys that can prove the DID. A did:bindu document is served by the agent itself, so only the key from which its
- * id derives counts. Most agents of the reference implementation derive the id from author and name and have no such
- * key.
+ * Returns the keys that can prove the DID. The agent itself serves its did:bindu document, so only the key from which the
+ * id derives counts. Most agents of the reference implementation derive the id from their author and name and have no
+ * such key.
  */
 export function provableKeys(did: string, keys: string[]): string[] {
   if (!did.startsWith('did:bindu:')) return keys
   return keys.filter((key) => keyId(bs58.decode(key)) === did.split(':').at(-1))
 }
 
-/** Keys of did:key and did:web. Only the location of the document binds them to the DID. */
+/** Returns the keys of a did:key or did:web. Only the location of the document binds them to the DID. */
 function keysOfOtherMethods(given: JsonObject, did: string): string[] | undefined {
   const parsed = document.safeParse(given).data
   if (parsed?.id !== did) return undefined
@@ -64,12 +64,12 @@ function keysOfOtherMethods(given: JsonObject, did: string): string[] | undefine
   return keys.length === 0 ? undefined : [...new Set(keys)]
 }
 
-/** Expands a fragment such as `#1` to a full id. */
+/** Expands a fragment such as `#1` into a full id. */
 function absolute(id: string, did: string): string {
   return id.startsWith('#') ? did + id : id
 }
 
-/** The Ed25519 key of a verification method in base58, from any of its encodings. */
+/** Returns the Ed25519 key of a verification method in base58, whichever encoding the method uses. */
 function keyOf({ type, publicKeyBase58, publicKeyMultibase, publicKeyJwk }: Method): string | undefined {
   if (publicKeyBase58 !== undefined) return type.startsWith('Ed25519') ? publicKeyBase58 : undefined
   if (publicKeyMultibase !== undefined) {

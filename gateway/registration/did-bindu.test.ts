@@ -14,9 +14,9 @@ afterEach(() => deployment[Symbol.asyncDispose]())
 const operator = () => deployment.clientToken('oauth/operator-client.json', 'agent:admin agent:write')
 const key = keyPairFromSeed(Buffer.alloc(32, 51))
 const other = keyPairFromSeed(Buffer.alloc(32, 52))
-/** Derived from author and name, like the agents of the reference implementation. */
+/** Derived from the author and name, like the DIDs of the reference implementation's agents. */
 const named = 'did:bindu:dev_at_example_com:echo_agent:00d43e45-959b-fb88-2bab-3d30a371d743'
-/** Derived from the key, like the gateway of the reference implementation. */
+/** Derived from the key, like the DID of the reference implementation's gateway. */
 const derived = `did:bindu:dev_at_example_com:echo_agent:${keyId(key.publicKey)}`
 
 const documentOf = (did: string, publicKeyBase58 = key.publicKeyBase58) => ({
@@ -28,7 +28,7 @@ const documentOf = (did: string, publicKeyBase58 = key.publicKeyBase58) => ({
   ],
 })
 
-/** The card has no `did`; the DID is in an extension of the capabilities. */
+/** Scripts an agent with a card that has no `did` and gives the DID in an extension of its capabilities. */
 const bindu = (did: string, more: ScriptedAgent = {}): ScriptedAgent => ({
   card: {
     capabilities: {
@@ -50,7 +50,7 @@ async function resolved(did: string) {
   return { status: answer.status, json: (await answer.json()) as Record<string, unknown> }
 }
 
-test('the DID of an agent may be in an extension of its card; its document is read from the agent', async () => {
+test('an agent’s DID can be in an extension of its card, and its document is read from the agent', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent(bindu(named))
   const { status, json } = await deployment.join(agent.url, await operator())
@@ -59,7 +59,7 @@ test('the DID of an agent may be in an extension of its card; its document is re
   expect(await resolved(named)).toEqual({ status: 200, json: documentOf(named) })
 })
 
-test('the document of a did:bindu is not published while its agent awaits admission', async () => {
+test('a did:bindu document is not published while its agent awaits admission', async () => {
   await deployment.start({ REGISTRY_OPEN: 'no' })
   const agent = await deployment.serveAgent(bindu(named))
   expect((await deployment.join(agent.url, await deployment.carol())).json).toMatchObject({ admitted: false })
@@ -104,7 +104,7 @@ test('a DID derived from one key is not proven by another key of its document', 
   expect((await deployment.join(agent.url, await operator())).json).toMatchObject({ did, verified: false })
 })
 
-test('`did` of the card takes precedence over extensions; invalid DIDs in extensions are skipped', async () => {
+test('the card’s `did` takes precedence over its extensions, and invalid DIDs in extensions are skipped', async () => {
   await deployment.start()
   const extensions = [{ uri: 'did:' }, { uri: 7 }, null, { uri: 'did:ion:xyz' }]
   const first = await deployment.serveAgent({

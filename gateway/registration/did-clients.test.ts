@@ -29,7 +29,7 @@ const key = keyPairFromSeed(Buffer.alloc(32, 41))
 const other = keyPairFromSeed(Buffer.alloc(32, 42))
 const { cert, key: tlsKey } = selfSigned(['127.0.0.1'])
 
-/** A web server with the document of a did:web that the test can change. */
+/** Starts a web server with a did:web document that the test can change, and returns the DID. */
 async function webDid(document: (did: string) => unknown): Promise<string> {
   let did = ''
   const server = https.createServer({ cert, key: tlsKey }, (_request, response) => {
@@ -60,7 +60,7 @@ interface Asked {
   metadata?: object
 }
 
-/** Registers like any OAuth client (RFC 7591), signed with the key. */
+/** Registers an OAuth client (RFC 7591) with a request signed with the key. */
 async function register({ did, key: signer = key, metadata = {} }: Asked) {
   const initial = await readFile(
     path.join(deployment.folder, 'data', 'oauth', 'initial-access-token'),
@@ -96,7 +96,7 @@ async function form(route: string, fields: Record<string, string | undefined>) {
 
 const didBindu = (one: KeyPair) => `did:bindu:ann_at_example_com:gateway:${keyId(one.publicKey)}`
 
-test('a client may be a did:bindu whose id derives from its key, and sign requests with that key', async () => {
+test('a client can use a did:bindu derived from its key as its id and sign requests with that key', async () => {
   await deployment.start()
   const did = didBindu(key)
   const { status, body } = await register({ did })
@@ -116,13 +116,13 @@ test.each([
   ['whose id is derived from something else', 'did:bindu:ann:gateway:00d43e45-959b-fb88-2bab-3d30a371d743'],
   ['with only the id', `did:bindu:${keyId(key.publicKey)}`],
   ['with the id in another position', `did:bindu:${keyId(key.publicKey)}:ann:gateway`],
-])('a did:bindu %s is refused as client', async (_what, did) => {
+])('a did:bindu %s is refused as a client id', async (_what, did) => {
   await deployment.start()
   const { status, body } = await register({ did })
   expect([status, body['error']]).toEqual([400, 'invalid_client_metadata'])
 })
 
-test('a client may be a did:web whose document lists the key that signed the registration', async () => {
+test('a client can use a did:web as its id if the document lists the key that signed the registration', async () => {
   await deployment.start({}, { ca: cert })
   const did = await webDid((own) => documentOf(own, other, key))
   const { status, body } = await register({ did })
@@ -134,14 +134,14 @@ test.each<[string, (did: string) => unknown]>([
   ['is about another DID', () => documentOf('did:web:example.com', key)],
   ['lists no key', (did) => documentOf(did)],
   ['is missing', () => undefined],
-])('a did:web whose document %s is refused as client', async (_what, document) => {
+])('a did:web whose document %s is refused as a client id', async (_what, document) => {
   await deployment.start({}, { ca: cert })
   const { status, body } = await register({ did: await webDid(document) })
   expect([status, body['error']]).toEqual([400, 'invalid_client_metadata'])
   expect(body['error_description']).toContain('did:web')
 })
 
-test('a did:web at a private address is not resolved, and refused', async () => {
+test('a did:web at a private address is refused without being resolved', async () => {
   await deployment.start({ REGISTRY_ALLOWED_HOSTS: '192.0.2.1' }, { ca: cert })
   let reads = 0
   const did = await webDid((own) => {
@@ -167,7 +167,7 @@ test('a did:web is resolved only for clients with an initial access token', asyn
   expect([answer.status, reads]).toEqual([401, 0])
 })
 
-test('the key of a did:web client cannot be changed; another key requires a new registration', async () => {
+test('the key of a did:web client cannot be changed without a new registration', async () => {
   await deployment.start({}, { ca: cert })
   const did = await webDid((own) => documentOf(own, key, other))
   const { body: registered } = await register({ did })
@@ -200,7 +200,7 @@ test.each(['did:example:1', 'did:ion:abc', 'did:parley:ann:agent:1'])(
   },
 )
 
-test('the scopes openid and offline are accepted without effect; introspection returns sub', async () => {
+test('the scopes openid and offline are accepted without effect, and introspection returns sub', async () => {
   await deployment.start()
   const did = didBindu(key)
   const scope = 'openid offline agent:read agent:write'
@@ -227,7 +227,7 @@ test('the scopes openid and offline are accepted without effect; introspection r
   expect([nothing.status, nothing.body['error']]).toEqual([400, 'invalid_scope'])
 })
 
-test('a signed request is forwarded to an external agent unchanged', async () => {
+test('a signed request is forwarded unchanged to an external agent', async () => {
   await deployment.start()
   const bodies: string[] = []
   const poet = async (request: IncomingMessage, response: ServerResponse) => {

@@ -6,26 +6,26 @@ import { documentKeys, provableKeys } from './agent-document.ts'
 import type { GuardedClient } from './guarded-client.ts'
 import { registrationError } from './registration-errors.ts'
 
-/** The consistent data that an agent serves at its address. */
+/** The data that an agent serves at its address, checked for consistency. */
 export interface FetchedAgent {
   name: string
   description: string
   card: JsonObject
   skills: ListedSkill[]
   did?: string
-  /** Document of a DID with unproven keys, for display only. */
+  /** The document of a DID whose keys are unproven. It is only displayed. */
   document?: JsonObject
-  /** Undefined without a DID, or if the documents of its method cannot be verified. */
+  /** Undefined if the agent has no DID or documents of the DID's method cannot be verified. */
   identity?: { document: JsonObject; keys: string[] }
 }
 
 export interface FetchOptions {
   client: GuardedClient
-  /** Resolves did:key and did:web; undefined if not found. */
+  /** Resolves a did:key or did:web. Resolves with undefined if the document is not found. */
   resolve: (did: string) => Promise<JsonObject | undefined>
 }
 
-/** @throws ParleyError InvalidParams if the address does not serve an agent, or its DID is invalid */
+/** @throws ParleyError InvalidParams if the address does not serve an agent or the agent's DID is invalid */
 export async function fetchAgent(url: string, { client, resolve }: FetchOptions): Promise<FetchedAgent> {
   const json = await client.getObject(`${url}/.well-known/agent.json`, 'The card')
   const { did, ...card } = cardOf(json)
@@ -57,7 +57,7 @@ function cardOf(json: JsonObject) {
 }
 
 /**
- * did:parley and did:bindu documents are read from the agent, those of did:key and did:web resolved by their method.
+ * Reads did:parley and did:bindu documents from the agent, and resolves did:key and did:web by their method.
  */
 async function documentOf(did: string, url: string, { client, resolve }: FetchOptions) {
   const method = /^did:([a-z0-9]+):[\w.:%-]+$/.exec(did)?.[1]

@@ -9,14 +9,14 @@ import type { JsonObject } from '@parley/wire/model/task'
 import { registrationError, toRegistrationError } from './registration-errors.ts'
 
 export interface GuardedClientOptions {
-  /** Hosts exempt from the guard: REGISTRY_ALLOWED_HOSTS. */
+  /** Hosts that are exempt from the guard (REGISTRY_ALLOWED_HOSTS). */
   allowed: AllowedHosts
   resolver?: Resolver
-  /** Per request. Default 5 s. */
+  /** Time limit per request. Defaults to 5 s. */
   timeoutMs?: number
-  /** Maximum size of a response body. Default 256 KiB. */
+  /** Maximum size of a response body. Defaults to 256 KiB. */
   answerMaxBytes?: number
-  /** CA certificates (PEM) that replace the default ones. */
+  /** CA certificates (PEM) to use instead of the default ones. */
   ca?: string
 }
 
@@ -27,8 +27,8 @@ export interface GuardedResponse {
 }
 
 /**
- * HTTP client for addresses from untrusted sources. Private addresses are refused, time and size are bounded, redirects
- * are not followed.
+ * An HTTP client for addresses from untrusted sources. It refuses private addresses, limits time and size, and does not
+ * follow redirects.
  */
 export class GuardedClient implements AsyncDisposable {
   readonly allowed: AllowedHosts
@@ -43,17 +43,17 @@ export class GuardedClient implements AsyncDisposable {
     this.#connections = new PinnedConnections({ perHostMax: 4, ca: options.ca })
   }
 
-  /** @throws ParleyError InvalidParams without a response */
+  /** @throws ParleyError InvalidParams if there is no response */
   get(url: string, what: string): Promise<GuardedResponse> {
     return this.#request(url, what, { method: 'GET' })
   }
 
-  /** @throws ParleyError InvalidParams without a response */
+  /** @throws ParleyError InvalidParams if there is no response */
   post(url: string, body: object, what: string): Promise<GuardedResponse> {
     return this.#request(url, what, { method: 'POST', body: JSON.stringify(body) })
   }
 
-  /** @throws ParleyError InvalidParams without a 200 response that contains an object */
+  /** @throws ParleyError InvalidParams if the response is not a 200 that contains an object */
   async getObject(url: string, what: string): Promise<JsonObject> {
     const { status, json } = await this.get(url, what)
     if (status === 200 && json !== undefined) return json

@@ -16,15 +16,15 @@ const answer = z.object({
 export interface ChallengedAgent {
   url: string
   did: string
-  /** Keys of its DID document in base58; one of them must sign. */
+  /** The keys of its DID document in base58, one of which must sign. */
   keys: readonly string[]
 }
 
 /**
- * Challenges the agent to prove its key. Resolves with the key that signed, or undefined if the agent has no challenge
- * route.
- * @throws ParleyError InvalidTokenSignature for a wrong signature or the answer to another challenge; InvalidParams
- * without an answer
+ * Challenges the agent to prove its key. Resolves with the key that signed the challenge, or with undefined if the agent
+ * has no challenge route.
+ * @throws ParleyError InvalidTokenSignature for a wrong signature or the answer to another challenge, InvalidParams if
+ * there is no answer
  */
 export async function challengeAgent(
   agent: ChallengedAgent,
@@ -52,17 +52,17 @@ export async function challengeAgent(
 
 export interface SignedRequest {
   did: string
-  /** The header value. */
+  /** The value of the header. */
   timestamp: unknown
-  /** The header value. */
+  /** The value of the header. */
   audience?: unknown
   body: Uint8Array
-  /** Present if the signature was verified with the key registered at the OAuth server. */
+  /** Present if the signature was verified with the key registered with the OAuth server. */
   signature: Uint8Array | undefined
 }
 
 /**
- * Returns the key (base58) that signed the request. The key at the OAuth server may differ from those of the document.
+ * Returns the key (base58) that signed the request. The document may list keys other than that of the OAuth client.
  */
 export function findSigningKey(
   keys: readonly string[],

@@ -131,7 +131,7 @@ test.each<[unknown, string | undefined]>([
   [42, undefined],
   [null, undefined],
   [['http://example.com'], undefined],
-])('the address %j is refused: 400 -32602', async (url, reason) => {
+])('the address %j is refused with 400 and -32602', async (url, reason) => {
   const names: Record<string, string[]> = {
     'private.example': ['192.168.0.1'],
     'half-private.example': ['203.0.113.9', '10.0.0.1'],
@@ -172,7 +172,7 @@ test.each(['', '/', '/agents/external'])(
   },
 )
 
-test('nor under an unknown host name of the gateway', async () => {
+test('no agent is registered at an unknown host name of the gateway', async () => {
   await deployment.start({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1,localhost' })
   const { port } = new URL(deployment.gateway.addresses.local)
   const { status, error } = await deployment.join(`http://localhost:${port}`, await deployment.carol())
@@ -180,7 +180,7 @@ test('nor under an unknown host name of the gateway', async () => {
   expect(deployment.gateway.registry.all()).toEqual([])
 })
 
-test('no agent is registered under the DID of the gateway, although its document is public', async () => {
+test('no agent is registered under the gateway’s DID, although its document is public', async () => {
   await deployment.start(identified)
   const document = (await deployment.send('GET', '/.well-known/did.json', '')).json
   const card = { did: document['id'] }

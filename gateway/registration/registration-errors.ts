@@ -1,7 +1,7 @@
 import { OutgoingFailed, OutgoingRefused } from '@parley/kit/net/outgoing-errors'
 import { ParleyError } from '@parley/wire/errors'
 
-/** An error that explains why an agent cannot be registered; `reason` is machine-readable. */
+/** Returns an error that explains why an agent cannot be registered, with a machine-readable `reason`. */
 export function registrationError(reason: string, message: string, cause?: unknown): ParleyError {
   const issues = [{ path: 'url', message }]
   return new ParleyError('InvalidParams', {
@@ -11,7 +11,7 @@ export function registrationError(reason: string, message: string, cause?: unkno
   })
 }
 
-/** Converts errors of guarded requests. Other errors are returned unchanged. */
+/** Converts errors from guarded requests and returns other errors unchanged. */
 export function toRegistrationError(error: unknown, what: string): unknown {
   if (error instanceof OutgoingRefused) return registrationError(error.reason, error.message, error)
   if (error instanceof OutgoingFailed)

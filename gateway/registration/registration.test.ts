@@ -11,7 +11,7 @@ beforeEach(async () => {
 
 afterEach(() => deployment[Symbol.asyncDispose]())
 
-test('an agent that answers the challenge is verified: 201, and 200 when it registers again', async () => {
+test('an agent that answers the challenge is verified, with 201 at first and 200 when it registers again', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice })
   const bearer = await deployment.carol()
@@ -30,7 +30,7 @@ test('an agent that answers the challenge is verified: 201, and 200 when it regi
   expect(agent.calls.every(({ authorization }) => authorization === undefined)).toBe(true)
 })
 
-test('a request signed with the key of the agent’s DID verifies the entry, without a challenge', async () => {
+test('a request signed with the key of the agent’s DID verifies the entry without a challenge', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice, challenge: 'no route' })
   const bearer = await deployment.registered(alice)
@@ -53,7 +53,7 @@ test.each<[string, Identity | undefined, string]>([
   expect(deployment.gateway.registry.all()).toEqual([])
 })
 
-test('an A2A agent without a DID is registered by its card, unverified, and probed', async () => {
+test('an A2A agent without a DID is registered by its card as unverified and is probed', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({})
   expect((await deployment.join(agent.url, await deployment.carol())).json).toMatchObject({
@@ -63,7 +63,7 @@ test('an A2A agent without a DID is registered by its card, unverified, and prob
   })
 })
 
-test('an agent without a challenge route is registered unverified', async () => {
+test('an agent without a challenge route is registered as unverified', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice, challenge: 'no route' })
   expect((await deployment.join(agent.url, await deployment.carol())).json).toMatchObject({
@@ -72,7 +72,7 @@ test('an agent without a challenge route is registered unverified', async () => 
   })
 })
 
-test('a DID of an unsupported method is listed unverified', async () => {
+test('an agent with a DID of an unsupported method is listed as unverified', async () => {
   await deployment.start()
   const foreign = await deployment.serveAgent({ card: { did: 'did:ion:abc' } })
   expect((await deployment.join(foreign.url, await deployment.carol())).json).toMatchObject({
@@ -81,7 +81,7 @@ test('a DID of an unsupported method is listed unverified', async () => {
   })
 })
 
-test('did:key is proven like did:parley, and not by another key', async () => {
+test('a did:key is proven like a did:parley, and another key cannot prove it', async () => {
   await deployment.start()
   const did = `did:key:z${bs58.encode([0xed, 0x01, ...alice.key.publicKey])}`
   const liar = await deployment.serveAgent({ identity: { ...alice, did }, challenge: { ...bob, did } })
@@ -95,7 +95,7 @@ test('did:key is proven like did:parley, and not by another key', async () => {
   })
 })
 
-test('a changed card is recorded; a changed key without a proof by the old one is refused', async () => {
+test('a changed card is recorded, but a changed key is refused unless the old key signed it', async () => {
   await deployment.start()
   const script: ScriptedAgent = { identity: alice, card: { executionCost: { amount: '0.01' } } }
   const agent = await deployment.serveAgent(script)

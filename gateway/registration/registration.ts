@@ -14,17 +14,17 @@ import { registrationError, toRegistrationError } from './registration-errors.ts
 
 export interface RegistrationOptions extends FetchOptions {
   registry: Registry
-  /** Public URL of the gateway; part of each challenge. */
+  /** Public URL of the gateway, which is part of each challenge. */
   gatewayUrl: string
-  /** URLs and DID of the gateway, which no agent may use. Default: `gatewayUrl`. */
+  /** URLs and DID of the gateway, which no agent may use. Defaults to `gatewayUrl` without a DID. */
   own?: { addresses: readonly string[]; did: string | undefined }
-  /** Whether agents are admitted without an operator. */
+  /** Whether agents are admitted without the approval of an operator. */
   open: boolean
-  /** Concurrent registrations. Default 16. */
+  /** Maximum number of concurrent registrations. Defaults to 16. */
   concurrentMax?: number
-  /** Concurrent registrations per client, so that slow addresses of one client do not block others. Default 4. */
+  /** Maximum per client, so that one client's slow addresses do not block other clients. Defaults to 4. */
   concurrentPerCallerMax?: number
-  /** Agents per owner. Default 100. */
+  /** Maximum number of agents per owner. Defaults to 100. */
   perOwnerMax?: number
 }
 
@@ -32,16 +32,16 @@ export interface RegistrationOptions extends FetchOptions {
 export interface RegistrationRequest {
   url: string
   caller: Caller
-  /** Parts of the request that a DID signature covers. */
+  /** The parts of the request that a DID signature covers. */
   signed: { timestamp: unknown; audience?: unknown; body: Uint8Array }
-  /** Id of the process if the agent has several. */
+  /** Id of the registering process if the agent runs in several. */
   replicaId?: string
 }
 
 /** Registers external agents (spec/gateway-registry.md#registration). */
 export class AgentRegistration {
   readonly #options: RegistrationOptions
-  /** Client id of each registration in progress; may contain duplicates. */
+  /** Client ids of the registrations in progress, which may include duplicates. */
   readonly #inProgress: string[] = []
 
   constructor(options: RegistrationOptions) {
@@ -49,7 +49,7 @@ export class AgentRegistration {
   }
 
   /**
-   * Reads card, skills and DID document from the address and creates the entry, or renews that of the same agent.
+   * Reads the card, skills and DID document from the address. Creates an entry or renews the agent's existing one.
    * @throws ParleyError InvalidParams, InvalidTokenSignature, Conflict, TooManyRequests, Unavailable
    */
   async register(request: RegistrationRequest): Promise<{ entry: AgentEntry; isNew: boolean }> {
@@ -81,7 +81,7 @@ export class AgentRegistration {
     }
   }
 
-  /** The key that signed the request or the challenge; undefined without a proof. */
+  /** Returns the key that signed the request or the challenge, or undefined if there is no proof. */
   async #proof(
     { caller, signed }: RegistrationRequest,
     url: string,
@@ -90,7 +90,7 @@ export class AgentRegistration {
     const { did, identity } = found
     if (did === undefined || identity === undefined) return undefined
     if (caller.did === did) {
-      // Anyone may name an OAuth client after a DID; only the key proves it.
+      // Anyone may name an OAuth client after a DID, and only the key proves that it owns the DID.
       const key = findSigningKey(identity.keys, { did, ...signed, signature: caller.signature })
       if (key !== undefined) return key
       throw wrongSignatureError(
@@ -134,7 +134,7 @@ export class AgentRegistration {
 }
 
 /**
- * Documents of other methods are unordered. The proven key is put last, where it is expected at the next registration.
+ * Puts the proven key last, where the next registration expects it. Documents of other methods do not order their keys.
  */
 function keysWithProofLast({ did, identity }: FetchedAgent, proof: string): string[] {
   const keys = identity?.keys ?? []
@@ -146,7 +146,7 @@ function isGatewayAddress(url: string, gateway: string): boolean {
   return url === gateway || url.startsWith(`${gateway}/agents/`)
 }
 
-/** Detects the gateway's own card, served under an unknown host name. */
+/** Detects the gateway's own card at an unknown host name. */
 function isGatewayCard({ url }: JsonObject, gateway: string): boolean {
   return typeof url === 'string' && url.replace(/\/+$/, '') === gateway
 }
@@ -175,8 +175,8 @@ function busyError(): ParleyError {
 }
 
 /**
- * Normalizes the address of an agent, without a trailing slash.
- * @throws ParleyError InvalidParams for an invalid address, or one that the guard refuses
+ * Normalizes the address of an agent and removes a trailing slash.
+ * @throws ParleyError InvalidParams for an address that is invalid or refused by the guard
  */
 function agentAddress(text: string, allowed: AllowedHosts): string {
   const url = parseUrl(text, allowed)

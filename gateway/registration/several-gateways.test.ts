@@ -9,7 +9,7 @@ import { RegistrationGateway } from './testing.ts'
 const known = { timeout: 100_000, interval: 50 }
 const seed = (byte: number) => Buffer.alloc(32, byte)
 
-/** An agent before and after its key was rotated, and after the old key was retired. */
+/** Returns an agent's identity before its key was rotated, after that, and after the old key was retired. */
 function lives(byte: number): { old: Identity; now: Identity; retired: Identity } {
   const [first, second] = [keyPairFromSeed(seed(byte)), keyPairFromSeed(seed(byte + 100))]
   const named = { author: 'alice', name: `agent${byte}` }
@@ -71,7 +71,7 @@ describe.skipIf(!hasMongodb)('agents that register at two gateways (needs mongod
   const keysOf = (deployment: RegistrationGateway, { did }: Identity) =>
     deployment.gateway.registry.find(did)?.keys
 
-  test('one agent at both gateways: one entry, and a concurrent admission is not lost', async () => {
+  test('an agent that registers with both gateways has one entry and keeps a concurrent admission', async () => {
     const [carol, admin] = [await one.carol(), await one.operator()]
     for (let byte = 10; byte < 15; byte += 1) {
       const { old } = lives(byte)
@@ -92,7 +92,7 @@ describe.skipIf(!hasMongodb)('agents that register at two gateways (needs mongod
     }
   })
 
-  test('registrations before and after a key rotation: the newer key wins in any order', async () => {
+  test('the newer key wins if an agent registers before and after a key rotation in any order', async () => {
     const carol = await one.carol()
     for (let byte = 20; byte < 25; byte += 1) {
       const { old, now } = lives(byte)
@@ -102,7 +102,7 @@ describe.skipIf(!hasMongodb)('agents that register at two gateways (needs mongod
       expect((await join(one, before.url, carol)).status).toBe(201)
       const [changed] = await Promise.all([join(one, after.url, carol), join(other, before.url, carol)])
       expect(changed.status).toBe(200)
-      // The other gateway may have an outdated entry, which must not overwrite the newer one.
+      // The other gateway may still have an outdated entry, which must not overwrite the newer one.
       const late = await join(other, before.url, carol)
       expect([late.status, late.reason]).toEqual([409, 'key'])
       for (const deployment of [one, other])
@@ -110,7 +110,7 @@ describe.skipIf(!hasMongodb)('agents that register at two gateways (needs mongod
     }
   })
 
-  test('a key retired at one gateway is refused at the other', async () => {
+  test('a key that was retired at one gateway is refused at the other', async () => {
     const carol = await one.carol()
     const { old, now, retired } = lives(30)
     const before = await one.serveAgent({ identity: now, name: 'agent 30' })

@@ -38,7 +38,7 @@ test('taking over a DID, slug or address is refused with -32043 and logged', asy
   )
 })
 
-test('an entry with a stolen DID leaves neither its name nor its history to the real agent', async () => {
+test('the real agent inherits neither the name nor the history of an entry with its stolen DID', async () => {
   await deployment.start({ REGISTRY_OPEN: 'no' })
   const squatter = await deployment.serveAgent({ identity: alice, name: 'Bad name', challenge: 'no route' })
   const { json } = await deployment.join(squatter.url, await deployment.registered(bob))
@@ -52,7 +52,7 @@ test('an entry with a stolen DID leaves neither its name nor its history to the 
   expect(deployment.gateway.registry.all()).toHaveLength(1)
 })
 
-test('the client that is the DID takes over an entry registered by another client', async () => {
+test('the client whose id is the DID takes over an entry registered by another client', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice })
   const external = await deployment.carol()
@@ -67,7 +67,7 @@ test('the client that is the DID takes over an entry registered by another clien
   expect((await beat(own)).status).toBe(200)
 })
 
-test('the folder names of agents/ are reserved, even if the agent cannot start', async () => {
+test('the folder names in agents/ are reserved even if the agent cannot start', async () => {
   const agentsDir = path.join(deployment.folder, 'agents')
   await mkdir(path.join(agentsDir, 'External'), { recursive: true })
   await writeFile(path.join(agentsDir, 'External', 'agent.ts'), '')

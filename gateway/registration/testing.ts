@@ -14,7 +14,7 @@ import type { GuardedClientOptions } from './guarded-client.ts'
 
 export const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
 const seedOf = (byte: number) => Buffer.alloc(32, byte)
-/** Agent identities; `gatewayIdentity` derives one from any seed. */
+/** Returns an agent identity. `gatewayIdentity` can derive one from any seed. */
 const identityOf = (byte: number) => gatewayIdentity({ seed: seedOf(byte), author: 'alice', name: 'agent' })
 export const alice = identityOf(1)
 export const bob = identityOf(2)
@@ -24,7 +24,7 @@ export interface ScriptedAgent {
   name?: string
   card?: Record<string, unknown>
   document?: unknown
-  /** How it answers a challenge. Default: correctly. */
+  /** How the agent answers a challenge. By default it answers correctly. */
   challenge?: 'no route' | 'silence' | Identity | ((asked: Challenge) => unknown)
   /** Handles requests before the default routes. */
   before?: http.RequestListener
@@ -42,10 +42,10 @@ interface JsonResponse {
   error: { code: number; data: { reason?: string } }
 }
 
-/** A gateway in a temporary folder, with agents that register at it. */
+/** A gateway in a temporary folder, with agents that register with it. */
 export class RegistrationGateway implements AsyncDisposable {
   readonly folder: string
-  /** Log lines of the gateway. */
+  /** Log lines that the gateway wrote. */
   readonly logged: string[] = []
   readonly #stack = new AsyncDisposableStack()
   #gateway: GatewayApp | undefined
@@ -86,7 +86,7 @@ export class RegistrationGateway implements AsyncDisposable {
     this.#gateway = this.#stack.use(app)
   }
 
-  /** Starts an agent server with scripted behaviour; `calls` are the requests that it receives. */
+  /** Starts an agent server with scripted behaviour. `calls` records the requests that it receives. */
   async serveAgent(script: ScriptedAgent) {
     const calls: ReceivedRequest[] = []
     const server = http.createServer((request, response) => void answer(request, response, script, calls))
@@ -144,7 +144,7 @@ export class RegistrationGateway implements AsyncDisposable {
     return { client_id: client_id ?? '', client_secret: client_secret ?? '' }
   }
 
-  /** A token of such a client. */
+  /** Registers such a client and returns a token for it. */
   async registered(identity: Identity): Promise<string> {
     return this.tokenFor(`${this.gateway.addresses.public}/oauth2/token`, await this.register(identity))
   }

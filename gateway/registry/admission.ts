@@ -4,12 +4,12 @@ import type { AgentEntry, NewEntryFields } from './entry.ts'
 type Admission = Pick<AgentEntry, 'admitted' | 'admittedBy'>
 type Facts = Admission & Pick<AgentEntry, 'url' | 'verified'>
 
-/** `admittedBy` of an agent that was admitted because the registry is open. */
+/** The value of `admittedBy` for an agent that was admitted because the registry is open. */
 export const byOpenRegistry = 'open'
 
 /**
- * Admission of an agent that registers. Admission by an operator applies immediately. An existing admission is kept at
- * the same address, and at another one if the agent proved its key both times.
+ * Returns the admission of an agent that registers. Admission by an operator applies immediately. An agent keeps its
+ * existing admission at the same address, and at another address if it proved its key both times.
  */
 export function admission(known: Facts | undefined, next: Facts): Admission {
   if (next.admitted && next.admittedBy !== byOpenRegistry) return { admitted: true }
@@ -20,13 +20,13 @@ export function admission(known: Facts | undefined, next: Facts): Admission {
     : { admitted: true, admittedBy: known.admittedBy }
 }
 
-/** Whether an admission survives a restart: that of an open registry ends when the registry is closed. */
+/** Returns whether an admission survives a restart. An admission by an open registry ends when that registry closes. */
 export function stillAdmitted({ admitted, admittedBy }: Admission, open: boolean): boolean {
   return admitted && (open || admittedBy !== byOpenRegistry)
 }
 
 /**
- * A new process of a supervised agent starts without the ejection of its predecessor. An operator's quarantine remains.
+ * Removes an ejection, because a supervised agent's new process starts without it. An operator's quarantine remains.
  */
 export function withoutEjection(
   known: NewEntryFields & Partial<AgentEntry>,
@@ -38,22 +38,22 @@ export function withoutEjection(
   return rest
 }
 
-/** Whether an operator decided about the agent. Such an entry is kept when the agent leaves. */
+/** Returns whether an operator has made a decision about the agent. If so, its entry is kept when it unregisters. */
 export function hasOperatorDecision(
   entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'quarantine'>,
 ): boolean {
   return entry.quarantine !== undefined || (entry.admitted && entry.admittedBy !== byOpenRegistry)
 }
 
-/** Whether the agent was admitted only because the registry is open. Its claims are not trusted. */
+/** Returns whether the agent was admitted only because the registry is open. Its claims are then not trusted. */
 export function isUnvetted({ origin, admittedBy }: Pick<AgentEntry, 'origin' | 'admittedBy'>): boolean {
   return origin === 'registered' && admittedBy === byOpenRegistry
 }
 
-/** Number of completed tasks from which an unverified agent no longer counts as new. */
+/** Number of completed tasks after which an unverified agent is no longer a newcomer. */
 const tasksOfEvidence = 20
 
-/** Whether the agent is unverified and this gateway has seen fewer than 20 of its tasks completed. */
+/** Returns whether the agent is unverified and has completed fewer than 20 tasks for this gateway. */
 export function isNewcomer({
   origin,
   verified,
@@ -64,17 +64,17 @@ export function isNewcomer({
 }
 
 /**
- * Whether the agent may introspect tokens: its key is proven, it is admitted and not quarantined by an operator. An
- * ejected agent may, because it still serves requests for existing tasks.
+ * Returns whether the agent may introspect tokens. It must have proven its key, be admitted and not be quarantined by an
+ * operator. An ejected agent may introspect, because it still serves requests for existing tasks.
  */
 export function checksTokens(entry: Pick<AgentEntry, 'verified' | 'admitted' | 'quarantine'>): boolean {
   return entry.verified && entry.admitted && entry.quarantine?.by === undefined
 }
 
 /**
- * Whether a third party runs the agent: it is neither supervised nor declared by an operator as part of this
- * deployment, which requires a proven key. Callers' tokens are forwarded to external agents only if they name the
- * agent.
+ * Returns whether a third party runs the agent. This is so unless the agent is supervised or an operator has declared it
+ * part of this deployment, which requires a proven key. Callers' tokens are forwarded to an external agent only if they
+ * name it.
  */
 export function isExternal(
   entry: Pick<AgentEntry, 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy'>,
@@ -83,16 +83,16 @@ export function isExternal(
   return !(entry.own === true && entry.verified && entry.admitted && entry.admittedBy !== byOpenRegistry)
 }
 
-/** Options of an operator's admission. */
+/** Options for admission by an operator. */
 export interface AdmissionOptions {
-  /** Whether the entry is still the one that the operator reviewed. */
+  /** Returns whether the entry is still the one that the operator reviewed. */
   isExpected?: (entry: AgentEntry) => boolean
-  /** Declares the agent as part of this deployment. Requires a proven key. */
+  /** Declares the agent to be part of this deployment, which requires a proven key. */
   own?: boolean
 }
 
 /**
- * Whether the entry may be admitted.
+ * Returns whether the entry may be admitted.
  * @throws ParleyError Conflict for `own` without a proven key
  */
 export function checkAdmission(entry: AgentEntry, { isExpected, own = false }: AdmissionOptions): boolean {

@@ -3,14 +3,14 @@ import type { JsonObject, JsonValue } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { AgentEntry, CardChange } from './entry.ts'
 
-/** Older changes are dropped. */
+/** Maximum number of recorded changes. Older changes are dropped. */
 const changesMax = 50
-/** Longer values are omitted; the change itself is recorded. */
+/** A longer value is omitted, but the change itself is recorded. */
 const valueMaxChars = 2048
-/** Identity and address are checked elsewhere; skills are compared one by one. */
+/** Identity and address are checked elsewhere, and skills are compared one by one. */
 const ignoredFields = new Set(['id', 'did', 'url', 'skills'])
 
-/** The recorded changes of the card, followed by the differences between the known and the new card. */
+/** Returns the changes recorded so far, followed by the differences between the known and the new card. */
 export function cardChanges(
   known: Pick<AgentEntry, 'card' | 'skills' | 'cardChanges'>,
   next: Pick<AgentEntry, 'card' | 'skills'>,

@@ -42,7 +42,7 @@ export function readCard(json: JsonObject): ReadCard {
   }
 }
 
-/** Cards of the reference implementation have no `did`; it is the URI of an extension. */
+/** Returns the DID from an extension's URI, because the reference implementation's cards have no `did`. */
 function extensionDid({ capabilities }: JsonObject): string | undefined {
   const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined
   if (!Array.isArray(extensions)) return undefined

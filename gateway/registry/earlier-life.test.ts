@@ -35,7 +35,7 @@ const agent = (name: string, port: number, origin: Announcement['origin'] = 'sup
   admitted: true,
 })
 
-/** A store with the entries of an earlier run that stopped cleanly: the supervised agents `ours` and `theirs`. */
+/** Returns a store with the supervised agents `ours` and `theirs` from an earlier run that stopped cleanly. */
 async function stored() {
   const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations))
   const store = new SqliteRegistryStore(database)
@@ -48,7 +48,7 @@ async function stored() {
   return store
 }
 
-/** A day later. */
+/** Opens the registry a day later. */
 async function later(store: SqliteRegistryStore, options: RegistryOptions = {}) {
   let clock = longAgo + 24 * 3_600_000
   const registry = await Registry.open(store, { reserved: new Set(['ours']), now: () => clock, ...options })
@@ -56,10 +56,10 @@ async function later(store: SqliteRegistryStore, options: RegistryOptions = {}) 
   return { registry, statusOf, pass: (ms: number) => (clock += ms) }
 }
 
-test('after a restart, an agent that is supervised again is starting; any other one is unreachable', async () => {
+test('after a restart, an agent that is supervised again is starting and any other is unreachable', async () => {
   const { registry, statusOf, pass } = await later(await stored())
   expect([statusOf('ours'), statusOf('theirs')]).toEqual(['starting', 'unreachable'])
-  // Regardless of when it was last seen.
+  // The status does not depend on when the agent was last seen.
   pass(registry.leaseMs)
   expect(registry.expireLeases()).toEqual([])
   expect(statusOf('ours')).toBe('starting')
@@ -77,7 +77,7 @@ test('an agent that does not start within three leases is unreachable until it s
   expect(statusOf('ours')).toBe('ready')
 })
 
-test('a late heartbeat before registration does not route callers to the old address', async () => {
+test('a late heartbeat that arrives before registration does not route callers to the old address', async () => {
   const { registry, statusOf } = await later(await stored())
   const { id } = registry.find('ours') ?? { id: '' }
   registry.heartbeat(id, { queueDepth: 3 })
@@ -85,7 +85,7 @@ test('a late heartbeat before registration does not route callers to the old add
   expect(registry.find('ours')).toMatchObject({ status: 'starting', load: { queueDepth: 3 } })
   await registry.register(agent('ours', 7405))
   registry.replicaEnded(id, undefined, 'starting')
-  // Sent before the process ended.
+  // The agent sent this heartbeat before its process ended.
   registry.heartbeat(id, {})
   expect(statusOf('ours')).toBe('starting')
 })
@@ -95,7 +95,7 @@ test.each<[string, (registry: Registry, id: string) => Promise<unknown>]>([
   ['admitted', (registry, id) => registry.admit(id, 'operator')],
   ['quarantined', (registry, id) => registry.quarantine(id, 'operator', 'lies')],
   ['released', (registry, id) => registry.release(id)],
-])('heartbeats during the write that the agent is %s are not lost', async (_what, change) => {
+])('heartbeats that arrive while the agent is being %s are not lost', async (_what, change) => {
   const store = await stored()
   const { registry, statusOf, pass } = await later(store)
   const { id } = await registry.register(agent('stranger', 7409, 'registered'))

@@ -1,15 +1,15 @@
 import type { AgentEntry } from './entry.ts'
 
-/** In-memory index of the entries by id, slug, DID and address. Entries are immutable and replaced as a whole. */
+/** An in-memory index of the entries by id, slug, DID and address. Entries are immutable and replaced as a whole. */
 export class EntryIndex {
   readonly #byId = new Map<string, AgentEntry>()
   readonly #idOfSlug = new Map<string, string>()
   readonly #idOfDid = new Map<string, string>()
   readonly #idOfUrl = new Map<string, string>()
-  /** Ids ordered by slug. Cached until a slug is added or removed; heartbeats do not invalidate it. */
+  /** Ids ordered by slug. The order is cached until a slug is added or removed, and heartbeats do not invalidate it. */
   #ordered: string[] | undefined
 
-  /** Called with every changed entry, or with undefined for a removed one. */
+  /** Called with every changed entry, or with undefined if the entry was removed. */
   changed: (id: string, entry: AgentEntry | undefined) => void = () => {}
 
   constructor(entries: readonly AgentEntry[]) {
@@ -39,7 +39,7 @@ export class EntryIndex {
     return id === undefined ? undefined : this.#byId.get(id)
   }
 
-  /** Ordered by slug. */
+  /** Returns all entries ordered by slug. */
   all(): readonly AgentEntry[] {
     this.#ordered ??= [...this.#idOfSlug].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, id]) => id)
     const entries: AgentEntry[] = []
@@ -77,7 +77,7 @@ export class EntryIndex {
     this.changed(id, undefined)
   }
 
-  /** Two supervised agents may have used the same port one after the other. */
+  /** Removes only addresses that still belong to the entry, because another agent may use the same port later. */
   #forgetUrls(entry: AgentEntry): void {
     for (const url of urlsOf(entry)) if (this.#idOfUrl.get(url) === entry.id) this.#idOfUrl.delete(url)
   }

@@ -4,26 +4,26 @@ import type { AgentEntry } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from './store/registry-store.ts'
 
-/** Enough for many gateways that change the same entry concurrently. */
+/** Number of attempts, which suffices even if many gateways change the same entry concurrently. */
 const attemptsMax = 20
 
-/** Replica changes of an entry that are not in the store yet. */
+/** Changes to an entry's replicas that are not in the store yet. */
 interface UnsavedReplicas {
   heard: Set<string>
   gone: Set<string>
 }
 
 /**
- * The registry entries, in memory and in the store. Durable changes are computed from memory and written with
- * optimistic concurrency control: if another gateway changed the entry, its changes are read and the change is computed
- * again. Lease and load updates are written later and may be lost.
+ * Keeps the registry entries in memory and in the store. Durable changes are computed from memory and written with
+ * optimistic concurrency control. If another gateway has changed the entry, its version is read and the change is
+ * computed again. Lease and load updates are written later and may be lost.
  */
 export class EntryRepository {
   readonly index: EntryIndex
   readonly #store: RegistryStore
   readonly #revisions = new Map<string, number>()
   readonly #unsaved = new Map<string, UnsavedReplicas>()
-  /** Serializes changes, so that two registrations cannot take the same slug. */
+  /** Serializes changes so that two registrations cannot take the same slug. */
   #queue: Promise<unknown> = Promise.resolve()
   /** Called after each durable change. */
   onWritten: () => void = () => {}
@@ -48,14 +48,14 @@ export class EntryRepository {
       } catch (error) {
         if (!(error instanceof EntryChanged)) throw error
         if (attempt === attemptsMax) throw unavailable('Too many concurrent changes to the registry', error)
-        // Random delay, so that the same gateways do not conflict again.
+        // A random delay prevents the same gateways from conflicting again.
         if (attempt > 1) await pause(Math.min(2 ** attempt, 100) * Math.random())
         await this.#merge(attempt > 1)
       }
     }
   }
 
-  /** Writes the entry. Durable when the promise resolves. */
+  /** Writes the entry, which is durable when the promise resolves. */
   async save(entry: AgentEntry): Promise<AgentEntry> {
     this.#revisions.set(entry.id, await this.#store.replace(entry, this.#revisions.get(entry.id) ?? 0))
     this.index.set(entry)
@@ -64,7 +64,7 @@ export class EntryRepository {
     return entry
   }
 
-  /** Like `save`, but keeps lease and load updates that arrive during the write. */
+  /** Works like `save`, but keeps lease and load updates that arrive during the write. */
   async amend(entry: AgentEntry): Promise<AgentEntry> {
     const before = this.index.byId(entry.id)
     this.#revisions.set(entry.id, await this.#store.replace(entry, this.#revisions.get(entry.id) ?? 0))
@@ -90,7 +90,7 @@ export class EntryRepository {
     this.onWritten()
   }
 
-  /** Updates the entry in memory. Written by `flush`. */
+  /** Updates the entry in memory. `flush` writes the update. */
   update(
     entry: AgentEntry,
     { heard, gone = [] }: { heard?: string; gone?: readonly string[] } = {},
@@ -162,7 +162,7 @@ export class EntryRepository {
   }
 }
 
-/** The fields that a lease renewal changes. */
+/** Returns the fields that a lease renewal changes. */
 function livenessOf({ status, since, lastSeen, leaseUntil }: AgentEntry) {
   return { status, since, leaseUntil, ...(lastSeen !== undefined && { lastSeen }) }
 }
@@ -181,7 +181,7 @@ function withLivenessOf(entry: AgentEntry, now: AgentEntry): AgentEntry {
   }
 }
 
-/** Unchanged cards and skills keep their object identity, which caches depend on. */
+/** Merges a stored entry. Unchanged cards and skills keep their object identity, because caches depend on it. */
 function mergedEntry(local: AgentEntry, stored: AgentEntry, sameFacts: boolean): AgentEntry {
   // Each gateway continues its own measurements.
   const measured = local.measurements ?? stored.measurements

@@ -3,8 +3,9 @@ import type { JsonObject, JsonValue } from '@parley/wire/model/task'
 import type { Timestamp } from '@parley/wire/model/timestamp'
 
 /**
- * `starting`: the process is being (re)started. `ready`: the lease is valid. `unreachable`: three leases were missed or
- * the process ended; the agent stays registered and becomes ready with its next heartbeat or probe.
+ * An agent is `starting` while its process is being (re)started and `ready` while its lease is valid. It is
+ * `unreachable` after three missed leases or the end of its process. It then stays registered and becomes ready with its
+ * next heartbeat or successful probe.
  */
 export const agentStatuses = ['starting', 'ready', 'unreachable'] as const
 export type AgentStatus = (typeof agentStatuses)[number]
@@ -19,32 +20,32 @@ export interface Load {
   failed?: number
 }
 
-/** Performance measured by the gateway rather than reported by the agent. Older samples have less weight. */
+/** Performance that the gateway measures rather than the agent reports. Older samples have less weight. */
 export interface Measurements {
-  /** Decayed number of ended tasks and failed requests. */
+  /** Number of ended tasks and failed requests, decayed over time. */
   samples: number
-  /** Tasks sent by this gateway and completed, except those of the agent's own client. Not decayed. */
+  /** Number of completed tasks that this gateway sent, except those of the agent's own client. Not decayed. */
   completedTasks?: number
-  /** Between 0 and 1. */
+  /** A fraction between 0 and 1. */
   successShare: number
   latencyP50Ms?: number
   latencyP95Ms?: number
 }
 
-/** One difference between two versions of a card: a skill (`skills.<id>`) or another field. */
+/** One difference between two versions of a card, in a skill (`skills.<id>`) or another field. */
 export interface CardChange {
   at: Timestamp
   field: string
-  /** Undefined if the field did not exist or is too long. */
+  /** Undefined if the field did not exist or was too long. */
   before?: JsonValue
   after?: JsonValue
 }
 
-/** One of several processes of an agent. They share identity, tasks and queue. */
+/** One of several processes of an agent, which share its identity, tasks and queue. */
 export interface Replica {
-  /** A UUID, new for each run of the process. */
+  /** A UUID that is new for each run of the process. */
   id: string
-  /** Address for the gateway, without a trailing slash. */
+  /** The address that the gateway uses, without a trailing slash. */
   url: string
   load: Load
   lastSeen: Timestamp
@@ -61,9 +62,9 @@ export interface AgentEntry {
   slug: string
   name: string
   description: string
-  /** Undefined for an agent without a DID. */
+  /** Undefined if the agent has no DID. */
   did?: string
-  /** Address for the gateway, without a trailing slash. */
+  /** The address that the gateway uses, without a trailing slash. */
   url: string
   /** The card as the agent serves it. */
   card: JsonObject
@@ -76,34 +77,34 @@ export interface AgentEntry {
   host?: string
   /** Whether the agent has proven its key. */
   verified: boolean
-  /** DID document from the registration; undefined for an agent without one. */
+  /** DID document from the registration, or undefined if the agent has none. */
   document?: JsonObject
-  /** Keys of the document in base58, oldest first. The last one was proven. */
+  /** Keys of the document in base58, oldest first. If the agent is verified, the last one was proven. */
   keys?: string[]
   /** Whether the agent may be given work. */
   admitted: boolean
-  /** `supervisor`, `open` (for an open registry) or the client id of the operator. */
+  /** `supervisor`, `open` (for an open registry) or the operator's client id. */
   admittedBy?: string
-  /** Declared by an operator as part of this deployment. It receives callers' tokens like a supervised agent. */
+  /** Whether an operator declared the agent part of this deployment. It receives callers' tokens if so. */
   own?: boolean
-  /** Changes of the card since admission, oldest first. Bounded. */
+  /** Changes to the card since admission, oldest first. Their number is limited. */
   cardChanges?: CardChange[]
-  /** Ejected after repeated failures, or quarantined by an operator (`by`: the operator's client). */
+  /** Set if the agent is ejected after repeated failures or quarantined by an operator (`by` is the client). */
   quarantine?: { since: Timestamp; reason: string; until?: number; by?: string }
-  /** Time at which the agent unregistered. Slug and decisions of operators are kept until it registers again. */
+  /** Time at which the agent unregistered. Its slug and operators' decisions are kept until it registers again. */
   left?: Timestamp
   status: AgentStatus
-  /** Time of the last status change. */
+  /** The time of the last status change. */
   since: Timestamp
   registeredAt: Timestamp
   lastSeen?: Timestamp
   /** Milliseconds since 1970. */
   leaseUntil: number
-  /** Whether the agent has ever sent a heartbeat; until then it is probed. */
+  /** Whether the agent has ever sent a heartbeat. Until then it is probed. */
   sendsHeartbeats: boolean
-  /** With replicas: the combined load. */
+  /** The reported load. If the agent has replicas, this is their combined load. */
   load: Load
-  /** Processes of an agent with several, oldest first. `url` is the address of the first. Never empty. */
+  /** The processes of an agent that runs in several, oldest first. Never empty. The first has the entry's `url`. */
   replicas?: Replica[]
   measurements?: Measurements
 }
@@ -114,17 +115,17 @@ export type Announcement = Pick<
   'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
 > &
   Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy' | 'host'>> & {
-    /** Id of the registering process if the agent has several. */
+    /** Id of the registering process if the agent runs in several. */
     replicaId?: string
   }
 
-/** Fields that an entry has before its first registration. */
+/** Fields that an entry has even before its first registration. */
 export type NewEntryFields = Pick<
   AgentEntry,
   'id' | 'slug' | 'registeredAt' | 'sendsHeartbeats' | 'load' | 'left'
 >
 
-/** Returns undefined for an agent that has unregistered. */
+/** Returns the entry, or undefined if the agent has unregistered. */
 export function unlessLeft(entry: AgentEntry | undefined): AgentEntry | undefined {
   return entry?.left === undefined ? entry : undefined
 }

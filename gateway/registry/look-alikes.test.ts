@@ -44,11 +44,14 @@ test.each([
   expect(lookAlikes({ ...other, name }, [calculator])).toEqual([{ agent: 'calculator', because: 'name' }])
 })
 
-test.each(['calculus', 'calendar', 'sums', 'калькулятор'])('the name %s is not', (name) => {
-  expect(lookAlikes({ ...other, name }, [calculator])).toEqual([])
-})
+test.each(['calculus', 'calendar', 'sums', 'калькулятор'])(
+  'the name %s is not confusable with calculator',
+  (name) => {
+    expect(lookAlikes({ ...other, name }, [calculator])).toEqual([])
+  },
+)
 
-test('a copy of the skills with more tags is near-identical, and refused when unverified', () => {
+test('a copy of the skills with more tags is near-identical and is refused if unverified', () => {
   const tags = [...skill.tags, 'sum', 'add', 'plus', 'minus', 'percent']
   const copy = { ...other, name: 'sums', description: calculator.description, skills: [{ ...skill, tags }] }
   expect(lookAlikes(copy, [calculator])).toEqual([{ agent: 'calculator', because: 'card' }])
@@ -81,7 +84,7 @@ test('an agent with a similar purpose in different words is not near-identical',
   expect(lookAlikes(own, [calculator])).toEqual([])
 })
 
-test('an agent is compared only with admitted agents of other owners', () => {
+test('an agent is compared only with admitted agents that have other owners', () => {
   const named = { ...other, name: 'calculator' }
   expect(lookAlikes(named, [{ ...calculator, admitted: false }])).toEqual([])
   expect(lookAlikes({ ...named, owner: 'supervisor' }, [calculator])).toEqual([])

@@ -3,9 +3,9 @@ import { ParleyError } from '@parley/wire/errors'
 import unhomoglyph from 'unhomoglyph'
 import type { AgentEntry } from './entry.ts'
 
-/** Cards are near-identical if they share this fraction of the words and word pairs of the smaller one. */
+/** Two cards are near-identical if they share this fraction of the smaller card's words and word pairs. */
 const sharedMin = 0.8
-/** Or this fraction of its words in any order. */
+/** Two cards are also near-identical if they share this fraction of the smaller card's words in any order. */
 const wordsSharedMin = 0.85
 /** Cards with fewer features are not compared. */
 const featuresMin = 10
@@ -20,8 +20,8 @@ export interface LookAlike {
 }
 
 /**
- * Admitted agents of other owners that could be mistaken for this one: a confusable name (Unicode TR39) or a
- * near-identical card.
+ * Returns the admitted agents of other owners that could be mistaken for this one because of a confusable name
+ * (Unicode TR39) or a near-identical card.
  */
 export function lookAlikes(entry: Profile, all: readonly AgentEntry[]): LookAlike[] {
   const names = namesOf(entry)
@@ -37,7 +37,7 @@ export function lookAlikes(entry: Profile, all: readonly AgentEntry[]): LookAlik
   return results
 }
 
-/** Unverified agents that resemble another one get no work. @throws ParleyError Conflict */
+/** @throws ParleyError Conflict for an unverified agent that resembles another, because it must not get work */
 export function requireDistinct(
   entry: Profile & Pick<AgentEntry, 'verified'>,
   all: readonly AgentEntry[],
@@ -62,7 +62,7 @@ function looksLike(names: ReadonlySet<string>, { words, all }: Features, other: 
   return isCopy ? ('card' as const) : undefined
 }
 
-/** Fraction of the smaller set contained in the larger one; 0 if the smaller set has too few elements. */
+/** Returns the fraction of the smaller set contained in the larger one, or 0 if the smaller one has too few elements. */
 function share(some: ReadonlySet<string>, others: ReadonlySet<string>): number {
   const [small, large] = some.size <= others.size ? [some, others] : [others, some]
   let shared = 0
@@ -70,7 +70,7 @@ function share(some: ReadonlySet<string>, others: ReadonlySet<string>): number {
   return small.size < featuresMin ? 0 : shared / small.size
 }
 
-/** Confusable skeletons of the name without marks, spaces and punctuation, computed before and after lowercasing. */
+/** Returns the name's confusable skeletons without marks, spaces or punctuation, from before and after lowercasing. */
 function namesOf({ name }: Pick<Profile, 'name'>): ReadonlySet<string> {
   const plain = name.normalize('NFKD').replace(/\p{M}/gu, '')
   const skeletons = [unhomoglyph(plain).toLowerCase(), unhomoglyph(plain.toLowerCase())]
@@ -81,9 +81,9 @@ function namesOf({ name }: Pick<Profile, 'name'>): ReadonlySet<string> {
 }
 
 interface Features {
-  /** Word stems of the card. */
+  /** The word stems of the card. */
   words: ReadonlySet<string>
-  /** Word stems and pairs of adjacent ones, so that texts about the same subject do not count as copies. */
+  /** Word stems and pairs of adjacent stems, so that texts about the same subject do not count as copies. */
   all: ReadonlySet<string>
 }
 

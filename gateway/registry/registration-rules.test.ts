@@ -65,7 +65,7 @@ test.each<[string, Announcement, Partial<Announcement>, string]>([
   ],
   ['an agent without a DID, by another client', withoutDid, { ...withoutDid, owner: 'mallory' }, 'owner'],
   ['the DID of a supervised agent', { ...proven, origin: 'supervised' }, {}, 'did'],
-])('-32043 for a client that takes over %s', async (_what, first, changes, reason) => {
+])('a client that tries to take over %s receives -32043', async (_what, first, changes, reason) => {
   const registry = await openRegistry()
   const entry = await registry.register(first)
   const second = { ...(first.did === undefined ? {} : proven), ...changes } as Announcement
@@ -80,20 +80,20 @@ test.each<[string, Partial<Announcement>]>([
   ['an unsigned history', { keys: ['key-2'], document: history }],
   ['an invalid history', { keys: ['key-2'], document: { keyHistory: 5 } }],
   ['the old key next to the proven one', { keys: ['key-1', 'key-2'] }],
-])('a changed key of did:web is refused with %s', async (_what, changes) => {
+])('a changed key of a did:web is refused with %s', async (_what, changes) => {
   const registry = await openRegistry()
   const entry = await registry.register(web)
   await expect(registry.register({ ...web, ...changes })).rejects.toMatchObject({ data: { reason: 'key' } })
   expect(registry.all()).toEqual([entry])
 })
 
-test('an additional key next to the proven one is not a change', async () => {
+test('an additional key next to the proven one is not treated as a change', async () => {
   const registry = await openRegistry()
   await registry.register(web)
   expect(await registry.register({ ...web, keys: ['key-2', 'key-1'] })).toMatchObject({ verified: true })
 })
 
-test('an invalid history of did:parley counts as missing', async () => {
+test('an invalid key history of a did:parley is treated as missing', async () => {
   const registry = await openRegistry()
   await registry.register(proven)
   const changed = { ...proven, keys: ['key-2'], document: { keyHistory: 5 } }
@@ -106,7 +106,7 @@ test.each<[string, Announcement, Announcement]>([
   ['a later key signed by the old one', proven, { ...proven, keys: ['key-1', 'key-2'] }],
   ['another address with a proof', proven, { ...proven, url: 'https://b.example' }],
   ['the supervisor, which verified the key', proven, { ...proven, origin: 'supervised', owner: 'client-2' }],
-])('the same agent renews its entry: %s', async (_what, first, second) => {
+])('an agent can renew its entry: %s', async (_what, first, second) => {
   const registry = await openRegistry()
   const { id } = await registry.register(first)
   const { owner, url, keys } = second
@@ -129,7 +129,7 @@ test.each<[string, Announcement, Announcement]>([
   expect(entry).toMatchObject({ did, owner: did, url: proven.url, verified: true })
   expect(registry.all()).toEqual([entry])
   expect((await openRegistry()).all()).toMatchObject([{ did, owner: did }])
-  // The admission of another agent is not inherited.
+  // The agent does not inherit another agent's admission.
   expect(entry.id !== id && entry.admitted).toBe(false)
 })
 
@@ -137,14 +137,14 @@ test.each<[string, Announcement, Announcement]>([
   ['a proven address', { ...proven, did: other, owner: other, keys: ['key-9'] }, proven],
   ['a slug at another address', { ...squatting, url: 'https://m.example' }, proven],
   ['an address, without a proof', squatting, { ...unproven, owner: did }],
-])('but is refused: %s', async (_what, first, second) => {
+])('the owner of a DID cannot take over another agent’s entry: %s', async (_what, first, second) => {
   const registry = await openRegistry()
   const entry = await registry.register(first)
   await expect(registry.register(second)).rejects.toMatchObject({ code: -32043 })
   expect(registry.all()).toEqual([entry])
 })
 
-test('a quarantined agent cannot return at the same address with another DID', async () => {
+test('a quarantined agent cannot register again at the same address with another DID', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(squatting)
   await registry.quarantine(id, 'operator', 'lies')
@@ -153,7 +153,7 @@ test('a quarantined agent cannot return at the same address with another DID', a
   })
 })
 
-test('admission is kept at the same address, and at another one if the agent proved its key both times', async () => {
+test('an agent keeps its admission at the same address, and at another if it proved its key both times', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await registry.admit(id, 'operator')
@@ -162,7 +162,7 @@ test('admission is kept at the same address, and at another one if the agent pro
   expect(moved).toMatchObject({ admitted: true, admittedBy: 'operator' })
 })
 
-test('the admission of an unproven agent ends when a proven one takes its DID at another address', async () => {
+test('an unproven agent’s admission ends when a proven agent takes its DID at another address', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(unproven)
   await registry.admit(id, 'operator')
@@ -175,7 +175,7 @@ test('an admission by an open registry ends when the registry is closed', async 
   expect((await openRegistry({ open: false })).find(did)).toMatchObject({ admitted: false })
 })
 
-test('changes of a card are recorded: skills, price, other fields; admission clears them', async () => {
+test('changes to a card’s skills, price and other fields are recorded until the agent is admitted', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   const more = { ...skill, id: 'table' }
@@ -192,7 +192,7 @@ test('changes of a card are recorded: skills, price, other fields; admission cle
   expect((await registry.admit(id, 'operator')).cardChanges).toEqual([])
 })
 
-test('recorded changes are bounded in number and size', async () => {
+test('recorded changes are limited in number and size', async () => {
   const registry = await openRegistry()
   for (let version = 0; version < 30; version++) {
     const card = { name: 'Analyst', version: String(version), extra: 'x'.repeat(3000 + version) }
@@ -203,7 +203,7 @@ test('recorded changes are bounded in number and size', async () => {
   expect(JSON.stringify(changes).length).toBeLessThan(10_000)
 })
 
-test('an agent that unregisters is gone; decisions of operators and its slug are kept for its return', async () => {
+test('an agent that unregisters is not listed, but its slug and operators’ decisions are kept for its return', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await registry.leave(id)
@@ -224,7 +224,7 @@ test('an agent that unregisters is gone; decisions of operators and its slug are
   expect(back.left).toBeUndefined()
 })
 
-test('a quarantine survives renewal, unregistering and a restart, until it is released', async () => {
+test('a quarantine survives renewal, unregistering and a restart until it is released', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await registry.quarantine(id, 'operator', 'lies')
@@ -235,7 +235,7 @@ test('a quarantine survives renewal, unregistering and a restart, until it is re
   expect((await again.release(id)).quarantine).toBeUndefined()
 })
 
-test('a removed entry is forgotten with all decisions', async () => {
+test('removing an entry also removes all decisions about it', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await registry.admit(id, 'operator')
@@ -243,7 +243,7 @@ test('a removed entry is forgotten with all decisions', async () => {
   expect(await registry.register(proven)).toMatchObject({ admitted: false })
 })
 
-test('slugs of supervised agents are reserved', async () => {
+test('the slugs of supervised agents are reserved', async () => {
   const registry = await openRegistry({ reserved: new Set(['analyst']) })
   await expect(registry.register(proven)).rejects.toMatchObject({ code: -32043, data: { reason: 'slug' } })
   expect(await registry.register({ ...proven, origin: 'supervised' })).toMatchObject({ slug: 'analyst' })
@@ -285,7 +285,7 @@ test('an entry removed during a write stays removed', async () => {
   const again = await registry.register(proven)
   registry.heartbeat(again.id, { queueDepth: 1 })
   const removed = registry.remove(again.id)
-  // The removal has started but not finished.
+  // The removal has started but has not finished.
   for (let step = 0; step < 5; step++) await Promise.resolve()
   await Promise.all([registry.flush(), removed])
   expect(registry.all()).toEqual([])

@@ -7,14 +7,14 @@ export interface RegistrySyncOptions {
   registry: Registry
   /** Runs after each synchronization of the registry. */
   alsoSync: () => Promise<void>
-  /** Undefined: changes of other gateways are found by polling only. */
+  /** If undefined, other gateways' changes are found only by polling. */
   redisUrl: string | undefined
   log: Log
 }
 
 /** Reads the changes that other gateways write to the shared store. */
 export interface RegistrySync extends AsyncDisposable {
-  /** Pings Redis, if configured. */
+  /** Pings Redis if it is configured. */
   ping(): Promise<void>
 }
 
@@ -24,10 +24,10 @@ const everyMs = 1000
 const thoroughEvery = 60
 const channel = 'parley:{gateway}:changed'
 const pingMs = 1000
-/** How long disposal waits for the poll in progress. */
+/** How long disposal waits for a poll in progress. */
 const lastPollMs = 1000
 
-/** Polls the shared store, and immediately after a notification through Redis. */
+/** Polls the shared store at an interval and immediately after a notification through Redis. */
 export async function startRegistrySync(options: RegistrySyncOptions): Promise<RegistrySync> {
   const { registry, alsoSync, redisUrl, log } = options
   await using stack = new AsyncDisposableStack()
@@ -73,7 +73,7 @@ async function pingTimeout(): Promise<never> {
   throw new Error(`no answer within ${pingMs} ms`)
 }
 
-/** Runs one poll at a time. Triggers during a poll are merged into one more poll. */
+/** Runs one poll at a time. Triggers that arrive during a poll are merged into a single further poll. */
 class Poller {
   readonly #poll: (thorough: boolean) => Promise<void>
   readonly #log: Log

@@ -40,7 +40,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** A registry over the database of this test; an earlier one is closed. */
+/** Opens a registry over the test's database and closes the earlier one. */
 async function openRegistry(now = 1_000_000) {
   await open.pop()?.[Symbol.asyncDispose]()
   const database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
@@ -63,7 +63,7 @@ test.each([
   expect(slugOf(name)).toBe(slug)
 })
 
-test('an agent is found by slug, DID and id; its id is part of its DID', async () => {
+test('an agent is found by its slug, DID and id, and the id is part of the DID', async () => {
   const { registry } = await openRegistry()
   const entry = await registry.register(announcement())
   expect(entry).toMatchObject({ id: uuid, slug: 'data-analyst', status: 'ready', admitted: true })
@@ -84,7 +84,7 @@ test.each<[string, Partial<Announcement>]>([
   expect(again.find(did(uuid))).toMatchObject({ id: uuid, url: victim.url })
 })
 
-test('the last part of another method’s DID is not used as id, even if it is free', async () => {
+test('the last part of another method’s DID is not used as the id even if it is free', async () => {
   const { registry } = await openRegistry()
   expect((await registry.register(announcement({ did: `did:x:${uuid}` }))).id).not.toBe(uuid)
 })
@@ -103,7 +103,7 @@ test('an id takes precedence over a slug', () => {
   expect(new EntryIndex([entry, named]).find(uuid)).toBe(entry)
 })
 
-test('the same agent renews its entry, at its new address', async () => {
+test('an agent renews its entry at its new address', async () => {
   const { registry } = await openRegistry()
   const first = await registry.register(announcement())
   const again = await registry.register(announcement({ url: 'http://127.0.0.1:9999' }))
@@ -126,21 +126,21 @@ test.each<[string, Partial<Announcement>]>([
   ['another DID with the same name', { did: did('99999999-2222-4333-8444-555555555555') }],
   ['no DID with the same name', { did: undefined as never }],
   ['another owner with the same DID', { owner: 'mallory' }],
-])('taking over an entry is refused with -32043: %s', async (_what, changes) => {
+])('an agent that tries to take over an entry is refused with -32043: %s', async (_what, changes) => {
   const { registry } = await openRegistry()
   const entry = await registry.register(announcement())
   await expect(registry.register(announcement(changes))).rejects.toMatchObject({ code: -32043, status: 409 })
   expect(registry.all()).toEqual([entry])
 })
 
-test('one of two concurrent registrations with the same slug succeeds', async () => {
+test('only one of two concurrent registrations with the same slug succeeds', async () => {
   const { registry } = await openRegistry()
   const other = announcement({ did: did('99999999-2222-4333-8444-555555555555') })
   const results = await Promise.allSettled([registry.register(announcement()), registry.register(other)])
   expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected'])
 })
 
-test('three missed leases make an agent unreachable but not forgotten; a heartbeat makes it ready', async () => {
+test('an agent becomes unreachable after three missed leases but keeps its entry, and a heartbeat makes it ready', async () => {
   const { registry, pass } = await openRegistry()
   const entry = await registry.register(announcement())
   pass(3 * registry.leaseMs - 1)
@@ -156,14 +156,14 @@ test('three missed leases make an agent unreachable but not forgotten; a heartbe
   })
 })
 
-test('a heartbeat keeps the figures that it does not contain', async () => {
+test('a heartbeat does not change the figures that it does not contain', async () => {
   const { registry } = await openRegistry()
   const { id } = await registry.register(announcement())
   registry.heartbeat(id, { queueDepth: 3, latencyP50Ms: 20 })
   expect(registry.heartbeat(id, { queueDepth: 0 }).entry.load).toEqual({ queueDepth: 0, latencyP50Ms: 20 })
 })
 
-test('after a restart registered agents have a new lease, supervised ones wait for their supervisor', async () => {
+test('after a restart, registered agents have a new lease and supervised agents wait for their supervisor', async () => {
   const { registry } = await openRegistry()
   await registry.register(announcement())
   await registry.register(announcement({ name: 'calc', did: did('x'), origin: 'supervised', owner: 'calc' }))
@@ -179,7 +179,7 @@ test('after a restart registered agents have a new lease, supervised ones wait f
   expect(again.bySlug('calc')).toMatchObject({ status: 'unreachable' })
 })
 
-test('the supervisor may change the OAuth client of its agent', async () => {
+test('the supervisor can change the OAuth client of its agent', async () => {
   const { registry } = await openRegistry()
   await registry.register(announcement({ origin: 'supervised' }))
   const again = await registry.register(announcement({ origin: 'supervised', owner: 'client-2' }))
@@ -191,7 +191,7 @@ test('a name without letters or digits is refused', async () => {
   await expect(registry.register(announcement({ name: '☃' }))).rejects.toMatchObject({ code: -32602 })
 })
 
-test('a failed write is reported and retried with the next flush', async () => {
+test('a failed write is reported and retried by the next flush', async () => {
   const { registry, database } = await openRegistry()
   const { id } = await registry.register(announcement())
   registry.heartbeat(id, { queueDepth: 7 })

@@ -36,9 +36,9 @@ import { newEntryFields, numberedSlug, slugOf } from './slug.ts'
 import type { RegistryStore } from './store/registry-store.ts'
 
 /**
- * The registered agents. Reads are served from memory. Identity and admission are durable when the promise resolves;
- * leases and load are written by `flush`, because the next heartbeat replaces a lost one. If several gateways share the
- * store, `sync` reads the changes of the others.
+ * The registered agents. Reads are served from memory. Changes to identity and admission are durable when the promise
+ * resolves. Leases and load are written later by `flush`, because the next heartbeat replaces a lost one. If several
+ * gateways share the store, `sync` reads the changes that the others made.
  */
 export class Registry {
   readonly leaseMs: number
@@ -60,8 +60,8 @@ export class Registry {
   }
 
   /**
-   * Loads the stored entries. Without a shared store all leases are renewed, because heartbeats could not arrive during
-   * the downtime. With a shared store the other gateways kept them up to date.
+   * Loads the stored entries. Without a shared store, all leases are renewed because no heartbeats could arrive during the
+   * downtime. With a shared store, the other gateways have kept the leases up to date.
    */
   static async open(store: RegistryStore, options: RegistryOptions = {}): Promise<Registry> {
     const registry = new Registry(store, new EntryRepository(store, await store.all()), options)
@@ -78,19 +78,19 @@ export class Registry {
     return registry
   }
 
-  /** Whether other gateways write to the store. `sync` reads their changes. */
+  /** Whether other gateways also write to the store. `sync` reads their changes. */
   get shared(): boolean {
     return this.#store.shared
   }
 
-  /** Sets the callback for durable changes made by this gateway. One listener. */
+  /** Sets the only listener for durable changes made by this gateway. */
   onWritten(listen: () => void): void {
     this.#entries.onWritten = listen
   }
 
   /**
-   * Sets the listener for changes and calls it with every present entry. The entry is undefined when an agent is
-   * removed or has unregistered. One listener.
+   * Sets the only listener for changes and calls it with every current entry. The entry is undefined if the agent was
+   * removed or has unregistered.
    */
   follow(listen: (id: string, entry: AgentEntry | undefined) => void): void {
     this.#index.changed = (id, entry) => listen(id, unlessLeft(entry))
@@ -102,7 +102,7 @@ export class Registry {
     return unlessLeft(this.#index.find(name))
   }
 
-  /** Like `find`, but synchronizes with the store if the agent or its replica is unknown. */
+  /** Works like `find`, but synchronizes with the store if the agent or its replica is unknown. */
   async findOrSync(name: string, replicaId?: string): Promise<AgentEntry | undefined> {
     const entry = this.find(name)
     const hasReplica = replicaId === undefined || entry?.replicas?.some(({ id }) => id === replicaId) === true
@@ -110,7 +110,7 @@ export class Registry {
     return this.find(name)
   }
 
-  /** Like `find`, including agents that have unregistered. They keep slug, DID and address. For operators. */
+  /** Works like `find`, but includes unregistered agents, which keep their slug, DID and address. For operators. */
   findIncludingLeft(name: string): AgentEntry | undefined {
     return this.#index.find(name)
   }
@@ -119,31 +119,32 @@ export class Registry {
     return unlessLeft(this.#index.bySlug(slug))
   }
 
-  /** Ordered by slug. */
+  /** Returns all agents ordered by slug. */
   all(): readonly AgentEntry[] {
     return this.#index.all().filter((entry) => entry.left === undefined)
   }
 
-  /** Agents that have unregistered and are kept because an operator decided about them. Ordered by slug. */
+  /** Returns unregistered agents that are kept because of an operator's decision, ordered by slug. */
   left(): readonly AgentEntry[] {
     return this.#index.all().filter((entry) => entry.left !== undefined)
   }
 
-  /** Agents that may be given work, whether available or not. */
+  /** Returns the agents that may receive work, whether or not they are available. */
   admitted(): AgentEntry[] {
     return this.all().filter((entry) => entry.admitted)
   }
 
-  /** Whether the client is an agent that may introspect the tokens of its callers. */
+  /** Returns whether the client is an agent that may introspect its callers' tokens. */
   isTrusted(clientId: string): boolean {
     const entry = clientId.startsWith('did:') ? this.find(clientId) : undefined
     return entry?.owner === clientId && checksTokens(entry)
   }
 
   /**
-   * Creates an entry, or renews that of the same agent (same DID; without a DID, same slug and address).
-   * @throws ParleyError Conflict if DID, slug or address belong to another agent, InvalidParams for a name without
-   * letters or digits or one that is a UUID
+   * Creates an entry or renews the agent's existing one. An agent is the same if its DID is the same or, without a DID, if
+   * its slug and address are the same.
+   * @throws ParleyError Conflict if the DID, slug or address belongs to another agent, InvalidParams for a name that is a
+   * UUID or has no letters or digits
    */
   register(announcement: Announcement): Promise<AgentEntry> {
     return this.#entries.serialize(() => this.#register(announcement))
@@ -180,7 +181,7 @@ export class Registry {
     return known === undefined ? this.#entries.add(whole) : this.#entries.save(whole)
   }
 
-  /** Adds a process to the agent if it has proven the key and has an id. Otherwise it replaces all processes. */
+  /** Adds a process to the agent if the process proved the key and has an id. Otherwise it replaces all processes. */
   #asReplica(entry: AgentEntry, { url, verified }: Announcement, id: string | undefined): AgentEntry {
     if (id === undefined || !verified) return { ...withReplicas(entry, []), url }
     const others = (entry.replicas ?? []).filter((one) => this.#isFresh(one.leaseUntil))
@@ -190,7 +191,7 @@ export class Registry {
     return withReplica(withReplicas(entry, others), replica)
   }
 
-  /** Frees the slug for a supervised agent: an external agent gets another slug, a former identity is removed. */
+  /** Frees the slug for a supervised agent. An external agent gets another slug, and a former identity is removed. */
   async #releaseSlug(registrant: Announcement, slug: string): Promise<void> {
     const holder = this.#index.bySlug(slug)
     const isKnown = registrant.did !== undefined && this.#index.byDid(registrant.did) !== undefined
@@ -215,7 +216,7 @@ export class Registry {
   }
 
   /**
-   * Ejects the agent until `until` (milliseconds since 1970) because of repeated failures. False if the agent is
+   * Ejects the agent until `until` (milliseconds since 1970) because of repeated failures. Returns false if the agent is
    * unknown or an operator has quarantined it.
    */
   async eject(id: string, reason: string, until: number): Promise<boolean> {
@@ -227,7 +228,7 @@ export class Registry {
     })
   }
 
-  /** Ends an ejection after a successful probe. An operator's quarantine is not changed. */
+  /** Ends an ejection after a successful probe. It does not end an operator's quarantine. */
   async reinstate(id: string): Promise<boolean> {
     return this.#entries.serialize(async () => {
       const { quarantine, ...entry } = this.#get(id)
@@ -237,7 +238,7 @@ export class Registry {
     })
   }
 
-  /** Stores measurements in memory. Written by `flush`. */
+  /** Stores measurements in memory. `flush` writes them. */
   setMeasurements(id: string, measurements: Measurements): void {
     const entry = this.#index.byId(id)
     if (entry !== undefined) this.#entries.update({ ...entry, measurements })
@@ -250,7 +251,7 @@ export class Registry {
     })
   }
 
-  /** Unregisters the agent. The entry is kept if an operator decided about it. */
+  /** Unregisters the agent. The entry is kept if an operator has made a decision about it. */
   leave(id: string): Promise<void> {
     return this.#entries.serialize(async () => {
       const entry = this.#get(id)
@@ -273,9 +274,9 @@ export class Registry {
   }
 
   /**
-   * Renews the lease. Figures missing from the heartbeat keep their last value. Returns the previous and the new load
+   * Renews the lease. Figures missing from the heartbeat keep their last values. Returns the previous and the new load
    * of this process.
-   * @throws ParleyError NotFound, also for an unknown replica, which must register again
+   * @throws ParleyError NotFound for an unknown agent or an unknown replica, which must register again
    */
   heartbeat(id: string, load: Load, replicaId?: string): { entry: AgentEntry; before: Load; now: Load } {
     const entry = this.#get(id)
@@ -295,7 +296,7 @@ export class Registry {
     return { entry: renewed, before: known.load, now }
   }
 
-  /** Removes one process. Without any process left, the agent is unregistered. */
+  /** Removes one process. If no process is left, the agent is unregistered. */
   async leaveReplica(id: string, replicaId: string): Promise<void> {
     const entry = this.#get(id)
     if (!hasOtherReplica(entry, replicaId)) return this.leave(id)
@@ -355,7 +356,7 @@ export class Registry {
     return this.#entries.flush()
   }
 
-  /** Like `flush`, then reads the changes of other gateways. */
+  /** Works like `flush`, and then reads the changes that other gateways made. */
   sync(thorough = false): Promise<void> {
     return this.#entries.sync(thorough)
   }
@@ -371,13 +372,13 @@ export class Registry {
   }
 
   #renewLease(entry: AgentEntry, replicaId?: string): AgentEntry {
-    // Sent before the process ended, or by a replica that is not registered yet. Only the supervisor changes this status.
+    // An ended process or an unregistered replica sent this heartbeat. Only the supervisor changes this status.
     if (entry.status === 'starting' && replicaId === undefined) return this.#entries.update(entry)
     const renewed = withRenewedLease(entry, this.#leaseEnd())
     return this.#entries.update(renewed, replicaId === undefined ? {} : { heard: replicaId })
   }
 
-  /** Resets a supervised agent of an earlier run. */
+  /** Resets a supervised agent from an earlier run. */
   #markStopped(entry: AgentEntry): void {
     const gone = (entry.replicas ?? []).map(({ id }) => id)
     const restarts = this.#reserved.has(entry.slug)

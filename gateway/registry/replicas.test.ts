@@ -53,7 +53,7 @@ test('a second process that proved the key is added to the first', async () => {
   expect(registry.find(did)?.url).toBe('http://127.0.0.1:1')
 })
 
-test('the number of processes is limited; a process that registers again replaces its own entry', async () => {
+test('the number of processes is limited, and a process that registers again replaces its own entry', async () => {
   const ids = Array.from({ length: 64 }, () => randomUUID())
   for (const [at, id] of ids.entries()) await come(id, `http://127.0.0.1:${at + 1}`)
   await expect(come(first, 'http://127.0.0.1:100')).rejects.toMatchObject({
@@ -65,7 +65,7 @@ test('the number of processes is limited; a process that registers again replace
   expect(urls()).toHaveLength(64)
 })
 
-test('without a proof of the key no process is added', async () => {
+test('a process that does not prove the key is not added', async () => {
   await come(first, 'http://127.0.0.1:1')
   await expect(come(second, 'http://127.0.0.1:2', { verified: false })).rejects.toMatchObject({
     data: { reason: 'did' },
@@ -73,7 +73,7 @@ test('without a proof of the key no process is added', async () => {
   expect(urls()).toEqual(['http://127.0.0.1:1'])
 })
 
-test('an agent without a proven key has one address, regardless of replica ids', async () => {
+test('an agent without a proven key has only one address, whatever its replica ids', async () => {
   const plain = { verified: false }
   await come(first, 'http://127.0.0.1:1', plain)
   await come(second, 'http://127.0.0.1:2', plain)
@@ -89,13 +89,13 @@ test('a new process at the same address replaces the old one', async () => {
   )
 })
 
-test('an agent that registers again without a replica id has moved', async () => {
+test('an agent that registers again without a replica id replaces its earlier addresses', async () => {
   await come(first, 'http://127.0.0.1:1')
   await registry.register({ ...announcement, url: 'http://127.0.0.1:3' })
   expect([urls(), registry.find(did)?.url]).toEqual([undefined, 'http://127.0.0.1:3'])
 })
 
-test('figures of replicas are combined; growth is computed per replica', async () => {
+test('the figures of all replicas are combined, and their growth is computed per replica', async () => {
   const { id } = await come(first, 'http://127.0.0.1:1')
   await come(second, 'http://127.0.0.1:2')
   registry.heartbeat(id, { completed: 10, queueDepth: 3, latencyP50Ms: 10, latencyP95Ms: 20 }, first)
@@ -110,7 +110,7 @@ test('figures of replicas are combined; growth is computed per replica', async (
   expect([before.completed, now.completed]).toEqual([5, 7])
 })
 
-test('a silent replica is removed after three leases; the agent is ready while another one sends heartbeats', async () => {
+test('a silent replica is removed after three leases while another keeps the agent ready', async () => {
   const { id } = await come(first, 'http://127.0.0.1:1')
   await come(second, 'http://127.0.0.1:2')
   clock += 80_000

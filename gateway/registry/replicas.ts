@@ -2,7 +2,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { AgentEntry, Load, Replica } from './entry.ts'
 
-/** Per agent. Every gateway holds all replicas in memory and writes them with the entry. */
+/** Maximum number of replicas per agent. Every gateway holds them all in memory and writes them with the entry. */
 export const replicasMax = 64
 
 export function tooManyReplicasError(): ParleyError {
@@ -12,7 +12,7 @@ export function tooManyReplicasError(): ParleyError {
   })
 }
 
-/** Adds the replica, or replaces an earlier process with the same id or address. */
+/** Adds the replica, which replaces any earlier process with the same id or address. */
 export function withReplica(entry: AgentEntry, replica: Replica): AgentEntry {
   const known = entry.replicas ?? []
   const at = known.findIndex(({ id }) => id === replica.id)
@@ -22,7 +22,7 @@ export function withReplica(entry: AgentEntry, replica: Replica): AgentEntry {
     : withReplicas(entry, others.toSpliced(Math.min(at, others.length), 0, replica))
 }
 
-/** Sets the replicas. Without any, the entry keeps its last address. */
+/** Sets the replicas. If there are none, the entry keeps its last address. */
 export function withReplicas(entry: AgentEntry, replicas: readonly Replica[]): AgentEntry {
   const { replicas: _, ...rest } = entry
   const [first] = replicas
@@ -34,7 +34,7 @@ export function hasOtherReplica({ replicas = [] }: AgentEntry, replicaId: string
   return replicas.some(({ id }) => id !== replicaId)
 }
 
-/** All processes share one queue, so the longest reported length counts; running and finished tasks are summed. */
+/** Combines the loads. All processes share a queue, so its longest reported length counts and tasks are summed. */
 function loadOf(replicas: readonly Replica[]): Load {
   const loads = replicas.map(({ load }) => load)
   const all = (name: keyof Load) => loads.flatMap((load) => load[name] ?? [])
@@ -56,18 +56,18 @@ function figure(name: keyof Load, values: number[], make: (values: number[]) => 
   return values.length === 0 ? {} : { [name]: make(values) }
 }
 
-/** The lease of the agent: the latest lease of its processes. */
+/** Returns the agent's lease, which is the latest lease of its processes. */
 export function leaseOf({ leaseUntil, replicas = [] }: AgentEntry): number {
   return replicas.length === 0 ? leaseUntil : Math.max(...replicas.map((replica) => replica.leaseUntil))
 }
 
-/** The entry after a sign of life: ready, with a new lease. */
+/** Returns the entry after a heartbeat or successful probe: it is ready and has a new lease. */
 export function withRenewedLease(entry: AgentEntry, leaseUntil: number): AgentEntry {
   const since = entry.status === 'ready' ? entry.since : timestamp()
   return { ...entry, status: 'ready', since, lastSeen: timestamp(), leaseUntil }
 }
 
-/** The entry of a supervised agent without processes. If it will be started again, it has one lease to do so. */
+/** Returns the entry of a supervised agent without processes. If it is restarted, it has one lease to become ready. */
 export function withoutProcesses(entry: AgentEntry, restartLeaseUntil: number | undefined): AgentEntry {
   const status = restartLeaseUntil === undefined ? 'unreachable' : 'starting'
   const since = entry.status === status ? entry.since : timestamp()

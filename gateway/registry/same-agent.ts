@@ -6,9 +6,9 @@ import type { EntryIndex } from './entry-index.ts'
 type Registrant = Pick<AgentEntry, 'url' | 'owner' | 'origin' | 'verified' | 'did' | 'keys' | 'document'>
 
 /**
- * Finds the entry of the agent that registers: by DID, or without one by slug and address. Registrations that would
- * take over another agent's DID, slug or address are refused.
- * @throws ParleyError Conflict; `data.reason` is `did`, `owner`, `key`, `slug` or `url`
+ * Finds the entry of the agent that registers by its DID or, without a DID, by its slug and address. A registration that
+ * would take over another agent's DID, slug or address is refused.
+ * @throws ParleyError Conflict with the `data.reason` `did`, `owner`, `key`, `slug` or `url`
  */
 export function sameAgent(index: EntryIndex, registrant: Registrant, slug: string): AgentEntry | undefined {
   const known = registrant.did === undefined ? undefined : index.byDid(registrant.did)
@@ -30,9 +30,9 @@ function isSameWithoutDid(holder: AgentEntry, registrant: Registrant): boolean {
 }
 
 /**
- * Whether an unproven entry is removed in favour of an agent with a proven key. At the same address the previous agent
- * no longer exists, unless an operator quarantined it. With the same DID at another address, the entry belonged to an
- * impostor.
+ * Returns whether an agent with a proven key replaces an unproven entry. At the same address, the previous agent no
+ * longer exists, and its entry is replaced unless an operator quarantined it. An entry with the same DID at another
+ * address belonged to an impostor.
  */
 export function isReplaceable(holder: AgentEntry, registrant: Registrant): boolean {
   if (holder.verified || holder.origin === 'supervised' || !registrant.verified) return false
@@ -41,8 +41,8 @@ export function isReplaceable(holder: AgentEntry, registrant: Registrant): boole
 }
 
 /**
- * Whether the entry is a former identity of the supervised agent, with a lost key or another author. False if a process
- * still runs under it or it belongs to another machine.
+ * Returns whether the entry is a former identity of the supervised agent, with a lost key or another author. It is not
+ * if a process still runs under that identity or the entry belongs to another machine.
  */
 export function isFormerIdentity(
   holder: Pick<AgentEntry, 'did' | 'status' | 'host'>,
@@ -73,15 +73,15 @@ function checkRenewal(holder: AgentEntry, registrant: Registrant): void {
 }
 
 /**
- * The keys from which the newest one descends. A did:parley document lists all keys, each signed by its predecessor,
- * and was verified. Documents of other methods do not link keys.
+ * Returns the keys from which the newest one descends. A did:parley document, which has been verified, lists all keys,
+ * each signed by its predecessor. Documents of other methods do not link keys.
  */
 function keyChain({ did, keys = [], document }: Registrant): string[] {
   if (did?.startsWith('did:parley:') !== true) return keys.slice(-1)
   return [...keys, ...keyHistoryOf(document).flatMap(({ publicKeyBase58 }) => publicKeyBase58 ?? [])]
 }
 
-/** Retired keys. An old document that lists one of them again is refused. */
+/** Returns the retired keys. An old document that lists one of them as current is refused. */
 function retiredKeys({ document }: AgentEntry): Set<unknown> {
   const retired = keyHistoryOf(document).filter((key) => key.retired === true)
   return new Set(retired.map((key) => key.publicKeyBase58))
@@ -94,7 +94,7 @@ function keyHistoryOf(document: AgentEntry['document']) {
 }
 
 /**
- * The agent itself, identified by its DID, takes precedence over another registrant; a proven one over an unproven one.
+ * Returns whether the registrant takes precedence: an agent over other owners of its DID, a proven over an unproven one.
  */
 function mayTakeOver(holder: AgentEntry, registrant: Registrant): boolean {
   return registrant.verified && (registrant.owner === registrant.did || !holder.verified)

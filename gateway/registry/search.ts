@@ -2,15 +2,15 @@ import type { ListedSkill } from '@parley/wire/codecs/parley/skills'
 import type { AgentEntry, AgentStatus } from './entry.ts'
 
 export interface AgentQuery {
-  /** Words that must all occur in name, description or skills. */
+  /** Words that must all occur in the name, description or skills. */
   q?: string
-  /** Id or name of a skill. */
+  /** The id or name of a skill. */
   skill?: string
   tag?: string
   status?: AgentStatus
 }
 
-/** Filters the entries, preserving their order. Case-insensitive. */
+/** Filters the entries, ignoring case and preserving their order. */
 export function searchAgents(entries: readonly AgentEntry[], query: AgentQuery): AgentEntry[] {
   const words = query.q?.toLowerCase().split(/\s+/).filter(Boolean) ?? []
   const skill = query.skill?.toLowerCase()

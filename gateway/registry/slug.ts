@@ -3,12 +3,12 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import type { AgentEntry, NewEntryFields } from './entry.ts'
 import type { EntryIndex } from './entry-index.ts'
 
-/** Maximum length of a host name label. */
+/** The maximum length of a host name label. */
 const slugMaxLength = 63
 
 /**
- * Converts an agent name to `[a-z0-9-]` (spec/gateway-registry.md#slugs). Undefined if nothing remains, or for a UUID,
- * because entries are also found by id.
+ * Converts an agent name to `[a-z0-9-]` (spec/gateway-registry.md#slugs). Returns undefined if nothing remains or the
+ * result is a UUID, because entries are also found by id.
  */
 export function slugOf(name: string): string | undefined {
   const slug = name
@@ -21,12 +21,12 @@ export function slugOf(name: string): string | undefined {
   return slug === '' || isUuid(slug) ? undefined : slug
 }
 
-/** Whether the text has the form of an entry id. */
+/** Returns whether the text has the form of an entry id. */
 export function isUuid(text: string): boolean {
   return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)
 }
 
-/** The first of `<slug>-2`, `<slug>-3`, … that is free. */
+/** Returns the first of `<slug>-2`, `<slug>-3`, … that is not taken. */
 export function numberedSlug(slug: string, isTaken: (slug: string) => boolean): string {
   for (let number = 2; ; number++) {
     const numbered = `${slug.slice(0, slugMaxLength - 7)}-${number}`
@@ -34,7 +34,7 @@ export function numberedSlug(slug: string, isTaken: (slug: string) => boolean): 
   }
 }
 
-/** Initial fields of an entry. Its id is the last part of its did:parley if that is free. */
+/** Returns the initial fields of an entry. Its id is the last part of its did:parley if that part is free. */
 export function newEntryFields(
   index: EntryIndex,
   agent: Pick<AgentEntry, 'did' | 'keys'>,
@@ -45,7 +45,7 @@ export function newEntryFields(
   return { id, slug, registeredAt: timestamp(), sendsHeartbeats: false, load: {} }
 }
 
-/** The last part of a did:parley, which derives from the first key and is verified. In other methods it is arbitrary. */
+/** Returns the last part of a did:parley, which derives from the first key. In other methods that part is arbitrary. */
 function idOfKey({ did, keys }: Pick<AgentEntry, 'did' | 'keys'>): string | undefined {
   const id = did?.startsWith('did:parley:') && keys !== undefined ? did.split(':').at(-1) : undefined
   return id !== undefined && isUuid(id) ? id : undefined

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { AgentEntry } from '../entry.ts'
 import type { RegistryStore } from './registry-store.ts'
 
-/** An entry with all optional fields. */
+/** Returns an entry with all optional fields. */
 export function sampleEntry(more: Partial<AgentEntry> = {}): AgentEntry {
   const id = more.id ?? randomUUID()
   return {
@@ -32,7 +32,7 @@ export function sampleEntry(more: Partial<AgentEntry> = {}): AgentEntry {
   }
 }
 
-/** Conformance cases for adapters of the registry store. `open` returns an empty store for each test. */
+/** Defines conformance cases for adapters of the registry store. `open` returns an empty store for each test. */
 export function registryStoreCases(name: string, open: () => Promise<RegistryStore>): void {
   let store: RegistryStore
   beforeEach(async () => {
@@ -41,7 +41,7 @@ export function registryStoreCases(name: string, open: () => Promise<RegistrySto
   const entries = async () => (await store.all()).map(({ entry }) => entry)
 
   describe(`the registry in ${name}`, () => {
-    test('an entry is returned as added, then as replaced', async () => {
+    test('an entry is returned as it was added and then as it was replaced', async () => {
       const entry = sampleEntry()
       const revision = await store.add(entry)
       expect(await store.all()).toEqual([{ entry, revision }])
@@ -64,7 +64,7 @@ export function registryStoreCases(name: string, open: () => Promise<RegistrySto
       expect(await store.all()).toHaveLength(2)
     })
 
-    test('a removed entry is gone and can be added again', async () => {
+    test('a removed entry no longer exists and can be added again', async () => {
       const entry = sampleEntry()
       await store.remove(entry.id, await store.add(entry))
       expect(await store.all()).toEqual([])

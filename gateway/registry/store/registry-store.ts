@@ -1,13 +1,13 @@
 import type { AgentEntry } from '../entry.ts'
 
-/** A stored entry. */
+/** An entry with its revision in the store. */
 export interface StoredEntry {
   entry: AgentEntry
-  /** Changes with identity and admission, not with lease and load. */
+  /** Changes whenever identity or admission does, but not with lease and load. */
   revision: number
 }
 
-/** Lease and load update of an entry. */
+/** An update of an entry's lease and load. */
 export interface Signs {
   entry: AgentEntry
   /** Ids of replicas seen by this gateway since the last update. */
@@ -16,14 +16,14 @@ export interface Signs {
   gone: readonly string[]
 }
 
-/** Another gateway changed the entry, or added one with the same id, slug or DID. */
+/** Thrown if another gateway has changed the entry or added one with the same id, slug or DID. */
 export class EntryChanged extends Error {
   override readonly name = 'EntryChanged'
 }
 
 /**
- * Persistence of the registry. Changes are durable when the promise resolves and atomic per entry. Slug and DID are
- * unique.
+ * The persistent state of the registry. A change is durable when its promise resolves, and atomic per entry. Slugs and
+ * DIDs are unique.
  */
 export interface RegistryStore {
   /** Whether other gateways use the same store. */
@@ -36,12 +36,12 @@ export interface RegistryStore {
   /** @throws EntryChanged like `replace` */
   remove(id: string, revision: number): Promise<void>
   /**
-   * Writes leases, load and measurements. If two gateways write, the later lease wins; identity and admission are not
-   * changed.
+   * Writes leases, load and measurements. If two gateways write, the later lease wins. Identity and admission do not
+   * change.
    */
   saveSigns(signs: readonly Signs[]): Promise<void>
   /**
-   * Returns the changes since the last call, or since `all`. May include own changes.
+   * Returns the changes since the last call or since `all`. These may include changes made by this gateway.
    * @param thorough compares all entries instead of the recent changes
    */
   changes(thorough?: boolean): Promise<{ changed: StoredEntry[]; removed: string[] }>

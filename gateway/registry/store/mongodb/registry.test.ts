@@ -64,7 +64,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       return made as [Registry, Registry, ...Registry[]]
     }
 
-    test('registrations, admissions, ejections, releases and removals at one gateway are visible at the other', async () => {
+    test('other gateways see registrations, admissions, ejections, releases and removals at one gateway', async () => {
       const [one, other] = await registries(2)
       const { id } = await one.register(announcement({ admitted: false }))
       await other.sync()
@@ -99,14 +99,14 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect([other.find(id), other.find(stays.id)?.id]).toEqual([undefined, stays.id])
     })
 
-    test('an entry that other gateways keep changing is refused with 503, not an internal error', async () => {
+    test('a change to an entry that other gateways keep changing is refused with 503 and not an internal error', async () => {
       const store = await open()
       const { id } = await (await Registry.open(store)).register(announcement())
       const busy = await Registry.open({ ...store, replace: () => Promise.reject(new EntryChanged('again')) })
       await expect(busy.admit(id, 'operator')).rejects.toMatchObject({ error: 'Unavailable', status: 503 })
     })
 
-    test('a heartbeat for an agent that registered at the other gateway just before finds it', async () => {
+    test('a heartbeat finds an agent that has just registered with the other gateway', async () => {
       const [one, other] = await registries(2)
       const agent = announcement()
       const replicaId = randomUUID()
@@ -132,22 +132,22 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       }
     })
 
-    test('of concurrent registrations with the same slug at several gateways one succeeds', async () => {
+    test('only one of several concurrent registrations with the same slug at several gateways succeeds', async () => {
       const made = await registries(4)
       const results = await all(12, (n) => (made[n % 4] as Registry).register(announcement({ name: 'same' })))
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
       const reasons = results.flatMap((one) => (one.status === 'rejected' ? [one.reason as object] : []))
-      // DocumentDB detects a deadlock of two writes after a second, so the request may time out before.
+      // DocumentDB takes a second to detect a deadlock of two writes, so the request may time out first.
       const isLate = (reason: { code?: number }) =>
         server.kind === 'FerretDB with DocumentDB' && reason.code === -32042
       const again = () => made[0].register(announcement({ name: 'same' })).catch((error: unknown) => error)
-      // Retried requests of the refused registrations get this answer.
+      // The refused registrations receive this answer when they are retried.
       const told = await Promise.all(reasons.map(async (reason) => (isLate(reason) ? again() : reason)))
       const taken = { code: -32043, data: { reason: 'slug', slug: 'same' } }
       for (const reason of told) expect(reason).toMatchObject(taken)
     })
 
-    test('a heartbeat at one gateway keeps the agent ready at the others and does not revert their decisions', async () => {
+    test('a heartbeat at one gateway keeps the agent ready at the others without reverting their decisions', async () => {
       const [one, other] = await registries(2)
       const { id } = await one.register(announcement())
       await other.sync()
@@ -175,7 +175,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect([one.find(id)?.status, other.find(id)?.status]).toEqual(['ready', 'ready'])
     })
 
-    test('replicas that send heartbeats to different gateways form one agent, which is ready while one of them is', async () => {
+    test('replicas that send heartbeats to different gateways form one agent that is ready while any of them is', async () => {
       const [one, other] = await registries(2)
       const agent = announcement()
       const [a, b] = [randomUUID(), randomUUID()]
@@ -207,7 +207,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect(other.find(id)).toBeUndefined()
     })
 
-    test('a starting gateway does not mark agents of other gateways as stopped', async () => {
+    test('a starting gateway does not mark other gateways’ agents as stopped', async () => {
       const [one] = await registries(1)
       const { id } = await one.register(announcement({ origin: 'supervised', admittedBy: 'supervisor' }))
       const second = await Registry.open(await open(), { now: () => clock, supervises: false })

@@ -18,7 +18,7 @@ interface ReplicaFields {
 
 interface EntryDocument extends Changing {
   entry_id: string
-  /** Absent in the tombstone of a removed entry. */
+  /** Absent from the tombstone of a removed entry. */
   slug?: string
   did?: string
   revision: number
@@ -31,10 +31,10 @@ interface EntryDocument extends Changing {
 }
 
 const scope = { agent_id: gatewayScope }
-/** Retention of tombstones. Gateways that synchronize later detect a removal by a thorough comparison. */
+/** How long tombstones are kept. Gateways that synchronize later detect a removal by a thorough comparison. */
 const marksForMs = 10 * 60 * 1000
 
-/** The registry in a database shared by several gateways. Unique indexes cover slug and DID. */
+/** Returns a registry store in a database shared by several gateways. Unique indexes cover the slug and DID. */
 export function mongodbRegistryStore(database: GatewayMongodb): RegistryStore {
   const all = database.collection<EntryDocument>('registry_agents')
   const changes = new Changes<EntryDocument>(all, true)
@@ -47,7 +47,7 @@ export function mongodbRegistryStore(database: GatewayMongodb): RegistryStore {
     },
     add: async (entry: AgentEntry): Promise<number> => {
       const revision = newRevision()
-      // The tombstone of a removed entry remains.
+      // The tombstone of a removed entry may still exist.
       const free = { _id: idOf(entry.id), ...scope, slug: { $exists: false } }
       await unlessChanged(all.updateOne(free, writeOf(entry, revision), { upsert: true }))
       return revision
@@ -87,7 +87,7 @@ export function mongodbRegistryStore(database: GatewayMongodb): RegistryStore {
 
 const idOf = (id: string) => `${gatewayScope}/${keyText(id)}`
 const entryIdOf = (id: string) => id.slice(gatewayScope.length + 1)
-/** Never repeats, even if a removed entry is added again. */
+/** Returns a revision that is not repeated, even if a removed entry is added again. */
 const newRevision = () => randomInt(2 ** 47)
 
 async function unlessChanged<T>(write: Promise<T>): Promise<T> {
@@ -118,7 +118,7 @@ function writeOf(entry: AgentEntry, revision: number) {
     : { $set: { ...fields, did: keyText(did) }, $currentDate: at }
 }
 
-/** An entry imported from another store. */
+/** Returns the document of an entry imported from another store. */
 export function registryDocument(entry: AgentEntry) {
   const fields = { ...writeOf(entry, 1).$set, stamp: 'migrated', changed_at: new Date(0) }
   const did = entry.did === undefined ? {} : { did: keyText(entry.did) }
@@ -149,7 +149,7 @@ async function saveSigns(all: Collection<EntryDocument>, signs: readonly Signs[]
   await all.bulkWrite(writes as Parameters<typeof all.bulkWrite>[0], { ordered: false })
 }
 
-/** Validates an id that is used as a field name. @throws Error for anything but a UUID */
+/** Returns the path of a replica whose id is used as a field name. @throws Error for anything but a UUID */
 function pathOf(id: string): string {
   if (!isUuid(id)) throw new Error('The id of a replica is a UUID')
   return id
@@ -173,7 +173,7 @@ function signsOf({ status, since, lastSeen, sendsHeartbeats, load, measurements 
   return JSON.stringify({ status, since, lastSeen, sendsHeartbeats, load, measurements })
 }
 
-/** Fields that are stored separately from identity and admission. */
+/** The fields that are stored separately from identity and admission. */
 const ofSigns = new Set<string>([
   'status',
   'since',
@@ -203,5 +203,5 @@ function entryIn(found: EntryDocument): StoredEntry {
   }
 }
 
-/** Times and revisions exceed the 32-bit integers of the driver. */
+/** Converts times and revisions, which exceed the driver's 32-bit integers. */
 const numberOf = (value: number | Long): number => (Long.isLong(value) ? value.toNumber() : value)

@@ -10,13 +10,13 @@ const statements = {
   remove: 'DELETE FROM registry_agents WHERE id = ?',
 }
 
-/** The database has a single writer, so the revision in memory is always current. */
+/** The database has a single writer, so revisions never differ and are not needed. */
 const revision = 0
 
-/** About a millisecond of work per transaction. */
+/** Number of updates per transaction, which takes about a millisecond. */
 const signsAtOnce = 50
 
-/** The registry in an opened database with `gatewayMigrations`. */
+/** Stores the registry in an open database with the schema of `gatewayMigrations`. */
 export class SqliteRegistryStore implements RegistryStore {
   readonly shared = false
   readonly #database: SqliteDatabase
@@ -46,7 +46,7 @@ export class SqliteRegistryStore implements RegistryStore {
   }
 
   /**
-   * Writes in small batches that let other statements run in between, without waiting for the disk. Lease data may be
+   * Writes in small batches without waiting for the disk, so that other statements can run in between. Lease data may be
    * lost.
    */
   async saveSigns(signs: readonly Signs[]): Promise<void> {
