@@ -87,34 +87,34 @@ async function managed(recorder: Recorder, url: string, token: string): Promise<
 async function tokens(recorder: Recorder, { deployment, callers }: World, alice: Client): Promise<void> {
   const { gateway, agents } = deployment
   const grant = (title: string, form: Record<string, string>, client: Client = alice) =>
-    recorder.exchange(`token: ${title}`, tokenRequest(gateway, client, form))
+    recorder.exchange(title, tokenRequest(gateway, client, form))
   const credentials = { grant_type: 'client_credentials' }
-  await grant('of both scopes', { ...credentials, scope: 'agent:read agent:write' })
-  await grant('of one scope', { ...credentials, scope: 'agent:read' })
-  await grant('without a scope', credentials)
-  await grant('of a scope that the client does not have', { ...credentials, scope: 'agent:admin' })
-  await grant('of an unknown scope', { ...credentials, scope: 'everything' })
-  await grant('of OpenID scopes', { ...credentials, scope: 'openid offline agent:read' })
-  await grant('for a resource', { ...credentials, scope: 'agent:read', resource: `${agents['echo']}` })
-  await grant('for a resource that is not a URL', { ...credentials, resource: 'echo' })
-  await grant('of an unknown grant', { grant_type: 'magic' })
-  await grant('without a grant', {})
-  await grant('for an unknown code', {
+  await grant('token: of both scopes', { ...credentials, scope: 'agent:read agent:write' })
+  await grant('token: of one scope', { ...credentials, scope: 'agent:read' })
+  await grant('token: without a scope', credentials)
+  await grant('token: of a scope that the client does not have', { ...credentials, scope: 'agent:admin' })
+  await grant('token: of an unknown scope', { ...credentials, scope: 'everything' })
+  await grant('token: of OpenID scopes', { ...credentials, scope: 'openid offline agent:read' })
+  await grant('token: for a resource', { ...credentials, scope: 'agent:read', resource: `${agents['echo']}` })
+  await grant('token: for a resource that is not a URL', { ...credentials, resource: 'echo' })
+  await grant('token: of an unknown grant', { grant_type: 'magic' })
+  await grant('token: without a grant', {})
+  await grant('token: for an unknown code', {
     grant_type: 'authorization_code',
     code: 'x',
     redirect_uri: 'http://127.0.0.1/',
   })
-  await grant('for an unknown refresh token', { grant_type: 'refresh_token', refresh_token: 'x' })
-  await grant('with a wrong secret', credentials, { ...alice, clientSecret: 'wrong' })
-  await grant('of an unknown client', credentials, { ...alice, clientId: 'nobody' })
+  await grant('token: for an unknown refresh token', { grant_type: 'refresh_token', refresh_token: 'x' })
+  await grant('token: with a wrong secret', credentials, { ...alice, clientSecret: 'wrong' })
+  await grant('token: of an unknown client', credentials, { ...alice, clientId: 'nobody' })
   const exchangeGrant = 'urn:ietf:params:oauth:grant-type:token-exchange'
   const accessToken = 'urn:ietf:params:oauth:token-type:access_token'
-  await grant('in exchange', {
+  await grant('token: in exchange', {
     grant_type: exchangeGrant,
     subject_token: alice.token,
     subject_token_type: accessToken,
   })
-  await grant('of the operator', { ...credentials, scope: 'agent:admin' }, callers.operator)
+  await grant('token: of the operator', { ...credentials, scope: 'agent:admin' }, callers.operator)
   const { headers: _, ...bare } = tokenRequest(gateway, alice, credentials)
   await recorder.exchange('token: without credentials', {
     ...bare,

@@ -165,17 +165,17 @@ async function sessions({ recorder, name, url, alice, bob, id }: Parts): Promise
   await start('not JSON', '{')
   const sessionId = textAt(session, 'session_id')
   const status = (title: string, path: string, headers: Record<string, string> = bearer(alice.token)) =>
-    recorder.exchange(`session status: ${title} at ${name}`, {
+    recorder.exchange(`${title} at ${name}`, {
       url: `${url}/api/payment-status/${path}`,
       headers,
     })
-  await status('pending', sessionId)
-  await status('in upper case', sessionId.toUpperCase())
-  await status('of another caller', sessionId, bearer(bob.token))
-  await status('without a token', sessionId, {})
-  await status('of a missing session', id())
-  await status('of a malformed id', 'one')
-  await status('with a malformed wait', `${sessionId}?wait=perhaps`)
+  await status('session status: pending', sessionId)
+  await status('session status: in upper case', sessionId.toUpperCase())
+  await status('session status: of another caller', sessionId, bearer(bob.token))
+  await status('session status: without a token', sessionId, {})
+  await status('session status: of a missing session', id())
+  await status('session status: of a malformed id', 'one')
+  await status('session status: with a malformed wait', `${sessionId}?wait=perhaps`)
   const sent = rpc(`${url}/`, alice, 'message/send', text(id(), 'rain?'))
   const headers = { ...sent.headers, 'x-payment-session': sessionId }
   await recorder.exchange(`send with a session that is not paid at ${name}`, { ...sent, headers })
@@ -202,13 +202,12 @@ async function capture({ recorder, name, url, alice, id, nonce }: Parts, asked: 
       .replace(/nonce-[\w+/=-]+/g, 'nonce-<nonce>')
       .replace(/nonce="[^"]+"/g, 'nonce="<nonce>"')
       .replace(/\d\d? (minutes|seconds)/g, '<integer> $1')
-  const get = (title: string, at: string) =>
-    recorder.exchange(`page: ${title} at ${name}`, { url: at }, { body })
-  await get('of a session', page)
-  await get('after a refusal', `${page}?refused=payment_required`)
-  await get('of an unknown token', `${url}/pay/nothing`)
-  await get('data of a session', `${page}/session`)
-  await get('data of an unknown token', `${url}/pay/nothing/session`)
+  const get = (title: string, at: string) => recorder.exchange(`${title} at ${name}`, { url: at }, { body })
+  await get('page: of a session', page)
+  await get('page: after a refusal', `${page}?refused=payment_required`)
+  await get('page: of an unknown token', `${url}/pay/nothing`)
+  await get('page: data of a session', `${page}/session`)
+  await get('page: data of an unknown token', `${url}/pay/nothing/session`)
   const post = (
     title: string,
     at: string,
@@ -243,7 +242,7 @@ async function capture({ recorder, name, url, alice, id, nonce }: Parts, asked: 
     {},
     { 'x-payment': encoded(await payment(asked, nonce())) },
   )
-  await get('of a paid session', page)
+  await get('page: of a paid session', page)
   const headers = bearer(alice.token)
   await recorder.exchange(`session status: paid at ${name}`, {
     url: `${url}/api/payment-status/${sessionId}?wait=true`,
@@ -266,14 +265,14 @@ async function capture({ recorder, name, url, alice, id, nonce }: Parts, asked: 
 
 async function ledger({ recorder, name, url, alice }: Parts, { callers }: World): Promise<void> {
   const list = (title: string, path: string, headers: Record<string, string>) =>
-    recorder.exchange(`ledger: ${title} at ${name}`, { url: `${url}${path}`, headers })
+    recorder.exchange(`${title} at ${name}`, { url: `${url}${path}`, headers })
   const operator = bearer(callers.operator.token)
-  await list('without a token', '/payments', {})
-  await list('of a caller', '/payments', bearer(alice.token))
-  await list('of the operator', '/payments', operator)
-  await list('settled', '/payments?state=settled&limit=1', operator)
-  await list('unknown state', '/payments?state=odd', operator)
-  await list('limit of 0', '/payments?limit=0', operator)
+  await list('ledger: without a token', '/payments', {})
+  await list('ledger: of a caller', '/payments', bearer(alice.token))
+  await list('ledger: of the operator', '/payments', operator)
+  await list('ledger: settled', '/payments?state=settled&limit=1', operator)
+  await list('ledger: unknown state', '/payments?state=odd', operator)
+  await list('ledger: limit of 0', '/payments?limit=0', operator)
   const found = await send({ url: `${url}/payments`, headers: operator })
   const id = valueAt(found, 'payments', 0, 'payment_id')
   const change = (title: string, path: string, body: unknown, headers = operator) =>

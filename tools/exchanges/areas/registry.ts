@@ -72,7 +72,7 @@ async function registrations(recorder: Recorder, world: World, owner: Client): P
   const reader = await world.client(recorder, 'reader', 'agent:read')
   const register = ({ title, url, headers = bearer(owner.token) }: Registering) =>
     recorder.exchange(
-      `registration ${title}`,
+      title,
       {
         method: 'POST',
         url: `${gateway}/registry/agents`,
@@ -82,18 +82,22 @@ async function registrations(recorder: Recorder, world: World, owner: Client): P
       { figures, body },
     )
   const { url } = world.receiver
-  await register({ title: 'without a token', url: `${url}/agent`, headers: {} })
-  await register({ title: 'with agent:read alone', url: `${url}/agent`, headers: bearer(reader.token) })
-  await register({ title: 'without an address', url: undefined })
-  await register({ title: 'of an address that is not a string', url: 7 })
-  await register({ title: 'of an address that is not a URL', url: 'agent' })
-  await register({ title: 'of another scheme', url: 'ftp://agent.example' })
-  await register({ title: 'of an address with a password', url: 'http://a:b@127.0.0.1:1/' })
-  await register({ title: 'of a private address', url: 'http://10.0.0.1/' })
-  await register({ title: 'of the gateway', url: gateway })
-  await register({ title: 'of a URL that is not an agent', url: `${url}/no-card` })
-  await register({ title: 'of a URL that answers 404', url: `${url}/missing` })
-  await register({ title: 'of a supervised agent', url: agents['echo'] })
+  await register({ title: 'registration without a token', url: `${url}/agent`, headers: {} })
+  await register({
+    title: 'registration with agent:read alone',
+    url: `${url}/agent`,
+    headers: bearer(reader.token),
+  })
+  await register({ title: 'registration without an address', url: undefined })
+  await register({ title: 'registration of an address that is not a string', url: 7 })
+  await register({ title: 'registration of an address that is not a URL', url: 'agent' })
+  await register({ title: 'registration of another scheme', url: 'ftp://agent.example' })
+  await register({ title: 'registration of an address with a password', url: 'http://a:b@127.0.0.1:1/' })
+  await register({ title: 'registration of a private address', url: 'http://10.0.0.1/' })
+  await register({ title: 'registration of the gateway', url: gateway })
+  await register({ title: 'registration of a URL that is not an agent', url: `${url}/no-card` })
+  await register({ title: 'registration of a URL that answers 404', url: `${url}/missing` })
+  await register({ title: 'registration of a supervised agent', url: agents['echo'] })
 }
 
 /** Registers the external agent. @returns the id of its entry */
@@ -142,28 +146,28 @@ async function heartbeats(recorder: Recorder, world: World, id: string, owner: C
     to = id,
     headers: Record<string, string> = bearer(owner.token),
   ) =>
-    recorder.exchange(`heartbeat ${title}`, {
+    recorder.exchange(title, {
       method: 'PUT',
       url: `${gateway}/registry/agents/${to}/heartbeat`,
       headers: { ...headers, 'content-type': 'application/json' },
       body: content,
     })
-  await beat('without figures', {})
-  await beat('with figures', {
+  await beat('heartbeat without figures', {})
+  await beat('heartbeat with figures', {
     queue_depth: 1,
     active_tasks: 2,
     latency_p50_ms: 12.5,
     completed: 3,
     failed: 1,
   })
-  await beat('in camel case', { queueDepth: 0, activeTasks: 0 })
-  await beat('with a negative figure', { queue_depth: -1 })
-  await beat('with a figure that is a string', { queue_depth: 'few' })
-  await beat('with a malformed outcome', { outcomes: [{ task_id: 'one', state: 'completed' }] })
-  await beat('that is not JSON', '{')
-  await beat('of another caller', {}, id, bearer(world.callers.developer.token))
-  await beat('of a missing agent', {}, 'nobody')
-  await beat('without a token', {}, id, {})
+  await beat('heartbeat in camel case', { queueDepth: 0, activeTasks: 0 })
+  await beat('heartbeat with a negative figure', { queue_depth: -1 })
+  await beat('heartbeat with a figure that is a string', { queue_depth: 'few' })
+  await beat('heartbeat with a malformed outcome', { outcomes: [{ task_id: 'one', state: 'completed' }] })
+  await beat('heartbeat that is not JSON', '{')
+  await beat('heartbeat of another caller', {}, id, bearer(world.callers.developer.token))
+  await beat('heartbeat of a missing agent', {}, 'nobody')
+  await beat('heartbeat without a token', {}, id, {})
 }
 
 async function decisions(recorder: Recorder, world: World, id: string, owner: Client): Promise<void> {
@@ -244,18 +248,18 @@ async function claims(recorder: Recorder, world: World, id: string, owner: Clien
     headers: Record<string, string> = bearer(owner.token),
     of = id,
   ) =>
-    recorder.exchange(`claim ${title}`, {
+    recorder.exchange(title, {
       method: 'PUT',
       url: `${gateway}/registry/agents/${of}/signatures/${hash}`,
       headers,
     })
   const hash = Buffer.alloc(32, 3).toString('base64url')
-  await claim('of a signature', hash)
-  await claim('of the same signature', hash)
-  await claim('of a value that is not a hash', 'one')
-  await claim('of another caller', hash, bearer(world.callers.developer.token))
-  await claim('without a token', hash, {})
-  await claim('of a missing agent', hash, bearer(owner.token), 'nobody')
+  await claim('claim of a signature', hash)
+  await claim('claim of the same signature', hash)
+  await claim('claim of a value that is not a hash', 'one')
+  await claim('claim of another caller', hash, bearer(world.callers.developer.token))
+  await claim('claim without a token', hash, {})
+  await claim('claim of a missing agent', hash, bearer(owner.token), 'nobody')
 }
 
 async function leaving(recorder: Recorder, world: World, id: string, owner: Client): Promise<void> {
