@@ -19,8 +19,8 @@ export const envExampleFile = path.join(root, '.env.example')
 export function envExample(): string {
   const sections = [
     section('Gateway and agents', commonSettings),
-    section('The gateway alone', gatewaySettings),
-    section('An agent alone, where it runs without the gateway’s supervisor', agentSettings),
+    section('Only the gateway', gatewaySettings),
+    section('Only agents that run without the supervisor of the gateway', agentSettings),
     section('The command line', cliSettings),
     ...agentSettingsFiles().map(agentSection),
   ]

@@ -35,7 +35,7 @@ export function report({
     `## ${escapeText(name)}: ${rows.toLocaleString('en-US')} ${rows === 1 ? 'row' : 'rows'}, ${columns.length} ${columns.length === 1 ? 'column' : 'columns'}`,
     ...(answer ? ['', answer] : []),
     '',
-    '### What stands out',
+    '### Findings',
     '',
     ...(findings.length > 0 ? findings.map((finding) => `- ${finding}`) : [`- ${nothingUnusual(rows)}`]),
     '',
@@ -44,7 +44,7 @@ export function report({
     '| column | type | rows | missing | typical | range |',
     '|---|---|---|---|---|---|',
     ...listed.map((column, at) => row(column, figures[at])),
-    ...(left > 0 ? ['', `${left} more columns stand in the data part.`] : []),
+    ...(left > 0 ? ['', `${left} more columns are listed in the data part.`] : []),
     ...(chart
       ? [
           '',

@@ -33,5 +33,5 @@ function said({ name, pages, missing }: Typeset): Output {
   const made = `${fileName(name)}: ${pages} ${pages === 1 ? 'page' : 'pages'}.`
   return missing.length === 0
     ? made
-    : `${made} No font has these characters, they stand as boxes: ${missing.join(' ')}`
+    : `${made} No font has these characters, so they are shown as boxes: ${missing.join(' ')}`
 }

@@ -57,7 +57,7 @@ test('reports a shortened horizon, and the other columns that it can forecast', 
   })
   const task = await forecaster.caller('alice').wait(sent.id)
   const [words] = task.artifacts.flatMap(({ parts }) => parts)
-  expect(words).toMatchObject({ text: expect.stringContaining('48 months were asked for. 18 are forecast') })
+  expect(words).toMatchObject({ text: expect.stringContaining('48 months were requested. 18 are forecast') })
   expect(words).toMatchObject({ text: expect.stringContaining('"column cost" forecasts that one') })
 })
 

@@ -51,7 +51,7 @@ function notesOn(
   return [
     ...(asked !== undefined && asked > steps.length
       ? [
-          `${asked} ${unit}s were asked for. ${steps.length} are forecast: never more than 60, nor than half of what is known.`,
+          `${asked} ${unit}s were requested. ${steps.length} are forecast: at most 60, and at most half the length of the series.`,
         ]
       : []),
     ...(isChosen && others.length > 0

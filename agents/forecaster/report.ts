@@ -55,7 +55,7 @@ function firstPage(pdf: PDFKit.PDFDocument, title: string, forecast: Forecast): 
   drawChart(pdf, forecast, { left: margin + 60, top, width: width - 60, height: 230 })
   pdf.font('regular').fontSize(9).fillColor('#444444')
   pdf.text(
-    'Blue: what was. Orange: what is expected. Of ten values that come, about eight lie in the shade.',
+    'Blue: past values. Orange: forecast. About eight of ten future values are expected within the shaded band.',
     margin,
     top + 254,
   )
@@ -94,7 +94,7 @@ function method(pdf: PDFKit.PDFDocument, { trials, origins, model }: Forecast): 
   pdf.font('bold').fontSize(13).fillColor('#111111').text('How this was made', margin).moveDown(0.4)
   pdf.font('regular').fontSize(10)
   pdf.text(
-    `Every model forecast this series from ${origins} moments of its past, knowing nothing of what came after; what really came says how far each was off. "${model}" is used. The band holds eight of ten of its errors, by how far ahead they were. A forecast knows the past alone: what has never happened is not in it.`,
+    `Every model forecast this series from ${origins} points in its past, using only the earlier values; the later values measure its error. "${model}" is used. The band covers eight of ten of its errors at each distance. A forecast uses only past values: events without precedent are not included.`,
     { lineGap: 2 },
   )
   pdf.moveDown(0.8)

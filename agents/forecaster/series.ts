@@ -59,7 +59,7 @@ export function readSeries(csv: string, { column: wanted, duplicates, said = '' 
   if (value === undefined)
     throw new SeriesFault(
       numeric.length === 0
-        ? 'No column beside the date has a number in every row.'
+        ? 'No column other than the date has a number in every row.'
         : `There is no column of numbers named "${wanted}"; there are: ${numeric.map(({ name }) => name).join(', ')}.`,
     )
   const points = onePerDate(
@@ -129,7 +129,7 @@ function tableOf(csv: string): string[][] {
   try {
     return parse(csv, { delimiter, trim: true, skip_empty_lines: true, bom: true, relax_column_count: true })
   } catch {
-    throw new SeriesFault('That is no CSV table.')
+    throw new SeriesFault('The input is not a CSV table.')
   }
 }
 

@@ -134,7 +134,8 @@ function taskSteps(task: WireTask, { agent, entry }: Seen): Step[] {
   try {
     const keys = verifyDocument(agent, didIn(entry, 'did') ?? '')
     const verdicts = verifyParts(task as never, keys)
-    if (verdicts.length === 0) return [{ step: 'the task has artifacts', fault: 'It has none.' }]
+    if (verdicts.length === 0)
+      return [{ step: 'the task has artifacts', fault: 'The task has no artifacts.' }]
     return verdicts.map(({ artifact, part, verdict }) => ({
       step: step(artifact, part),
       ...(verdict !== 'verified' && { fault: verdict }),

@@ -159,7 +159,7 @@ function missingFindings(columns: Column[], rows: number): string[] {
       const share = Math.round((column.missing / rows) * 100)
       const misfits =
         column.misfits.length > 0
-          ? ` Among them are cells that are no ${column.type}: ${column.misfits
+          ? ` Among them are cells that are not of type ${column.type}: ${column.misfits
               .slice(0, 3)
               .map((cell) => `"${cell.slice(0, 30)}"`)
               .join(', ')}.`

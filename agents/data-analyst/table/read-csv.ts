@@ -67,7 +67,7 @@ function reasonOf(error: CsvError): string {
   if (error.code === 'CSV_INVALID_CLOSING_QUOTE')
     return `text follows a closing quote inside a field${line}; quotes inside a field are doubled.`
   if (error.code === 'INVALID_OPENING_QUOTE')
-    return `a quote stands inside a field that is not quoted${line}.`
+    return `a quote appears inside a field that is not quoted${line}.`
   if (error.code === 'CSV_MAX_RECORD_SIZE')
     return `one row is larger than 1 MiB${line}; is a quote never closed?`
   return `${clip(error.message, 200)}${line}.`
