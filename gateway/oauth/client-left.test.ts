@@ -20,7 +20,7 @@ interface Line {
 }
 
 test.each([
-  ['/oauth2/introspect', 'the client left in the middle of its request'],
+  ['/oauth2/introspect', 'client disconnected before its request was complete'],
   ['/oauth2/token', 'a client of the OAuth server disconnected'],
 ])('a client that disconnects during a POST %s causes no server error', async (path, message) => {
   const checker = { clientId: 'checker', clientName: 'Checker', scope: 'agent:read', introspection: true }
