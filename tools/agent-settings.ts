@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** An agent's `settings.json`: the environment variables it gets, with their descriptions. */
+/** An agent's `settings.json`, which lists and describes the environment variables that the agent gets. */
 export interface AgentSettings {
   env: string[]
   required?: string[]

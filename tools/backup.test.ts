@@ -12,7 +12,7 @@ function folders() {
   return { data: path.join(folder, 'data'), copy: path.join(folder, 'copy'), away: path.join(folder, 'away') }
 }
 
-test('a copy made under load contains everything acknowledged before it started, and servers run on it', async () => {
+test('a copy made under load contains everything acknowledged before it started, and servers can use it', async () => {
   const { data, copy, away } = folders()
   const [agent, file] = [path.join(data, 'agents', 'a'), path.join(data, 'agents', 'a', 'agent.db')]
   mkdirSync(agent, { recursive: true })
@@ -31,7 +31,7 @@ test('a copy made under load contains everything acknowledged before it started,
   const found = (await restored.listTasks({ owner: alice, limit: 100 })).items
   expect(found.slice(-20)).toEqual(all.items.slice(-20))
   expect((await restored.countByState()).failed).toBeUndefined()
-  // The key of cursors was copied.
+  // The cursor is valid because its key was copied.
   const cursor = before.nextCursor ?? ''
   expect((await restored.listTasks({ owner: alice, limit: 5, cursor })).items).toHaveLength(5)
   await createdIn(restored, 'completed')

@@ -1,12 +1,12 @@
 /**
- * `npm run backup -- <data folder> <new folder>`: copies the embedded stores, also while servers run, with keys and
+ * `npm run backup -- <data folder> <new folder>`: copies the embedded stores, even while servers run, with keys and
  * credentials. Each database is copied as of one moment. The new folder must not exist.
  */
 import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { copyDatabase } from '@parley/engine/store/sqlite/source'
 
-/** Files that belong to a database but are not one, or that only a running process needs. */
+/** Files that accompany a database or that only a running process needs. */
 const leftOut = /(?:\.db(?:-wal|-shm|\.lock|\.lock-journal|-journal)?|\.lock)$/
 
 /** @returns the copied databases. @throws Error when the target exists or the source has nothing to copy */
@@ -15,7 +15,7 @@ export function backup(source: string, target: string): string[] {
   const all = globSync('**/*', { cwd: source }).filter((name) => statSync(path.join(source, name)).isFile())
   const databases = all.filter((name) => name.endsWith('.db'))
   if (databases.length === 0) throw new Error(`No database in ${source}.`)
-  // Agents before the gateway: the gateway's copy may then miss recent tasks, which it finds again by asking the
+  // Copies agents before the gateway. The gateway's copy may then miss recent tasks, which it finds by querying the
   // agents.
   const wanted = [
     ...databases.sort(),

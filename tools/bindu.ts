@@ -8,12 +8,12 @@ import os from 'node:os'
 import path from 'node:path'
 import { binduFolder, binduIsThere, binduVersion } from './testing/bindu.ts'
 
-/** `npm test` waits for the installation, but not for a slow or unreachable registry. */
+/** Time limit for the installation, because `npm test` should not wait for a slow or unreachable registry. */
 const installMaxMs = 240_000
 
 if (!binduIsThere()) install()
 
-/** Prints progress, or the reason why the installation is not possible. */
+/** Installs the package and prints its progress, or the reason why it cannot be installed. */
 function install(): void {
   if (process.env['PARLEY_INSTALL'] === 'no') return skip('PARLEY_INSTALL=no prevents the installation')
   const python = findPython()
@@ -38,9 +38,9 @@ function install(): void {
       run(python, ['-m', 'venv', draft]) &&
       run(path.join(draft, 'bin', 'python'), [...pip, `bindu==${binduVersion}`])
     if (!done) return skip('the installation failed')
-    // The rename is atomic. Another run may have been faster.
+    // The rename is atomic. Another run may already have installed the package.
     if (binduIsThere()) return
-    // The folder's Python is no longer on this machine.
+    // The Python used by the folder is no longer on this machine.
     rmSync(folder, { recursive: true, force: true })
     renameSync(draft, folder)
   } finally {

@@ -1,8 +1,8 @@
 /**
  * `npm run chaos -- [--seconds 300] [--seed N] [--logs <folder>]`: runs two gateways and three processes of an agent on
- * MongoDB and Redis under the load of clients that sign, pay and register webhooks. It kills (SIGKILL) and
- * freezes processes, empties Redis, stops the database and sets the clocks of clients wrong. Then it checks every
- * acknowledged task, event, webhook and payment. Exits 1 when a check fails.
+ * MongoDB and Redis while clients sign, pay and register webhooks. It kills (SIGKILL) and freezes processes, empties
+ * Redis, stops the database and sets client clocks wrong. Then it checks every acknowledged task, event, webhook and
+ * payment. Exits with status 1 if a check fails.
  */
 import path from 'node:path'
 import { parseArgs } from 'node:util'

@@ -37,7 +37,7 @@ function readBy(service: Service): string[] {
 }
 
 describe.each(composeFiles)('%s', (file) => {
-  test('contains the settings of the tables (`npm run env-example` writes them)', () => {
+  test('contains the settings from the tables (`npm run env-example` writes them)', () => {
     const text = readFileSync(file, 'utf8')
     expect(text).toBe(withSettings(text))
   })
@@ -46,7 +46,7 @@ describe.each(composeFiles)('%s', (file) => {
     'service %s: every setting it reads is passed on or fixed',
     (_name, service) => {
       const given = Object.keys(service.environment ?? {})
-      // The address of an agent's process is set where it starts.
+      // The address of an agent process is set where the process starts.
       const fixed = [
         ...imageSettings,
         ...(service.environment?.['AGENT'] === undefined ? [] : ['PUBLIC_URL']),

@@ -1,4 +1,4 @@
-/** Generates the blocks of settings in the compose files from the tables of settings: `npm run env-example`. */
+/** Generates the blocks of settings in the compose files from the settings tables (`npm run env-example`). */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { agentSettings, commonSettings, gatewaySettings, type Setting } from '@parley/kit/process/settings'
@@ -9,7 +9,7 @@ export const composeFiles = ['docker-compose.yml', 'docker-compose.full.yml'].ma
   path.join(root, name),
 )
 
-/** Settings that the image fixes: where the server listens and keeps its data in the container. */
+/** Settings that the image fixes: where the server listens, and where it stores its data in the container. */
 export const imageSettings = [
   ...(/^ENV (.+)$/m.exec(readFileSync(path.join(root, 'Dockerfile'), 'utf8'))?.[1] ?? '').matchAll(/(\w+)=/g),
 ].map(([, name = '']) => name)
@@ -28,7 +28,7 @@ export const tables: Record<string, string[]> = {
 const block = /^( *)# settings: (.+?) \(npm run env-example\)\n[^]*?^\1# end of settings$/gm
 
 /**
- * Returns a compose file with generated blocks, without settings that the image fixes or that the file sets outside the
+ * Returns a compose file with generated blocks. Omits settings that the image fixes or that the file sets outside the
  * blocks. @throws Error for an unknown table
  */
 export function withSettings(compose: string): string {

@@ -32,7 +32,7 @@ const playwrightReport = report('playwright.json', {
   ],
 })
 
-test('the last line has the sums of passed, failed and skipped tests', () => {
+test('the last line contains the total numbers of passed, failed and skipped tests', () => {
   const counts = [countVitest(vitestReport, 1), countPlaywright(playwrightReport, 1)]
   expect(countLine(counts)).toBe('4 passed, 2 failed, 3 skipped')
   expect(counts.flatMap((count) => count.skipped)).toEqual([

@@ -54,8 +54,8 @@ interface PlaywrightReport {
 }
 
 /**
- * Reads Playwright's JSON report by the same rules. A flaky test counts as failed. The reason of a skipped test, which
- * names the required programs, is appended to its name.
+ * Reads Playwright's JSON report by the same rules. A flaky test counts as failed. The reason for skipping a test, which
+ * names the required programs, is appended to the test's name.
  */
 export function countPlaywright(reportFile: string, exitCode: number): Count {
   const report = read(reportFile) as PlaywrightReport | undefined

@@ -1,6 +1,6 @@
 /**
  * `npm run crash -- [count]`: kills (SIGKILL) an agent under load 20 times, or `count` times, at random moments. Then
- * it checks every acknowledged task. Exits 1 when a task is lost, stuck or duplicated, or has wrong events.
+ * it checks every acknowledged task. Exits with status 1 if a task is lost, stuck or duplicated, or has wrong events.
  */
 import { crashRun } from './testing/crash-run.ts'
 

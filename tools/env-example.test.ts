@@ -14,7 +14,7 @@ test('.env.example matches the tables of settings (`npm run env-example` writes 
   expect(text).toBe(envExample())
 })
 
-test('a copy of .env.example changes nothing: every value in it is the default', () => {
+test('a copy of .env.example changes nothing, because every value in it is the default', () => {
   expect(readSettings(all, parseEnv(text) as NodeJS.ProcessEnv)).toEqual(readSettings(all, {}))
 })
 
@@ -32,7 +32,7 @@ test('the image sets only known settings', () => {
     ...Object.values(compose.services).flatMap((service) => Object.keys(service.environment)),
     ...[...image.matchAll(/(\w+)=/g)].map(([, name = '']) => name),
   ]
-  // Not a setting of Parley: the folder of the compile cache.
+  // The folder of the compile cache is not a setting of Parley.
   const known = [...Object.keys(all), ...Object.keys(parseEnv(text)), 'XDG_CACHE_HOME']
   expect(named).toContain('DATA_DIR')
   expect(named.filter((name) => !known.includes(name))).toEqual([])

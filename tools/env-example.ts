@@ -1,4 +1,4 @@
-/** Writes `.env.example` and the settings in the compose files from the tables of settings: `npm run env-example`. */
+/** Writes `.env.example` and the settings in the compose files from the settings tables (`npm run env-example`). */
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import {

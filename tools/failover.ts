@@ -1,7 +1,7 @@
 /**
  * `npm run failover -- [--seconds 30] [--seed N] [--rate 20] [--logs <folder>]`: runs a gateway and three agents with
- * the same kind of skill under a load of `message/send` at `POST /`, and repeatedly kills (SIGKILL) the best agent.
- * Then it checks every message. Exits 1 when an acknowledged task is lost or a message was done twice.
+ * the same kind of skill while clients call `message/send` at `POST /`, and repeatedly kills (SIGKILL) the best agent.
+ * Then it checks every message. Exits with status 1 if an acknowledged task is lost or a message is processed twice.
  */
 import path from 'node:path'
 import { parseArgs } from 'node:util'

@@ -28,7 +28,7 @@ function build(): boolean {
   const draft = mkdtempSync(path.join(folder, 'build-'))
   try {
     console.log(`Building ${module} (a few minutes, some hundred MB of Go modules) …`)
-    // `go install` rejects a module with replacements: this builds a copy.
+    // `go install` rejects a module with replacements, so this builds a copy.
     const downloaded = spawnSync('go', ['mod', 'download', '-json', module], {
       env: environment,
       encoding: 'utf8',

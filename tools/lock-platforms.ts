@@ -45,7 +45,7 @@ const libraries: Record<string, string> = {
   musleabihf: 'musl',
 }
 
-/** Optional dependencies without an entry in the lock. */
+/** Finds optional dependencies that have no entry in the lock. */
 export function missingPackages(packages: LockedPackages): MissingPackage[] {
   const missing = new Map<string, MissingPackage>()
   for (const [folder, dependent] of Object.entries(packages)) {
@@ -56,7 +56,7 @@ export function missingPackages(packages: LockedPackages): MissingPackage[] {
   return [...missing.values()]
 }
 
-/** Resolves as Node does: in the folder of the package, then in the folders above. */
+/** Whether the lock has a package that Node would resolve from this folder or the folders above it. */
 function isLocked(packages: LockedPackages, folder: string, name: string): boolean {
   for (let place = folder; ; place = place.slice(0, Math.max(0, place.lastIndexOf('node_modules/') - 1))) {
     if (packages[path.posix.join(place, 'node_modules', name)] !== undefined) return true
@@ -64,7 +64,7 @@ function isLocked(packages: LockedPackages, folder: string, name: string): boole
   }
 }
 
-/** @throws Error for a package without a platform in its name, or with a range of versions */
+/** @throws Error if a package has no platform in its name, or has a range of versions */
 export function withPlatforms(packages: LockedPackages): LockedPackages {
   const added = missingPackages(packages).map(({ name, version, dependent }): [string, LockedPackage] => {
     if (!/^\d+\.\d+\.\d+/.test(version))

@@ -1,8 +1,8 @@
 /**
  * `npm run mongodb`: builds a MongoDB-compatible server for the test suites that need one, `(needs mongod)`: FerretDB
- * from the Go module proxy, on PostgreSQL with DocumentDB from Debian's unstable packages, which are extracted into the
- * cache folder, not installed. With `--start` it runs until Ctrl-C. `npm test` builds it when neither MONGODB_URL nor a
- * `mongod` is available. Needs root on Debian, and Go.
+ * from the Go module proxy, on PostgreSQL with DocumentDB from Debian's unstable packages. These are extracted into the
+ * cache folder rather than installed. With `--start` it runs until Ctrl-C. `npm test` builds it if neither MONGODB_URL
+ * nor a `mongod` is available. Needs root on Debian, and Go.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -23,12 +23,12 @@ import path from 'node:path'
 import { mongodbFolder, mongodbKind, mongodbSources, startMongodb } from './testing/mongodb-server.ts'
 
 const packages = ['postgresql-18', 'postgresql-18-documentdb', 'dash']
-/** Files that a database server does not read, which take most of the space. */
+/** Files that the database server does not read, but that take most of the space. */
 const leftOut = ['doc', 'man', 'locale', 'proj', 'gdal', 'perl', 'fonts', 'zoneinfo/right']
 const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
 const nobody = 65_534
 
-/** Prints progress or the reason of a failure. @returns true when a server is available */
+/** Prints its progress, or the reason for a failure. @returns true if a server is available */
 export async function buildMongodb(): Promise<boolean> {
   const kind = mongodbKind()
   if (kind !== undefined) return true
@@ -59,7 +59,7 @@ export async function buildMongodb(): Promise<boolean> {
   }
 }
 
-/** Whether this machine has the programs and rights for the build. */
+/** Whether this machine has the programs and permissions that the build needs. */
 export function canBuildMongodb(): boolean {
   return whatIsMissing() === undefined
 }
@@ -99,7 +99,7 @@ function debianMirror(): string | undefined {
   return known?.slice('Debian '.length)
 }
 
-/** Downloads with separate lists and state, so that those of the machine stay unchanged. @returns the package files */
+/** Downloads packages with separate lists and state, leaving the machine's own unchanged. @returns the package files */
 function download(folder: string): string[] {
   for (const part of ['lists/partial', 'cache/archives/partial']) {
     mkdirSync(path.join(folder, part), { recursive: true })
@@ -132,7 +132,7 @@ function unpack(files: string[], root: string): void {
   run('bash', ['-o', 'pipefail', '-c', script, 'unpack', ...files], { env: { ...process.env, root } })
 }
 
-/** Creates the files that the packages' own scripts would create. */
+/** Creates the files that the installation scripts of the packages would create. */
 function furnish(root: string): void {
   const at = (name: string) => path.join(root, name)
   for (const name of ['bin', 'lib', 'lib64', 'sbin']) {

@@ -50,7 +50,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** As `npm install` would, without a registry: the dependencies are links into this repository. */
+/** Installs the packages without a registry. Their dependencies are links into this repository. */
 function linkDependencies(): void {
   const ours = path.join(root, 'node_modules')
   const isParley = (name: string) => /^(parley|@parley|@parley-agents)$/.test(name)
@@ -94,7 +94,7 @@ test('the former imports parley/handler, parley/client and parley/testing still 
   await run(tsc, [], { cwd: project })
 })
 
-test('the type check finds a mistake of an author', async () => {
+test('the type check finds an author’s mistake', async () => {
   writeFileSync(
     path.join(project, 'mistake.ts'),
     `import { defineAgent } from '@parley/agent'
@@ -165,7 +165,7 @@ test('every import of the packages resolves, and only to declared dependencies',
     const { dependencies = {} } = readJson(path.join(modules, name, 'package.json'))
     const allowed = [name, ...Object.keys(dependencies ?? {})]
     for (const file of globSync('**/*.js', { cwd: path.join(modules, name) })) {
-      // Its imports are those of the generated agents.
+      // Its imports are part of the generated agents.
       if (file === 'scaffold/templates.js') continue
       const absolute = path.join(modules, name, file)
       for (const [, statement, call] of readFileSync(absolute, 'utf8').matchAll(imports))

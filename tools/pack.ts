@@ -61,7 +61,7 @@ export function pack(buildDir: string, destination: string): string[] {
   return published.map((folder) => path.join(destination, tarballName(readManifest(folder))))
 }
 
-/** The file name that npm gives to a tarball. */
+/** The file name that npm gives a tarball. */
 const tarballName = ({ name, version }: Manifest) =>
   `${name.replace(/^@/, '').replace('/', '-')}-${version}.tgz`
 
@@ -84,14 +84,14 @@ export function build(buildDir: string): void {
   copyFileSync(path.join(root, 'package-lock.json'), path.join(buildDir, 'package-lock.json'))
 }
 
-/** Fonts, skills, settings, `bin.mjs`: files that the compiler does not copy, except those of tests. */
+/** Whether a file is one that the compiler does not copy, such as fonts, skills, settings and `bin.mjs`. */
 function isAsset(file: string): boolean {
   const name = path.basename(file)
   if (name === 'vectors' || name === 'node_modules' || name === 'tsconfig.json') return false
   return statSync(file).isDirectory() || !file.endsWith('.ts')
 }
 
-/** The compiler rewrites imports, but not `new URL('./x.ts', import.meta.url)`. */
+/** Rewrites `new URL('./x.ts', import.meta.url)`, because the compiler rewrites only imports. */
 function rewriteFileUrls(file: string): void {
   const text = readFileSync(file, 'utf8')
   const rewritten = text.replace(
@@ -125,11 +125,11 @@ const readmeOf = ({ name, description }: Manifest) =>
 
 const built = (source: string, extension: string) => source.replace(/\.ts$/, extension)
 
-/** The declarations of the public entries of a package, without those of patterns. */
+/** The declarations of a package's public entries, except pattern entries. */
 const publicTypes = ({ exports = {} }: Manifest) =>
   Object.entries(exports).flatMap(([name, source]) => (name.includes('*') ? [] : [built(source, '.d.ts')]))
 
-/** The manifest of the sources, without the fields that only the repository needs, with paths to the built files. */
+/** The source manifest with paths to the built files, without the fields that only the repository needs. */
 function packedManifest(ours: Manifest) {
   const { scripts: _scripts, devDependencies: _development, exports, imports, ...manifest } = ours
   const each = <To>(paths: Record<string, string>, to: (source: string) => To): Record<string, To> =>

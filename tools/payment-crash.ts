@@ -1,6 +1,6 @@
 /**
  * `npm run crash:payments -- [count]`: kills (SIGKILL) an agent that is paid on a local chain 20 times, or `count`
- * times, between settlement and work. Then it compares its ledger with the chain. Exits 1 when they differ.
+ * times, between settlement and work. Then it compares its ledger with the chain. Exits with status 1 if they differ.
  */
 import { paymentCrashRun } from './testing/payment-crash.ts'
 

@@ -1,7 +1,8 @@
 /**
- * `npm run rolling -- [seconds]`: the upgrade of docs/operations.md. Restarts two gateways behind nginx (with
- * `deploy/nginx.conf`) and two processes of an agent, on MongoDB and Redis, one after the other while clients send. Exits 1
- * when a request fails or an acknowledged task does not complete. Needs nginx, redis-server and a MongoDB-compatible server.
+ * `npm run rolling -- [seconds]`: the upgrade described in docs/operations.md. Restarts two gateways behind nginx (with
+ * `deploy/nginx.conf`) and two processes of an agent, on MongoDB and Redis, one after the other while clients send.
+ * Fails if a request fails or an acknowledged task does not complete. Needs nginx, redis-server and a MongoDB-compatible
+ * server.
  */
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -44,7 +45,7 @@ async function roll(): Promise<boolean> {
     await wait(pauseMs)
   }
   for (const [index, gateway] of cluster.gateways.entries()) {
-    // A gateway that stops completes the requests it has accepted. nginx must send it no new ones.
+    // A stopping gateway completes the requests that it has accepted. nginx must not send it new ones.
     await nginx?.drain(index)
     await gateway.restart()
     await nginx?.drain(undefined)

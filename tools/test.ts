@@ -1,5 +1,5 @@
 /**
- * `npm test`: runs unit and integration tests together with type check and lint, then end-to-end tests. A failure does
+ * `npm test`: runs unit and integration tests together with type checks and lint, then end-to-end tests. A failure does
  * not stop the rest. The last line has the numbers of passed, failed and skipped tests.
  */
 import { type StdioOptions, spawn } from 'node:child_process'
@@ -20,9 +20,9 @@ const argumentsShown = 8
 const reports = mkdtempSync(path.join(os.tmpdir(), 'parley-test-'))
 
 installPrograms()
-// The first build takes minutes: checks that need no server run in parallel.
+// The first build takes minutes, so checks that need no server run in parallel.
 const mongodb = once(spawn(process.execPath, ['tools/mongodb.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
-// Installed once for all runs.
+// Installed once for all test runs.
 const bindu = once(spawn(process.execPath, ['tools/bindu.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
 const checks = [check('Type check', ['tsc', '-b']), lint()]
 await Promise.all([mongodb, bindu])
@@ -37,7 +37,7 @@ for (const name of skipped) {
 console.log(countLine(counts))
 if (wrong.length > 0 || counts.some((count) => count.failed > 0)) process.exitCode = 1
 
-/** Checks tracked files only: files that agents wrote during a trial do not fail it. */
+/** Checks only tracked files, so that files written by agents during a trial do not make it fail. */
 function lint(): Promise<Count> {
   const tracked = trackedFiles(root) ?? []
   const scripts = tracked.filter((name) => /\.[cm]?[jt]s$/.test(name))
@@ -78,7 +78,7 @@ function heading(title: string, tool: string, args: string[]): string {
   return `\n── ${title}: ${tool} ${shown.slice(0, argumentsShown).join(' ')}${more}`
 }
 
-/** A tool of node_modules. */
+/** Runs a tool from node_modules. */
 async function run(
   tool: string,
   args: string[],
@@ -99,8 +99,8 @@ async function run(
 }
 
 /**
- * Hydra is not searched on the path: `npm run hydra` builds it, or HYDRA_ADMIN_URL names it. A MongoDB-compatible
- * server is built when none is available; if a possible build fails, its suites count as wrongly skipped.
+ * Hydra is not looked up on the path: `npm run hydra` builds it, or HYDRA_ADMIN_URL is its address. A MongoDB-compatible
+ * server is built if none is available. If the build is possible but fails, its suites count as wrongly skipped.
  */
 function isInstalled(program: string): boolean {
   if (program === 'mongod') return mongodbKind() !== undefined || canBuildMongodb()

@@ -24,7 +24,7 @@ test.skipIf(!onPath('git'))(
   },
 )
 
-test('outside a git working tree lint checks every file', () => {
+test('lint checks every file outside a git working tree', () => {
   writeFileSync(path.join(folder, 'a.ts'), '')
   expect(trackedFiles(folder)).toBeUndefined()
 })

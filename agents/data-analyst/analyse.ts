@@ -15,7 +15,7 @@ import { tellingPlan } from './telling.ts'
 
 const relationsShown = 20
 
-/** Analyses a table without drawing a chart. Returns an outcome for an unreadable table instead of throwing an error. */
+/** Analyses a table without drawing a chart. Returns an outcome for an unreadable table instead of throwing. */
 export function analyse(asked: AnalysisRequest): Outcome {
   try {
     const table = readCsv(asked.csv)

@@ -35,7 +35,7 @@ export interface ListItem {
   blocks: Block[]
 }
 
-/** A piece of text in one style; a text of '\n' is a forced line break. */
+/** A piece of text in one style. The text '\n' is a forced line break. */
 export interface Span {
   text: string
   bold?: true

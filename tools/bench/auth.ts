@@ -1,5 +1,5 @@
 /**
- * CPU cost of a DID signature: `tasks/get` with the token alone and with a signature, compared with a bare verification
+ * CPU cost of a DID signature: `tasks/get` with a token alone and with a signature, compared with a bare verification
  * by `node:crypto` on the same core in the same run.
  */
 import { execFileSync } from 'node:child_process'

@@ -1,7 +1,7 @@
 /**
  * Cost of the gateway: calls sent directly, through `/agents/{slug}/` and through `POST /` (for a known task, and for a
  * new message with its negotiation), compared with @fastify/http-proxy, a forwarder on undici, and nginx. CPU time is
- * that of the server in the middle; the agent and the OAuth server run on the other core.
+ * measured for the server in the middle. The agent and the OAuth server run on the other core.
  */
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'

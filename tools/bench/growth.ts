@@ -1,9 +1,9 @@
 /**
- * Cost by number of tasks: tasks/get, tasks/list and the claim of a task at the store, with 1 thousand, 100 thousand
- * and 2 million tasks in the embedded store (BENCH_SQLITE_TASKS; there tasks/get over HTTP too), and with 1 and 200
- * thousand in a MongoDB-compatible server (BENCH_MONGODB_TASKS; empty: skipped). Costs must stay within a factor of 2,
- * in time and in CPU time, with the file in the page cache; a get with pages from the disk is printed too. The tasks
- * are written directly to the database. BENCH_QUICK=yes: a tenth of the largest size.
+ * Cost by number of tasks: tasks/get, tasks/list and the claim of a task in the store, with 1 thousand, 100 thousand
+ * and 2 million tasks in the embedded store (BENCH_SQLITE_TASKS; also tasks/get over HTTP), and with 1 and 200
+ * thousand in a MongoDB-compatible server (BENCH_MONGODB_TASKS; skipped if empty). Costs must stay within a factor of 2,
+ * in time and in CPU time, with the file in the page cache. The cost of a get that reads from the disk is also printed.
+ * The tasks are written directly to the database. BENCH_QUICK=yes uses a tenth of the largest size.
  */
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
@@ -46,7 +46,7 @@ try {
   rmSync(folder, { recursive: true })
 }
 
-/** A file for each size, as in the folder of an agent. */
+/** Measures the embedded store, with one file per size, as in an agent's folder. */
 async function embedded() {
   const agents: FilledAgent[] = sqliteCounts.map((filled) => {
     const dataDir = path.join(folder, String(filled))
@@ -96,7 +96,7 @@ async function storeCosts(agents: FilledAgent[]): Promise<Record<string, Costs>>
   return found
 }
 
-/** A get with a cold page cache, as after a start or with a file larger than the memory. */
+/** Measures a get with a cold page cache, as after a start or with a file larger than the memory. */
 async function costFromDisk(agent: FilledAgent | undefined): Promise<Cost | undefined> {
   if (agent === undefined || !dropFromMemory(fileOf(agent))) return undefined
   await using store = await openSqliteStore({ file: fileOf(agent) })
@@ -106,7 +106,7 @@ async function costFromDisk(agent: FilledAgent | undefined): Promise<Cost | unde
   return cost
 }
 
-/** A database for each size, in one server. */
+/** Measures a server with one database per size. */
 async function shared() {
   await using server = await startMongodb()
   await using stack = new AsyncDisposableStack()

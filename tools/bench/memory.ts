@@ -21,7 +21,7 @@ const growthMost = 1.5
 const agentsDir = path.join(import.meta.dirname, '../../agents')
 const rssMb: Record<string, number> = {}
 
-// Fills the compile cache first: stripping types takes memory that later starts do not need.
+// Fills the compile cache first, because stripping types takes memory that later starts do not need.
 await (await AgentUnderTest.start())[Symbol.asyncDispose]()
 const echo = await echoFigures()
 rssMb['echo'] = echo.idleMb

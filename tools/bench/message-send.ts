@@ -1,7 +1,7 @@
 /**
  * `message/send` to an echo agent, with token introspection; each task is durable and runs to `completed`. Compared
- * with the official A2A server, in memory and without authentication, whose tasks complete as well. Each round starts
- * new processes, so that no data of an earlier round affects it.
+ * with the official A2A server, which works in memory, without authentication, and also completes its tasks. Each round
+ * starts new processes, so that no data from an earlier round affects it.
  */
 
 import { SdkServer, sdkLoad } from './servers/sdk-server.ts'

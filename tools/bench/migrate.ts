@@ -1,6 +1,6 @@
 /**
- * `parley migrate` of 100,000 tasks (BENCH_TASKS) from an embedded store to a MongoDB-compatible server: killed with
- * SIGKILL halfway, started again, and its result checked through the store's port.
+ * Runs `parley migrate` for 100,000 tasks (BENCH_TASKS) from an embedded store to a MongoDB-compatible server, kills it
+ * with SIGKILL halfway, starts it again, and checks the result through the store's port.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

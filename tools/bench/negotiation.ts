@@ -1,8 +1,8 @@
 /**
- * Duration of a ranking over 100 to 100,000 agents, generated from the texts in `tools/bench/data/routing`, and the
+ * Duration of a ranking of 100 to 100,000 agents, generated from the texts in `tools/bench/data/routing`, and the
  * memory per agent. Then `POST /agent/negotiation` with 10 candidates over HTTP, with 10,000 agents and one core for
- * the gateway: one sequential caller, so that p99 is the duration of one response without queueing. CPU time is that of
- * the whole gateway: responses, records, garbage collection, and health checks of 10,000 agents once per lease.
+ * the gateway. One caller sends requests in sequence, so that p99 is the duration of one response without queueing. CPU
+ * time includes responses, records, garbage collection, and health checks of 10,000 agents once per lease.
  */
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import type { Offer } from '@parley/negotiation/score/offer'
@@ -53,7 +53,7 @@ function measure(size: number) {
 
 const program = (name: string) => `${import.meta.dirname}/servers/${name}-process.ts`
 
-/** One caller, 10,000 agents, one core for the gateway. */
+/** Measures one caller and 10,000 agents, with one core for the gateway. */
 async function overHttp() {
   await using upstream = await ServerProcess.start({ args: [program('upstream')], core: cores.load })
   await using oauth = await ServerProcess.start({ args: [program('oauth')], core: cores.load })

@@ -1,7 +1,7 @@
 /**
  * Payments in test money per second through `message/send`: signature (EIP-712) verified, nonce claimed, settled in the
  * sandbox ledger, task durable and completed. Compared with the same agent without a price. Payments are signed before
- * the load starts and sent once. The share of the verification is measured separately.
+ * the load starts and sent once. The cost of verification is measured separately.
  */
 import path from 'node:path'
 import { isSignedByPayer } from '@parley/engine/payments/facilitators/typed-data'
@@ -68,7 +68,7 @@ console.log(
 )
 await saveResults('payments', { paid, free, verifyMicros, verificationShare: share })
 
-/** Every request once, over the usual number of connections. */
+/** Sends every request once, over the usual number of connections. */
 async function run(folder: string | undefined, headers: Record<string, string>[]): Promise<Measured> {
   await using agent = await AgentUnderTest.start({
     ...(folder !== undefined && { folder }),

@@ -1,8 +1,8 @@
 /**
  * Quality of routing: `tools/bench/data/routing` (199 agents with one-line descriptions, 3,000 texts), a list of agents
- * with several skills, and whole tasks. First by words only, then with half of the texts as training examples, then
- * with texts that no agent of a reduced registry serves. Figures: share of texts whose agent is first, and among the
- * first five.
+ * with several skills, and whole tasks. Ranks first by words only, then with half of the texts as training examples,
+ * then with texts that no agent of a reduced registry serves. The figures are the fractions of texts for which the
+ * correct agent is first or among the first five.
  */
 import { createHash } from 'node:crypto'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
@@ -36,7 +36,7 @@ function hits(index: AgentIndex, testTexts: readonly Text[]) {
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
 
-/** Completed tasks of thirty callers, rated 5. */
+/** Adds completed tasks from thirty callers, each rated 5. */
 function teach(index: AgentIndex, done: readonly Text[]): void {
   const at = Date.now()
   const lessons = done.map(({ query, agent }, number) => ({
@@ -61,8 +61,8 @@ function learned() {
 }
 
 /**
- * Share of correct first places when `share` of the agents has training examples: texts of these agents and of the
- * others, each before and after training.
+ * The fraction of correct first places if the fraction `share` of the agents has training examples, for the texts of
+ * these agents and of the others, before and after training.
  */
 function someTaught(share: number) {
   const found = splits.map((seed) => {
@@ -86,7 +86,7 @@ function someTaught(share: number) {
   }
 }
 
-/** Whole tasks, with the first task of each agent as training example. The remaining ones need its other skills. */
+/** Measures whole tasks, with each agent's first task as a training example. The others need the agent's other skills. */
 function wholeTasksLearned() {
   const first = wholeTasks.filter(
     ({ agent }, at) => wholeTasks.findIndex((one) => one.agent === agent) === at,
@@ -105,13 +105,13 @@ const bestScore = (index: AgentIndex, query: string, weights: Weights) => {
   return top === undefined || top.subscores.skillMatch === 0 ? 0 : top.score
 }
 
-/** The score below which a fifth of the served texts is refused, and the share of the unserved texts refused there. */
+/** The score below which a fifth of the served texts is refused, and the fraction of the unserved texts below it. */
 function atFourFifths(served: readonly number[], others: readonly number[]) {
   const threshold = served.toSorted((a, b) => a - b)[Math.floor(served.length * 0.2)] ?? 0
   return { threshold, refused: others.filter((score) => score < threshold).length / others.length }
 }
 
-/** Whole tasks, among all agents and among all but the one that serves it. */
+/** Measures whole tasks among all agents, and among all agents except the one that serves the task. */
 function refusalOfWholeTasks(weights: Weights) {
   const everyone = indexOf(specialists)
   const served = wholeTasks.map(({ query }) => bestScore(everyone, query, weights))
@@ -126,8 +126,8 @@ function refusalOfWholeTasks(weights: Weights) {
 }
 
 /**
- * The score below which a fifth of the served texts would be refused, and the share of the unserved texts refused
- * there.
+ * The score below which a fifth of the served texts would be refused, and the fraction of the unserved texts that this
+ * score would refuse.
  */
 function refusal(weights: Weights, kept: number, trained: boolean) {
   const found = splits.map((seed) => {
@@ -155,7 +155,7 @@ function refusal(weights: Weights, kept: number, trained: boolean) {
   }
 }
 
-/** Weights were tuned on both halves, on the first one before the second: an effect on one half alone is chance. */
+/** The first half of the texts. Weights were tuned on both halves, so an effect on only one of them is chance. */
 const isFirstHalf = ({ agent }: Text) => ((createHash('sha256').update(agent).digest()[0] ?? 0) & 1) === 0
 
 const all = indexOf(agents.map(offerOf))

@@ -1,8 +1,8 @@
 /**
  * `message/send` to `completed` per second with 1, 2 and 4 processes of one agent on MongoDB and Redis, all on this
- * machine; CPU time per task in each agent, the OAuth server, the database and Redis; cost of an idle process; and
- * commands per task to both servers, which would grow with lost races between processes. BENCH_SECONDS: duration of
- * each run (10). BENCH_QUICK=yes: 3. Needs a MongoDB-compatible server and redis-server.
+ * machine. Also measures CPU time per task in each agent, the OAuth server, the database and Redis, the cost of an idle
+ * process, and commands per task to both servers, which would grow with lost races between processes. BENCH_SECONDS is
+ * the duration of each run (10; with BENCH_QUICK=yes 3). Needs a MongoDB-compatible server and redis-server.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -20,7 +20,7 @@ import { tokenOf } from './support/tokens.ts'
 
 const quick = process.env['BENCH_QUICK'] === 'yes'
 const seconds = Number(process.env['BENCH_SECONDS'] ?? (quick ? 3 : 10))
-/** Warm-up seconds per process, for compilation. */
+/** Seconds per process to warm up the compiler, and seconds of the idle measurement. */
 const [warmUpEach, idleSeconds] = quick ? [2, 2] : [5, 5]
 const clients = 32
 const countedCommands = ['insert', 'update', 'find', 'delete', 'aggregate', 'findAndModify']
@@ -64,9 +64,9 @@ async function main(): Promise<void> {
   await saveResults('scale', result)
 }
 
-/** CPU milliseconds per second of each idle process: it polls the queue, leases and webhooks. */
+/** CPU milliseconds per second of an idle process, which polls the queue, leases and webhooks. */
 async function idleCost(agents: AgentProcesses): Promise<number> {
-  // Lets the work after a start finish, so that no garbage collection falls into the measurement.
+  // Lets the work after a start finish, so that its garbage collection does not affect the measurement.
   await wait(2000)
   const before = agents.cpuMicros
   await wait(idleSeconds * 1000)
@@ -115,7 +115,7 @@ function grown(before: Record<string, number>, after: Record<string, number>): R
   return Object.fromEntries(Object.entries(after).map(([name, count]) => [name, count - (before[name] ?? 0)]))
 }
 
-/** CPU time between the two moments, by component. */
+/** CPU time between the two measurements, by component. */
 function sums(before: Record<string, number>, after: Record<string, number>): Record<string, number> {
   const found: Record<string, number> = {}
   for (const [program, micros] of Object.entries(grown(before, after)))
@@ -123,7 +123,7 @@ function sums(before: Record<string, number>, after: Record<string, number>): Re
   return found
 }
 
-/** Rounded to this many parts; zeros are left out. */
+/** Divides the figures by the number of tasks, rounds them and omits zeros. */
 function perTask(all: Record<string, number>, tasks: number, parts: number): Record<string, number> {
   const each = Object.entries(all).map(
     ([name, sum]) => [name, Math.round((sum * parts) / tasks) / parts] as const,
@@ -132,8 +132,8 @@ function perTask(all: Record<string, number>, tasks: number, parts: number): Rec
 }
 
 /**
- * Resolves when no task of the database waits or runs. It queries the database: the agents' metrics are some seconds
- * old.
+ * Resolves when no task in the database is waiting or running. It queries the database because the agents' metrics are
+ * some seconds old.
  */
 async function allEnded(url: string): Promise<void> {
   await using database = await connectMongodb({ url })
@@ -175,7 +175,7 @@ async function load(addresses: string[], forSeconds: number): Promise<number> {
   return accepted
 }
 
-/** Number of calls of each command since the server started; empty when the server does not report them. */
+/** Number of calls of each command since the server started; empty if the server does not report them. */
 async function mongodbCommands(url: string): Promise<Record<string, number>> {
   await using database = await connectMongodb({ url })
   const status = await database.client.db('admin').command({ serverStatus: 1 })

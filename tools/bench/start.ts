@@ -1,6 +1,6 @@
 /**
- * Time from `npm start` to ready: until it prints the table of addresses, after every agent listens. Dependencies are
- * installed; each start has a new DATA_DIR. The first start on a machine also fills the compile cache.
+ * Time from `npm start` until it prints the table of addresses, which it does when every agent listens. Dependencies are
+ * installed, and each start has a new DATA_DIR. The first start on a machine also fills the compile cache.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

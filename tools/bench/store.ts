@@ -1,6 +1,6 @@
 /**
- * Tasks per second on the embedded store (create, one commit, find), empty and with 100,000 tasks. Every write waits
- * for the disk. Ids of the server are adjacent in the indexes; random ids of clients are not.
+ * Tasks per second in the embedded store (create, one commit, find), both empty and with 100,000 tasks. Every write
+ * waits for the disk. Ids from the server are adjacent in the indexes, but random ids from clients are not.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
@@ -72,7 +72,7 @@ async function measure(count: number, run: (owner: string, last: string) => Prom
   }
 }
 
-/** As `message/send` and one run of a fast handler use the store. */
+/** Uses the store as `message/send` and one run of a fast handler do. */
 async function life(owner: string, makeId: () => string): Promise<string> {
   const task = record(owner, makeId)
   await store.createTask(task)

@@ -1,6 +1,6 @@
 /**
- * `tasks/get` of completed tasks, with token introspection. Compared with a Fastify route that validates the same body
- * with zod and sends the same bytes: the cost of Parley on top of its framework.
+ * `tasks/get` for completed tasks, with token introspection. Compared with a Fastify route that validates the same body
+ * with zod and sends the same bytes, to measure the cost of Parley on top of its framework.
  */
 
 import { ServerProcess } from './servers/server-process.ts'

@@ -1,6 +1,6 @@
 /**
- * Clients that request one 9.9 MB task and never read the response: memory of the agent's process, and response time of
- * `/health`. Each number of requests runs against a new process.
+ * Memory of the agent's process and response time of `/health` while clients request a 9.9 MB task and never read the
+ * response. Each number of requests is measured with a new process.
  */
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'

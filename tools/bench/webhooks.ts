@@ -1,9 +1,9 @@
 /**
- * Webhooks: 200 tasks per second with three events each to one receiver, with `message/send` measured with and without
- * webhooks; the same with ten receivers, one of which hangs for 5 s; and the memory of 50,000 undelivered events. The
- * load has a fixed rate. Runs with and without webhooks alternate and the medians are compared, so that load on the
- * machine affects both. A run takes ten seconds: occasional server pauses of some tens of milliseconds affect as many
- * requests as the p99 of four seconds leaves out, so shorter runs would contain one or none by chance.
+ * Measures `message/send` with and without webhooks at 200 tasks per second, with three events per task for one
+ * receiver; the same with ten receivers, one of which hangs for 5 s; and the memory of 50,000 undelivered events. The
+ * load has a fixed rate. Runs with and without webhooks alternate and their medians are compared, so that load on the
+ * machine affects both. A run takes ten seconds, because the server occasionally pauses for some tens of milliseconds.
+ * In four seconds, one such pause would decide the p99, and a run would contain one or none by chance.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -138,7 +138,7 @@ function foundIn(
   }
 }
 
-/** RSS after enough tasks for this many events, all for a receiver that never responds in time. */
+/** RSS after enough tasks for the undelivered events, all for a receiver that never responds in time. */
 async function memoryWith(webhooks: boolean) {
   await using stack = new AsyncDisposableStack()
   const receivers = stack.use(await Receivers.start({ count: 1, hanging: 1, hangMs: 60_000 }))
@@ -168,7 +168,7 @@ function start(): Promise<AgentUnderTest> {
   return AgentUnderTest.start({ env: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } })
 }
 
-/** Requests for each receiver in turn; requests without a webhook when there is none. */
+/** Requests for each receiver in turn, or requests without webhooks if there is no receiver. */
 function requestsTo(urls: string[]): string[] {
   const configurations =
     urls.length === 0 ? [{}] : urls.map((url) => ({ push_notification_config: { id: randomUUID(), url } }))

@@ -6,7 +6,7 @@ const maxPixels = 16_000_000
 
 export type Image = { bytes: Uint8Array } | { problem: string }
 
-/** Resolves the address of a Markdown image, a `data:` URI or the name of an attached file, without fetching anything. */
+/** Resolves the address of a Markdown image, a `data:` URI or an attached file's name. Fetches nothing. */
 export function findImage(source: string, attachments: Attachment[]): Image {
   const found = source.startsWith('data:') ? fromDataUri(source) : attached(source, attachments)
   if (found === undefined) return { problem: 'not among the files' }

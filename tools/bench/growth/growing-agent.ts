@@ -17,7 +17,7 @@ export const fileOf = ({ dataDir }: FilledAgent) => path.join(dataDir, 'agent.db
 
 const differentTasks = 20_000
 
-/** `tasks/get` of an agent's tasks over HTTP, with token introspection. */
+/** Measures `tasks/get` over HTTP, with token introspection, for the tasks of each agent. */
 export async function requestFigures(agents: FilledAgent[]): Promise<Record<string, Figures>> {
   const { medians } = await inRounds(
     Object.fromEntries(agents.map((agent): [string, Subject] => [agent.name, asked(agent)])),

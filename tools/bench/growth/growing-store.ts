@@ -6,8 +6,8 @@ import { bringIntoMemory, bytesFromDisk } from '../support/file-in-memory.ts'
 import { ownerOf, ownersCount, taskIdOf } from '../support/sqlite-fill.ts'
 
 /**
- * A store with a number of tasks. All sizes are measured in the same run, so that load on the machine affects all of
- * them.
+ * A store with a given number of tasks. All sizes are measured in the same run, so that load on the machine affects
+ * each of them.
  */
 export interface Stage {
   name: string
@@ -15,7 +15,7 @@ export interface Stage {
   /** Tasks that `fillTasks` created. */
   filled: number
   /**
-   * File of an embedded store. It is loaded into the page cache before each round, to measure the store and not the
+   * File of an embedded store. It is loaded into the page cache before each round, to measure the store rather than the
    * disk.
    */
   file?: string
@@ -30,8 +30,8 @@ export interface Cost {
 }
 
 /**
- * The queries that must not slow down with the size of the store: a task by id, the newest 8 tasks of an owner with a
- * share of all tasks, the tasks of an owner with 8, and the claim of a waiting task (compare-and-set to `working` with
+ * The queries that must not slow down as the store grows: a task by id, the newest 8 tasks of an owner with a large
+ * part of all tasks, the tasks of an owner with 8, and the claim of a waiting task (compare-and-set to `working` with
  * a lease; 16 at a time).
  */
 export const questions = ['get', 'list', 'list of few', 'claim'] as const
@@ -42,8 +42,8 @@ const [rounds, page, atOnce] = [9, 8, 16]
 const few = 'did:parley:bench:agent:few'
 
 /**
- * The median of nine rounds over all sizes, after a warm-up round. @param times number of gets per round; a tenth of it
- * for the others @param cpuMicros CPU time of all processes that take part
+ * The median of nine rounds over all sizes, after a warm-up round. @param times number of gets per round; a tenth of that
+ * for the other queries @param cpuMicros CPU time of all processes involved
  */
 export async function costs(
   stages: Stage[],
@@ -53,7 +53,7 @@ export async function costs(
   const found = new Map(stages.map(({ name }) => [name, [] as Costs[]]))
   for (const { store } of stages) await someTasks(store, page, few)
   for (let round = 0; round <= rounds; round += 1) {
-    // Rotates the first size, which follows a pause.
+    // Rotates the size that is measured first, right after a pause.
     const turn = round % stages.length
     for (const stage of [...stages.slice(turn), ...stages.slice(0, turn)]) {
       const one = await oneRound(stage, times, cpuMicros)

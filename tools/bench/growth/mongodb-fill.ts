@@ -14,7 +14,7 @@ import { contextIdOf, ownerOf, taskIdOf } from '../support/sqlite-fill.ts'
 
 const [batch, atOnce] = [1000, 4]
 
-/** The store must have been opened before, which creates the indexes. Four tasks share a context. */
+/** Requires a store that has been opened before, which creates the indexes. Four tasks share a context. */
 export async function fillMongodb(url: string, agentId: string, count: number): Promise<void> {
   await using database = await connectMongodb({ url })
   const [tasks, contexts] = [database.db.collection('tasks'), database.db.collection('contexts')]

@@ -2,12 +2,12 @@ import { connectMongodb } from '@parley/kit/database/mongodb/database'
 
 type Command = Record<string, unknown>
 
-/** Stage of a plan that sorts all matches instead of using the order of the index. */
+/** Marks a plan that sorts all matches instead of using the order of the index. */
 export const sorts = 'and sorts all matches'
 
 /**
- * The index used by each kind of query according to the server's plan; `none` for a scan of all documents. MongoDB uses
- * the order of the index.
+ * The index that each kind of query uses according to the server's plan, or `none` if it scans all documents. MongoDB
+ * uses the order of the index.
  */
 export async function plansOf(url: string, commands: Command[]): Promise<Record<string, string>> {
   await using database = await connectMongodb({ url })
@@ -26,7 +26,7 @@ export async function plansOf(url: string, commands: Command[]): Promise<Record<
   return plans
 }
 
-/** The rejected plans. */
+/** Keys in the server's answer that describe rejected plans. */
 const unused = new Set(['IndexCosts', 'rejectedPlans'])
 
 function asFind(command: Command): Command | undefined {

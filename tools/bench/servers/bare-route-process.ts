@@ -1,6 +1,6 @@
 /**
  * The minimum cost of `tasks/get` with Fastify and zod: one route that reads the body, validates it and sends prepared
- * bytes (`ANSWER`), without token and store.
+ * bytes (`ANSWER`), without a token or a store.
  */
 import Fastify from 'fastify'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-/** A server that forwards everything to `UPSTREAM`: with @fastify/http-proxy, or with undici alone (`FORWARDER`). */
+/** A server that forwards everything to `UPSTREAM`, with @fastify/http-proxy or with undici alone (`FORWARDER`). */
 import { createServer } from 'node:http'
 import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'

@@ -1,4 +1,4 @@
-/** A gateway with one agent at `UPSTREAM` with a skill for numbers, and `AGENTS` other agents at the same address. */
+/** A gateway with an agent at `UPSTREAM` that has a skill for numbers, and `AGENTS` other agents at the same address. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'

@@ -1,6 +1,6 @@
 /**
  * Webhook receivers in one process, each on its own port. The last ones respond with a delay. GET returns the number of
- * deliveries and their delays after the timestamps of the events; DELETE clears the delays. Arguments: number of
+ * deliveries and their delays since the timestamps of the events. DELETE clears the delays. Arguments: number of
  * receivers, number of slow receivers, their delay in milliseconds.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -64,7 +64,7 @@ function note(event: Event, now: number): void {
   tasks.set(event.task_id, event.sequence)
 }
 
-/** With microseconds, which `Date` does not have. */
+/** Parses a timestamp with microseconds, which `Date` does not support. */
 function millisOf(timestamp: string): number {
   return Date.parse(timestamp) + Number(timestamp.slice(23, 26)) / 1000
 }

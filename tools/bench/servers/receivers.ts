@@ -18,7 +18,7 @@ export interface Received {
   p99Ms: number
 }
 
-/** Webhook receivers in a process on the core of the load generator. */
+/** Webhook receivers, in a process on the load generator's core. */
 export class Receivers implements AsyncDisposable {
   readonly #process: ServerProcess
 
@@ -41,7 +41,7 @@ export class Receivers implements AsyncDisposable {
     await fetch(this.#process.address, { method: 'DELETE' })
   }
 
-  /** Resolves after this many events, or after two seconds without one. */
+  /** Resolves after this many events, or after two seconds without an event. */
   async settled(expected: number): Promise<Received> {
     let last = await this.received()
     for (let quiet = 0; last.events < expected && quiet < 20; ) {

@@ -16,7 +16,7 @@ export class SdkServer implements AsyncDisposable {
     return new SdkServer(await ServerProcess.start({ args, core: cores.server }))
   }
 
-  /** @throws Error when fewer tasks were completed */
+  /** @throws Error if fewer tasks were completed */
   async waitForCompleted(expected: number): Promise<void> {
     const completed = Number(await (await fetch(`${this.server.address}/completed`)).text())
     if (completed !== expected) throw new Error(`${expected} tasks were accepted and ${completed} completed`)
@@ -27,7 +27,7 @@ export class SdkServer implements AsyncDisposable {
   }
 }
 
-/** It responds with the completed task. Responding earlier (`returnImmediately`) costs it the same work. */
+/** The server responds with the completed task. An earlier response (`returnImmediately`) would cost the same work. */
 export function sdkLoad(text: string): Pick<Load, 'requests' | 'mustHold'> {
   const message = { role: 'ROLE_USER', messageId: randomUUID(), parts: [{ text }] }
   const returnImmediately = process.env['BENCH_SDK_RETURN'] === 'immediately'

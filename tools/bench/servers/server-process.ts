@@ -8,11 +8,11 @@ import { cpuMicrosOf, nodeOn, rssOf } from '../support/machine.ts'
 export interface ServerOptions {
   /** Program and arguments for Node. */
   args: string[]
-  /** `any`: the operating system chooses. */
+  /** The CPU core. With `any`, the operating system chooses. */
   core: number | 'any'
   /** Additional environment variables. */
   env?: Record<string, string>
-  /** Flags of Node, for example for a profile. */
+  /** Node flags, for example to create a profile. */
   nodeFlags?: string[]
   /** Time limit for the start. Default 30 s. */
   startLimitMs?: number
@@ -20,7 +20,7 @@ export interface ServerOptions {
 
 const startLimitDefaultMs = 30_000
 
-/** A server in a separate process. Disposing stops it. */
+/** A server in a separate process. Disposing of the object stops it. */
 export class ServerProcess implements AsyncDisposable {
   readonly address: string
   readonly #child: ChildProcess

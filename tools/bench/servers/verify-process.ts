@@ -1,4 +1,4 @@
-/** Prints the CPU time of one verification in microseconds: of the signature check, and of a signed request. */
+/** Prints the CPU time of verification in microseconds, for a signature check and for a signed request. */
 import { createPublicKey, verify } from 'node:crypto'
 import { readSignature, signingText, signRequest, verifySigned } from '@parley/kit/did/signature'
 import { benchKey } from '../support/tokens.ts'

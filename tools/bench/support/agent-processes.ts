@@ -3,7 +3,7 @@ import { ServerProcess } from '../servers/server-process.ts'
 
 const root = path.join(import.meta.dirname, '../../..')
 
-/** Several processes of the echo agent on any core, with an OAuth server. */
+/** Several processes of the echo agent, on any core, with an OAuth server. */
 export class AgentProcesses implements AsyncDisposable {
   readonly addresses: string[]
   readonly #agents: ServerProcess[]

@@ -17,7 +17,7 @@ export interface AgentOptions {
   env?: Record<string, string>
 }
 
-/** An agent as the supervisor runs it, with an OAuth server and its own store on the disk. */
+/** An agent, run as the supervisor would, with an OAuth server and its own store on the disk. */
 export class AgentUnderTest implements AsyncDisposable {
   readonly server: ServerProcess
   readonly #open: AsyncDisposableStack
@@ -49,7 +49,7 @@ export class AgentUnderTest implements AsyncDisposable {
         env: {
           PORT: '0',
           LOG_LEVEL: 'info',
-          // The compared server counts none either.
+          // The server used for comparison does not limit requests either.
           RATE_LIMIT_PER_MINUTE: '0',
           DATA_DIR: dataDir,
           OAUTH_INTROSPECTION_URL: `${oauth.address}/introspect`,
@@ -80,7 +80,7 @@ export class AgentUnderTest implements AsyncDisposable {
   }
 
   /**
-   * Waits until this many tasks have completed, according to the agent's metrics. @throws Error after a time without
+   * Waits until this many tasks have completed, according to the agent's metrics. @throws Error after some time without
    * progress
    */
   async waitForCompleted(expected: number): Promise<void> {

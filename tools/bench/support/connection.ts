@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 
 export interface Answer {
-  /** Status 200. */
+  /** Whether the status is 200. */
   ok: boolean
   body: string
 }
@@ -16,7 +16,7 @@ export class Connection {
   private constructor(socket: net.Socket) {
     this.#socket = socket
     socket.setNoDelay(true)
-    // Bytes as characters: lengths are correct, and the expected texts are ASCII.
+    // Reads bytes as characters. Lengths stay correct, and the expected texts are ASCII.
     socket.setEncoding('latin1')
     socket.on('data', (text: string) => this.#receive(text))
     socket.on('error', (error) => this.#waiting?.reject(error))

@@ -1,6 +1,6 @@
 /**
- * Sends prepared requests over sockets, one at a time per connection, and measures each. Without an HTTP client, which
- * would cost as much as the server under test.
+ * Sends prepared requests over sockets, one at a time per connection, and measures each. It does not use an HTTP client,
+ * which would cost as much as the server under test.
  */
 import { Connection } from './connection.ts'
 import type { Load, LoadResult } from './load.ts'
@@ -21,7 +21,7 @@ async function run(load: Load): Promise<LoadResult> {
   const connections = await Promise.all(
     Array.from({ length: load.connections }, () => Connection.open(load.address)),
   )
-  // Opened before the load starts: at a fixed rate, every request due during the setup would count as late.
+  // Connections are opened before the load starts; otherwise, requests due during the setup would count as late.
   const cpu = process.cpuUsage()
   const began = performance.now()
   const endsAt = began + (load.seconds ?? Number.POSITIVE_INFINITY) * 1000

@@ -11,14 +11,14 @@ export interface Load {
   /** Stops after this many seconds or requests. */
   seconds?: number
   total?: number
-  /** Requests started per second (open loop). Default: each connection sends its next request after a response. */
+  /** Requests started per second (open loop). By default, each connection sends its next request after a response. */
   perSecond?: number
   /** Text that every body must contain. */
   mustHold: string
 }
 
 export interface LoadResult {
-  /** Responses with 200 and the expected text. */
+  /** Number of responses with status 200 and the expected text. */
   accepted: number
   refused: number
   /** The text of one refused response. */
@@ -26,7 +26,7 @@ export interface LoadResult {
   seconds: number
   p50Ms: number
   p99Ms: number
-  /** Share of a core that the generator used, 0 to 1. Near 1 the generator limits the result. */
+  /** Fraction of a core that the generator used, 0 to 1. If it is near 1, the generator limits the result. */
   generatorUse: number
 }
 

@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import os from 'node:os'
 
-/** Assignment of processes to cores: the server under test has its own core. */
+/** The cores to which processes are assigned. The server under test has its own core. */
 export const cores = { server: 0, load: 1 } as const
 
-/** False: the processes share the cores, and figures vary more. */
+/** Whether processes are pinned to cores. Otherwise they share the cores, and figures vary more. */
 export const pinned = os.availableParallelism() >= 2 && spawnSync('taskset', ['-c', '0', 'true']).status === 0
 
 /** The command that runs Node with these arguments on the core. */
@@ -54,7 +54,7 @@ export function coreTimes(core: number): CoreTimes {
   return { idle: (ticks[3] ?? 0) + (ticks[4] ?? 0), total: ticks.reduce((sum, value) => sum + value, 0) }
 }
 
-/** Idle share of a core between two moments, 0 to 1. */
+/** Fraction of the time between two measurements in which a core was idle, 0 to 1. */
 export function idleShare(before: CoreTimes, after: CoreTimes): number {
   const total = after.total - before.total
   return total === 0 ? 0 : (after.idle - before.idle) / total

@@ -3,10 +3,10 @@ import type { ServerProcess } from '../servers/server-process.ts'
 import type { Load, LoadGenerator } from './load.ts'
 import { cores, coreTimes, idleShare } from './machine.ts'
 
-/** `BENCH_QUICK=yes`: shorter runs during development, with less precise figures. */
+/** `BENCH_QUICK=yes` shortens runs during development, with less precise figures. */
 export const quick = process.env['BENCH_QUICK'] === 'yes'
 
-/** Warm-up for the compiler. */
+/** Number of requests that warm up the compiler. */
 const warmUpRequests = quick ? 6000 : 15_000
 const measuredSeconds = quick ? 2 : 5
 export const rounds = quick ? 1 : 5
@@ -18,15 +18,15 @@ export interface Figures {
   cpuMicrosPerRequest: number
   p50Ms: number
   p99Ms: number
-  /** Share of a core that the load generator used. */
+  /** Fraction of a core that the load generator used. */
   generatorUse: number
-  /** Idle share of that core, not used by the generator, the OAuth server or other programs. */
+  /** Fraction of that core that neither the generator, the OAuth server nor other programs used. */
   loadIdle: number
-  /** Share of the server's core that other programs used. */
+  /** Fraction of the server's core that other programs used. */
   othersOnServerCore: number
 }
 
-/** Warms the server up, then measures. `accepted` counts both. */
+/** Warms the server up, then measures it. `accepted` includes the warm-up. */
 export async function measure(
   generator: LoadGenerator,
   server: Pick<ServerProcess, 'address' | 'cpuMicros'>,

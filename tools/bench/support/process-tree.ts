@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 export function cpuByProgram(root = process.pid): Record<string, number> {
   const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? statOf(Number(name)) : []))
   const ours = new Set([root])
-  // A child has a higher id than its parent, except after a wrap-around: a few passes find all descendants.
+  // A child has a higher id than its parent, except after a wrap-around, so a few passes find all descendants.
   for (let turn = 0; turn < 5; turn += 1)
     for (const { pid, parent } of all) if (ours.has(parent)) ours.add(pid)
   const sums: Record<string, number> = {}
@@ -20,7 +20,7 @@ function statOf(pid: number): { pid: number; parent: number; program: string; mi
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const program = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'))
-    // Includes its exited children.
+    // Includes the CPU time of exited children.
     const ticks = fields.slice(11, 15).reduce((sum, value) => sum + Number(value), 0)
     return [{ pid, parent: Number(fields[1]), program, micros: ticks * 10_000 }]
   } catch {

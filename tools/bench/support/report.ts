@@ -3,7 +3,7 @@ import path from 'node:path'
 import { machine } from './machine.ts'
 import type { Figures } from './measure.ts'
 
-/** Prints a table with padded columns, right-aligned except for the first. */
+/** Prints a table with padded columns. All but the first are right-aligned. */
 export function printTable(head: string[], rows: string[][]): void {
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
@@ -43,7 +43,7 @@ export function printFigures(named: Record<string, Figures>): void {
   printTable(head, rows)
 }
 
-/** Requests per second as a multiple of the reference; and by CPU time, which other programs do not affect. */
+/** Compares requests per second, and per CPU time, which other programs do not affect, with those of the reference. */
 export function compare(found: Record<string, Figures>, withWhom: string, least: number): void {
   const other = found[withWhom]
   if (other === undefined) throw new Error(`no figures for ${withWhom}`)

@@ -1,4 +1,4 @@
-/** The body of a completed task in the embedded store: a message, an artifact, three events; about 1,300 characters. */
+/** The body of a completed task in the embedded store: a message, an artifact and three events in 1,300 characters. */
 export function sampleTask(id: string, contextId: string, at: string): string {
   const question = {
     kind: 'text',

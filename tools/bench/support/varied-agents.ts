@@ -7,8 +7,8 @@ export interface VariedAgent {
 }
 
 /**
- * An endless sequence of agents from the texts in `tools/bench/data/routing`: each has a description mixed with words
- * of another one, a unique name and a load.
+ * An endless sequence of agents made from the texts in `tools/bench/data/routing`. Each agent has a description mixed
+ * with words from another one, a unique name and a load.
  */
 export function variedAgents(seed: number): (number: number) => VariedAgent {
   const next = numbersFrom(seed)

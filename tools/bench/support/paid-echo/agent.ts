@@ -1,6 +1,6 @@
 import { defineAgent } from '@parley/agent'
 
-/** As `echo`, with a price in test money. */
+/** The `echo` agent with a price in test money. */
 export default defineAgent({
   name: 'paid echo',
   description: 'Repeats a text for a price',
