@@ -3,13 +3,13 @@ import net from 'node:net'
 
 export interface Addresses {
   port: number
-  /** URL for processes on this machine. */
+  /** The URL that processes on this machine use. */
   local: string
-  /** URL for clients; the one in agent cards. */
+  /** The URL that clients use and that agent cards contain. */
   public: string
 }
 
-/** Resolves PORT=0 to a free port before any part is built, because the issuer of the OAuth server contains the port. */
+/** Resolves PORT=0 to a free port before any part is created, because the OAuth issuer contains the port. */
 export async function resolveAddresses(config: {
   host: string
   port: number
@@ -20,7 +20,7 @@ export async function resolveAddresses(config: {
   return { port, local, public: config.publicUrl ?? local }
 }
 
-/** The host part of a URL at which this machine reaches a server that listens on `host`. */
+/** Returns the host part of a URL at which this machine reaches a server that listens on `host`. */
 export function reachable(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host

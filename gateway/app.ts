@@ -55,32 +55,32 @@ import { startTrust, type Trust } from './trust.ts'
 
 export interface GatewayAppOptions {
   settings: Settings
-  /** Folder of the agents to run. Undefined: no agents are run. */
+  /** Folder of the agents to run. If undefined, no agents are run. */
   agentsDir?: string
-  /** Processes per agent. Default 1; more need STORE_URL=mongodb://… and REDIS_URL. */
+  /** Number of processes per agent. Defaults to 1. More require STORE_URL=mongodb://… and REDIS_URL. */
   replicas?: number
-  /** Gateways on this machine, including this one. Default 1; more need STORE_URL=mongodb://… and REDIS_URL. */
+  /** Number of gateways on this machine. Defaults to 1. More require STORE_URL=mongodb://… and REDIS_URL. */
   gateways?: number
   log: Log
-  /** For tests. */
+  /** Supervisor options that tests override. */
   supervisor?: Partial<SupervisorOptions>
-  /** For tests. */
+  /** Client options that tests override. */
   guardedClient?: Partial<GuardedClientOptions>
 }
 
-/** A running gateway. Disposing it stops its agents first, then the gateway. */
+/** A running gateway. Disposing of it stops its agents first and then the gateway itself. */
 export interface GatewayApp extends AsyncDisposable {
   addresses: Addresses
   oauthIssuer: string
   registry: Registry
-  /** Failing mandatory checks of `/health`. */
+  /** Returns the mandatory checks of `/health` that fail. */
   failingChecks: FailingChecks
   supervisor: RunningAgents | undefined
-  /** Other gateways on this machine, started by this one. */
+  /** Other gateways on this machine that this one started. */
   additionalGateways: readonly AdditionalGateway[]
 }
 
-/** The parts of a gateway that its routes use. */
+/** The parts of the gateway that its routes use. */
 interface Parts {
   config: GatewayConfig
   state: GatewayState
@@ -98,7 +98,7 @@ interface Parts {
   draining: () => boolean
 }
 
-/** Connections still open after this time are closed. */
+/** Connections that are still open after this time are closed. */
 const closeGraceMs = 2000
 
 /** The composition root: creates all parts and connects them. */
@@ -188,12 +188,12 @@ function watchAgents(
   const keeper = stack.use(
     new LeaseKeeper({ registry, log, probe, probed, ...leaderElection(state, registry) }),
   )
-  // Disposed before the keeper, whose last write includes the final measurements.
+  // The detector is disposed of before the keeper, because the keeper's last write includes the final measurements.
   stack.use(detector)
   return { detector, keeper }
 }
 
-/** A loopback address on another machine does not lead to that agent. */
+/** Returns whether the agent runs on another machine at a loopback address, which is unreachable from here. */
 function runsElsewhere({ host, url }: AgentEntry): boolean {
   return host !== undefined && host !== os.hostname() && isLoopback(url)
 }
@@ -203,7 +203,7 @@ function reachable(entry: AgentEntry): AgentEntry {
   return entry
 }
 
-/** Starts the additional gateways and the agents. They are stopped before everything else. */
+/** Starts the additional gateways and the agents, which are later stopped before everything else. */
 async function startProcesses(
   { agentsDir, replicas = 1, gateways = 1, supervisor: overrides = {} }: GatewayAppOptions,
   processOptions: Omit<SupervisedAgentsOptions, 'agentsDir'>,
@@ -219,20 +219,20 @@ async function startProcesses(
   }
 }
 
-/** Slugs of the agents that the supervisor runs, or would run if their settings were complete. */
+/** Returns the slugs of the agents that the supervisor runs, or would run if their settings were complete. */
 async function slugsOf(agentsDir: string | undefined): Promise<Set<string>> {
   const folders = agentsDir === undefined ? [] : await findAgentFolders(agentsDir)
   return new Set(folders.flatMap(({ name }) => slugOf(name) ?? []))
 }
 
-/** With several gateways, one watches the leases. If it dies, another takes over within two rounds. */
+/** Elects the one of several gateways that watches the leases. If it dies, another takes over within two rounds. */
 function leaderElection({ claims }: GatewayState, { leaseMs }: Registry) {
   if (claims === undefined) return {}
   const holder = randomUUID()
   return { leads: () => claims.hold('lease-keeper', holder, leaseMs / 3) }
 }
 
-/** Adds `/agents/{slug}/…`. These requests are rate-limited by the agents, per caller. */
+/** Adds `/agents/{slug}/…`. The agents limit the rate of these requests per caller. */
 async function addAgents(
   app: FastifyInstance,
   { addresses, oauth, registry, routing, answers }: Omit<Parts, 'draining'>,
@@ -248,7 +248,7 @@ async function addAgents(
   })
 }
 
-/** @returns the failing checks of `/health` */
+/** @returns a function that returns the failing checks of `/health` */
 function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const { addresses, oauth, registry, trust, limits, draining } = parts
   const gatewayUrl = addresses.public
@@ -282,7 +282,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   return addHealthRoute(app, healthOptions(parts))
 }
 
-/** Handles the load and the task outcomes that an agent reports with a heartbeat. */
+/** Returns a listener for the load and task outcomes that an agent reports with a heartbeat. */
 function heartbeatListener({ detector, routing, log }: Parts): NonNullable<RegistryRoutes['onHeartbeat']> {
   return (id, before, now, outcomes) => {
     detector.heartbeat(id, before, now)
@@ -314,7 +314,7 @@ function healthOptions({ config, state, sync, oauth, registry, keeper, trust, dr
   }
 }
 
-/** Waits for responses in progress, then closes the remaining connections. */
+/** Waits for responses in progress and then closes the remaining connections. */
 async function closeServer(app: FastifyInstance): Promise<void> {
   const cut = setTimeout(() => app.server.closeAllConnections(), closeGraceMs)
   await app.close()

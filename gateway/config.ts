@@ -20,43 +20,43 @@ import {
 } from '@parley/kit/process/settings'
 import { routeMinScore } from '@parley/negotiation/score/weights'
 
-/** Configuration of the gateway, frozen. */
+/** The frozen configuration of the gateway. */
 export interface GatewayConfig extends CommonConfig {
-  /** Whether the gateway runs its own OAuth server; false with OAUTH_ISSUER. */
+  /** Whether the gateway runs its own OAuth server. False if OAUTH_ISSUER is set. */
   embeddedOAuth: boolean
-  /** Whether registered agents get work without admission by an operator. */
+  /** Whether registered agents receive work without admission by an operator. */
   registryOpen: boolean
-  /** Hosts exempt from the private-address guard for registrations. */
+  /** Hosts that are exempt from the private-address guard for registrations. */
   registryAllowedHosts: AllowedHosts
-  /** Minimum score (0 to 1) of an agent for a message that names no agent. */
+  /** The minimum score (0 to 1) that an agent needs to receive a message that names no agent. */
   routeMinScore: number
   /** Whether routing learns from task outcomes. */
   routeLearning: boolean
 }
 
 export interface GatewaySecrets {
-  /** STORE_URL of a MongoDB database; may contain a password. */
+  /** STORE_URL of a MongoDB database, which may contain a password. */
   storeUrl: string | undefined
-  /** May contain a password. */
+  /** REDIS_URL, which may contain a password. */
   redisUrl: string | undefined
   oauthClientSecret: string | undefined
-  /** Undefined: the gateway has no identity. */
+  /** Undefined if the gateway has no identity. */
   identity: GatewayIdentitySettings | undefined
-  /** Undefined: agents are matched by words only. */
+  /** Undefined if agents are matched only by words. */
   embeddings: { url: string; model: string; key?: string } | undefined
 }
 
 export interface Settings {
   config: GatewayConfig
   secrets: GatewaySecrets
-  /** The whole environment. The supervisor passes parts of it to agents. */
+  /** The whole environment, of which the supervisor passes parts to agents. */
   environment: NodeJS.ProcessEnv
 }
 
 const table = { ...commonSettings, ...gatewaySettings }
 type GatewayValues = Values<typeof table>
 
-/** @throws ConfigError with one sentence per invalid setting */
+/** Reads the gateway's settings. @throws ConfigError with one sentence per invalid setting */
 export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Settings {
   const values = readSettings(table, environment)
   const common = commonConfig(values)
@@ -101,7 +101,7 @@ function embeddingsOf(values: GatewayValues): GatewaySecrets['embeddings'] {
   return url === undefined ? undefined : { url, model, ...(key !== undefined && { key }) }
 }
 
-/** Requires all three settings or none (spec/did.md#gateway-identity). Error messages never contain the seed. */
+/** Requires all three settings or none of them (spec/did.md#gateway-identity). Errors never contain the seed. */
 function identitySettings(values: GatewayValues): GatewayIdentitySettings | undefined {
   const { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME } = values
   const given = { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME }
@@ -124,7 +124,7 @@ function identitySettings(values: GatewayValues): GatewayIdentitySettings | unde
   return keys === undefined ? identity : withKeys(identity, keys)
 }
 
-/** Adds the key history after a rotation: the DID still derives from the first key. */
+/** Adds the key history after a rotation. The DID still derives from the first key. */
 function withKeys(identity: GatewayIdentitySettings, keys: string): GatewayIdentitySettings {
   const history = readKeyList(keys)
   try {
@@ -138,7 +138,7 @@ function withKeys(identity: GatewayIdentitySettings, keys: string): GatewayIdent
   }
 }
 
-/** Decodes base64 or base64url; undefined for any other text. */
+/** Decodes base64 or base64url. Returns undefined for any other text. */
 function seedOf(text: string): Uint8Array | undefined {
   const urlSafe = text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
   const seed = Buffer.from(urlSafe, 'base64url')

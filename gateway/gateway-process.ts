@@ -1,4 +1,4 @@
 import { runGateway } from './main.ts'
 
-// Entry point of additional gateways, started by the gateway that runs the agents.
+// The entry point of additional gateways, which the gateway that runs the agents starts.
 process.exitCode = await runGateway({ supervise: false, quiet: true })

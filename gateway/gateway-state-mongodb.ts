@@ -5,7 +5,7 @@ import { mongodbRoutingStore } from './routing/store/mongodb/routing.ts'
 import { claimsIn } from './store/claims.ts'
 import { openGatewayMongodb } from './store/mongodb/database.ts'
 
-/** State shared by all gateways of a deployment. @throws DatabaseRefused */
+/** Opens the state that all gateways of a deployment share. @throws DatabaseRefused */
 export async function openSharedState(url: string): Promise<GatewayState> {
   const database = await openGatewayMongodb({ url })
   const { documents } = database

@@ -10,30 +10,30 @@ import { SqliteRoutingStore } from './routing/store/sqlite/routing.ts'
 import { type Claims, claimsIn } from './store/claims.ts'
 import { gatewayMigrations } from './store/sqlite/schema.ts'
 
-/** Persistent state of the gateway. */
+/** The persistent state of the gateway. */
 export interface GatewayState extends AsyncDisposable {
   registry: RegistryStore
   oauth: OAuthStore
   routing: RoutingStore
-  /** The name in `/health`. */
+  /** The name of the storage in `/health`. */
   backend: 'sqlite' | 'mongodb'
-  /** Claims shared by several gateways; undefined if this is the only one. */
+  /** Claims shared by several gateways, or undefined if this is the only gateway. */
   claims: Claims | undefined
-  /** Signed requests claimed by agents that require signatures; each by one agent. */
+  /** Claims on signed requests by agents that require signatures. Only one agent can claim each request. */
   signatures: Claims
   ping(): Promise<void>
 }
 
 export interface StateOptions {
   config: GatewayConfig
-  /** STORE_URL of a MongoDB database; undefined: a file in DATA_DIR or at STORE_URL. */
+  /** STORE_URL of a MongoDB database. If undefined, the store is a file in DATA_DIR or at STORE_URL. */
   storeUrl: string | undefined
-  /** Whether the gateway runs agents. Their keys are in DATA_DIR, which no other process may use at the same time. */
+  /** Whether the gateway runs agents. Their keys are in DATA_DIR, which only one process may use at a time. */
   supervises: boolean
 }
 
 /**
- * Opens the gateway's own database, or the one shared with other gateways. The MongoDB driver is loaded only if needed.
+ * Opens the gateway's own database or the one shared with other gateways. The MongoDB driver is loaded only if needed.
  * @throws DatabaseRefused
  */
 export async function openGatewayState({
@@ -50,7 +50,7 @@ export async function openGatewayState({
     const open = stack.move()
     return { ...shared, [Symbol.asyncDispose]: () => open.disposeAsync() }
   }
-  // One gateway per data folder: the database in it is the lock, even if the store is elsewhere (STORE_URL).
+  // The database in the data folder locks the folder for one gateway, even if the store is elsewhere (STORE_URL).
   if (config.storeDir !== config.dataDir) await inUse()
   const database = stack.use(await openDatabase(path.join(config.storeDir, 'gateway.db'), gatewayMigrations))
   const documents = sqliteDocuments(database)

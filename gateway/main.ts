@@ -12,21 +12,21 @@ import { startupTable } from './startup-table.ts'
 import type { Outcome } from './supervisor/supervised-agent.ts'
 
 export interface GatewayOptions {
-  /** Also runs the agents of `agentsDir`. */
+  /** Whether the gateway also runs the agents in `agentsDir`. */
   supervise: boolean
-  /** Default: `agents` in the working directory. */
+  /** Defaults to `agents` in the working directory. */
   agentsDir?: string
-  /** Processes per agent, and gateways, on this machine. Default 1; more need STORE_URL=mongodb://… and REDIS_URL. */
+  /** Processes per agent and gateways on this machine. Both default to 1. More require a shared store and REDIS_URL. */
   replicas?: number
   gateways?: number
-  /** Suppresses the table of addresses. */
+  /** Whether to suppress the table of addresses. */
   quiet?: boolean
 }
 
 const healthLimitMs = 60_000
 const healthPollMs = 250
 
-/** Runs the gateway, configured by `process.env`, until a signal arrives. Resolves with the exit code. */
+/** Runs the gateway with the settings in `process.env` until a signal arrives. Resolves with the exit code. */
 export async function runGateway(options: GatewayOptions): Promise<number> {
   let log: Log | undefined
   try {
@@ -53,7 +53,7 @@ async function start(options: GatewayOptions, settings: Settings, log: Log): Pro
   return app
 }
 
-/** @throws ConfigError */
+/** @throws ConfigError if several processes are requested without a shared store and queue */
 function requireSharedStore({ secrets }: Settings, replicas: number, gateways: number): void {
   if (replicas === 1 && gateways === 1) return
   const missing = [
@@ -99,18 +99,18 @@ function rowOf(outcome: Outcome, app: GatewayApp) {
   return entry === undefined ? { name, reason: 'no longer registered' } : { name, entry, url }
 }
 
-/** Resolves when no mandatory check of `/health` fails, or after 60 s with the checks that still fail. */
+/** Resolves once no mandatory check of `/health` fails, or after 60 s with the checks that still fail. */
 async function waitUntilHealthy(failingChecks: FailingChecks): Promise<Record<string, string>> {
   const deadline = Date.now() + healthLimitMs
   for (;;) {
     const failing = await failingChecks()
     if (Object.keys(failing).length === 0 || Date.now() >= deadline) return failing
-    // An unreferenced timer does not keep a stopping gateway alive.
+    // An unreferenced timer does not prevent a stopping gateway from exiting.
     await wait(healthPollMs, undefined, { ref: false })
   }
 }
 
-/** A message for errors that the operator can fix; undefined for any other error. */
+/** Returns a message for an error that the operator can fix, or undefined for any other error. */
 function sentenceOf(error: unknown): string | undefined {
   const isForOperators =
     error instanceof ConfigError || error instanceof DatabaseRefused || error instanceof ExposedSecretFile

@@ -17,7 +17,7 @@ import { gatewayMigrations } from './store/sqlite/schema.ts'
 
 const scope = { agent_id: gatewayScope }
 
-/** The gateway's own database: registry, OAuth server, routing. */
+/** Returns the part for the gateway's own database, with the registry, OAuth server and routing. */
 export function gatewayPart(file: string): Part {
   return {
     name: 'gateway',
@@ -149,6 +149,6 @@ const plan: Plan = {
     'gateway_signatures',
     'gateway_settings',
   ],
-  // A gateway already started on the target has created its own agents, clients and keys there.
+  // A gateway that has already been started on the target has created its own agents, clients and keys there.
   work: ['registry_agents', 'oauth_entries', 'routes'],
 }

@@ -1,30 +1,30 @@
 import { methodOf } from '@parley/wire/codecs/parley/methods'
 import type { AgentEntry } from './registry/entry.ts'
 
-/** One agent of the table. */
+/** One agent in the table. */
 export interface AgentRow {
   name: string
-  /** Undefined: the agent does not run. */
+  /** Undefined if the agent does not run. */
   entry?: AgentEntry
-  /** Address of this process. Default: the address of its entry. */
+  /** Address of this process. Defaults to the address in its entry. */
   url?: string
   reason?: string
 }
 
 export interface StartupTable {
   gatewayUrl: string
-  /** Default true. */
+  /** Whether the gateway is ready. Defaults to true. */
   ready?: boolean
-  /** Address of this gateway process, and the additional gateways on this machine. */
+  /** Address of this gateway process. Defaults to `gatewayUrl`. */
   ownUrl?: string
   additional?: readonly { url: string; ready: boolean }[]
   oauthIssuer: string
-  /** Data folder with the development client, empty for the default; undefined in production. */
+  /** Data folder with the development client. Empty for the default folder, and undefined in production. */
   dataDir?: string
   agents: AgentRow[]
 }
 
-/** The output of `npm start`: a table of addresses and a `curl` command to paste. */
+/** Returns the output of `npm start`: a table of addresses and a `curl` command to paste. */
 export function startupTable(table: StartupTable): string {
   const rows = [
     ['gateway', table.ready === false ? 'not ready' : 'ready', gatewayCell(table)],
@@ -45,7 +45,7 @@ export function startupTable(table: StartupTable): string {
   return `${['', ...lines, ...paste, ''].join('\n')}\n`
 }
 
-/** With several gateways, the shared public address differs from the gateway's own address. */
+/** Returns the gateway's own address and, with several gateways, the public address that they share. */
 function gatewayCell({ gatewayUrl, ownUrl = gatewayUrl, additional = [] }: StartupTable): string {
   return additional.length === 0 || ownUrl === gatewayUrl ? gatewayUrl : `${ownUrl}  (for all: ${gatewayUrl})`
 }
@@ -87,7 +87,7 @@ function exampleOf(entry: AgentEntry): string {
   return printable(typeof example === 'string' ? example : 'Hello')
 }
 
-/** Replaces control characters, so that the text cannot affect the terminal. */
+/** Replaces control characters so that the text cannot affect the terminal. */
 function printable(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, 300)
 }

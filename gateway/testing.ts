@@ -15,12 +15,12 @@ let running: GatewayApp
 let provider: TestIdentityProvider
 const open: (() => unknown)[] = []
 
-/** Starts a gateway and an OAuth server before each test of the file. */
+/** Starts a gateway and an OAuth server before each test in the file. */
 export function gatewayForEachTest(env: Record<string, string> = {}): void {
   beforeEach(async () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-'))
     provider = await TestIdentityProvider.start()
-    // The provider may reuse the port of an earlier one that issued the cached tokens.
+    // The provider may reuse the port of an earlier provider that issued the cached tokens.
     tokenOf.clear()
     running = await start(env)
   })
@@ -35,7 +35,7 @@ export function gatewayForEachTest(env: Record<string, string> = {}): void {
 export const gateway = (): GatewayApp => running
 export const identityProvider = (): TestIdentityProvider => provider
 
-/** Restarts the gateway on the same data, optionally with the agents of a folder. */
+/** Restarts the gateway with the same data, optionally with the agents in a folder. */
 export async function restart(env: Record<string, string> = {}, agentsDir?: string): Promise<void> {
   await running[Symbol.asyncDispose]()
   running = await start(env, agentsDir)
@@ -66,7 +66,7 @@ export interface Call {
   id: unknown
 }
 
-/** An agent over real HTTP with scripted responses; by default it accepts messages and knows its tasks. */
+/** An agent over real HTTP with scripted responses. By default, it accepts messages and knows its tasks. */
 export class FakeAgent {
   readonly calls: Call[] = []
   readonly tasks = new Map<
@@ -75,7 +75,7 @@ export class FakeAgent {
   >()
   on: Record<string, (call: Call) => unknown> = {}
   readonly #senders = new Map<string, string | undefined>()
-  /** Response to a GET. */
+  /** Returns the response to a GET. */
   get: ((path: string, request: http.IncomingMessage) => object | undefined) | undefined
   readonly #server = http.createServer((request, response) => void this.#serve(request, response))
   slug = ''

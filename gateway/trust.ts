@@ -16,22 +16,22 @@ export interface TrustOptions {
   config: GatewayConfig
   secrets: GatewaySecrets
   registry: Registry
-  /** Public URL of the gateway. */
+  /** The public URL of the gateway. */
   gatewayUrl: string
   /** All URLs of the gateway. */
   ownAddresses: readonly string[]
-  /** For tests: custom resolver, certificates and time limits. */
+  /** A custom resolver, certificates and time limits for tests. */
   guardedClient: Partial<GuardedClientOptions> | undefined
 }
 
-/** The gateway's identity and proofs, DID resolution, and registration of external agents. */
+/** The gateway's identity and proofs, DID resolution and the registration of external agents. */
 export interface Trust extends AsyncDisposable {
-  /** Undefined without the SERVICE_GATEWAY_* settings. */
+  /** Undefined if the SERVICE_GATEWAY_* settings are missing. */
   identity: Identity | undefined
   proofOf: ProofOf
   registration: AgentRegistration
   resolve: (did: string) => Promise<JsonObject | undefined>
-  /** The Ed25519 keys that authenticate a DID; empty if it cannot be resolved. */
+  /** Returns the Ed25519 keys that authenticate a DID, or none if the DID cannot be resolved. */
   keysOf: (did: string) => Promise<readonly string[]>
   /** Connections to external agents. */
   upstream: Agent
@@ -51,7 +51,7 @@ export function startTrust(options: TrustOptions): Trust {
   const gatewayDocument = identity && jsonObjectOf(JSON.stringify(identity.document))
   const own = (did: string) => {
     if (did === identity?.did) return gatewayDocument
-    // Documents of other methods are resolved by their method; the registry's copy may be outdated.
+    // Documents of other methods are resolved by their method, because the registry's copy may be outdated.
     if (did.startsWith('did:parley:')) return registry.find(did)?.document
     if (!did.startsWith('did:bindu:')) return undefined
     // A did:bindu document may be unproven, so only that of an admitted agent is used.

@@ -20,7 +20,7 @@ export function admission(known: Facts | undefined, next: Facts): Admission {
     : { admitted: true, admittedBy: known.admittedBy }
 }
 
-/** Returns whether an admission survives a restart. An admission by an open registry ends when that registry closes. */
+/** Returns whether an admission survives a restart. An admission by an open registry ends when it closes. */
 export function stillAdmitted({ admitted, admittedBy }: Admission, open: boolean): boolean {
   return admitted && (open || admittedBy !== byOpenRegistry)
 }

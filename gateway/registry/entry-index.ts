@@ -6,7 +6,7 @@ export class EntryIndex {
   readonly #idOfSlug = new Map<string, string>()
   readonly #idOfDid = new Map<string, string>()
   readonly #idOfUrl = new Map<string, string>()
-  /** Ids ordered by slug. The order is cached until a slug is added or removed, and heartbeats do not invalidate it. */
+  /** Ids ordered by slug, cached until a slug is added or removed. Heartbeats do not invalidate the order. */
   #ordered: string[] | undefined
 
   /** Called with every changed entry, or with undefined if the entry was removed. */

@@ -62,7 +62,7 @@ function looksLike(names: ReadonlySet<string>, { words, all }: Features, other: 
   return isCopy ? ('card' as const) : undefined
 }
 
-/** Returns the fraction of the smaller set contained in the larger one, or 0 if the smaller one has too few elements. */
+/** Returns the fraction of the smaller set contained in the larger one, or 0 if the smaller set is too small. */
 function share(some: ReadonlySet<string>, others: ReadonlySet<string>): number {
   const [small, large] = some.size <= others.size ? [some, others] : [others, some]
   let shared = 0
@@ -70,7 +70,7 @@ function share(some: ReadonlySet<string>, others: ReadonlySet<string>): number {
   return small.size < featuresMin ? 0 : shared / small.size
 }
 
-/** Returns the name's confusable skeletons without marks, spaces or punctuation, from before and after lowercasing. */
+/** Returns the name's confusable skeletons without marks, spaces or punctuation, with and without lowercasing. */
 function namesOf({ name }: Pick<Profile, 'name'>): ReadonlySet<string> {
   const plain = name.normalize('NFKD').replace(/\p{M}/gu, '')
   const skeletons = [unhomoglyph(plain).toLowerCase(), unhomoglyph(plain.toLowerCase())]

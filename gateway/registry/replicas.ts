@@ -67,7 +67,7 @@ export function withRenewedLease(entry: AgentEntry, leaseUntil: number): AgentEn
   return { ...entry, status: 'ready', since, lastSeen: timestamp(), leaseUntil }
 }
 
-/** Returns the entry of a supervised agent without processes. If it is restarted, it has one lease to become ready. */
+/** Returns the entry without processes. An agent that is restarted has one lease to become ready. */
 export function withoutProcesses(entry: AgentEntry, restartLeaseUntil: number | undefined): AgentEntry {
   const status = restartLeaseUntil === undefined ? 'unreachable' : 'starting'
   const since = entry.status === status ? entry.since : timestamp()

@@ -45,7 +45,7 @@ export function newEntryFields(
   return { id, slug, registeredAt: timestamp(), sendsHeartbeats: false, load: {} }
 }
 
-/** Returns the last part of a did:parley, which derives from the first key. In other methods that part is arbitrary. */
+/** Returns the last part of a did:parley, which derives from the first key. Other methods may end in anything. */
 function idOfKey({ did, keys }: Pick<AgentEntry, 'did' | 'keys'>): string | undefined {
   const id = did?.startsWith('did:parley:') && keys !== undefined ? did.split(':').at(-1) : undefined
   return id !== undefined && isUuid(id) ? id : undefined

@@ -8,7 +8,7 @@ interface Opened {
   count: () => Promise<number>
 }
 
-/** Conformance cases for stores of claims. */
+/** Defines conformance cases for stores of claims. */
 export function claimsCases(name: string, open: () => Promise<Opened>): void {
   describe(`claims on ${name}`, () => {
     test('the first holder keeps the claim until it expires', async () => {
@@ -20,7 +20,7 @@ export function claimsCases(name: string, open: () => Promise<Opened>): void {
       expect(await one.hold('a', 'second', 60_000)).toBe(true)
     })
 
-    test('of 20 concurrent holders one gets the claim', async () => {
+    test('only one of 20 concurrent holders gets the claim', async () => {
       const { one, other } = await open()
       const holders = Array.from({ length: 20 }, (_, n) => (n % 2 ? one : other).hold('a', `h${n}`, 60_000))
       expect((await Promise.all(holders)).filter(Boolean)).toHaveLength(1)

@@ -3,12 +3,13 @@ import { keyText } from '@parley/kit/database/keys'
 
 /** Named claims, each held by one holder for a limited time. */
 export interface Claims {
-  /** Takes or renews the claim; false if another holder has it. Clocks of gateways must agree within a few seconds. */
+  /** Takes or renews the claim. Returns false if another holder has it. Clocks must agree within a few seconds. */
   hold(name: string, holder: string, forMs: number): Promise<boolean>
 }
 
 /**
- * `gateway_claims`: work that one of several gateways does. `gateway_signatures`: signed requests accepted by an agent.
+ * Returns a collection of claims. `gateway_claims` holds work that only one of several gateways does, and
+ * `gateway_signatures` holds the signed requests that agents have accepted.
  */
 export const claimCollection = (name: 'gateway_claims' | 'gateway_signatures') =>
   declareCollection({

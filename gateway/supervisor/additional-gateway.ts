@@ -7,22 +7,22 @@ import { watchForHang } from './watchdog.ts'
 
 export interface AdditionalGatewayOptions {
   command: Command
-  /** Address at which it listens. */
+  /** The address at which the gateway listens. */
   url: string
-  /** The environment of this gateway with a different port. */
+  /** The environment of the starting gateway with a different port. */
   env: NodeJS.ProcessEnv
   pass: (line: string) => void
   log: Log
-  /** Time until the first successful health check. Default 60 s. */
+  /** Time limit for the first successful health check. Defaults to 60 s. */
   startLimitMs?: number
-  /** Time to stop. Default 15 s. */
+  /** Time limit for stopping. Defaults to 15 s. */
   stopLimitMs?: number
 }
 
-/** An additional gateway process on this machine. Restarted until it is stopped. */
+/** An additional gateway process on this machine. It is restarted whenever it ends, until it is stopped. */
 export class AdditionalGateway {
   readonly url: string
-  /** Resolves after the first start attempt; true if the gateway became healthy. */
+  /** Resolves after the first attempt to start, with true if the gateway became healthy. */
   readonly settled: Promise<boolean>
   readonly #options: AdditionalGatewayOptions
   readonly #settle: (ready: boolean) => void
@@ -83,7 +83,7 @@ export class AdditionalGateway {
     return `${signal ?? `exit code ${code}`} ${lastLines.join(' | ')} (${url})`
   }
 
-  /** Kills the process if it does not become healthy, or hangs later. */
+  /** Kills the process if it does not become healthy or later hangs. */
   async #watch(process: AgentProcess, over: AbortSignal): Promise<void> {
     const { url, startLimitMs = 60_000 } = this.#options
     const until = Date.now() + startLimitMs

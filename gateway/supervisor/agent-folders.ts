@@ -4,7 +4,7 @@ import { agentFileOf } from '@parley/kit/process/agent-file'
 import { agentSettings, commonSettings, gatewaySettings } from '@parley/kit/process/settings'
 import { z } from 'zod'
 
-/** Environment variables that an agent reads besides the common settings, from `settings.json` next to `agent.ts`. */
+/** Name of a variable that an agent reads besides the common settings, listed in its `settings.json`. */
 const settingName = z
   .string()
   .regex(/^[A-Z][A-Z0-9_]{0,63}$/)
@@ -12,20 +12,20 @@ const settingName = z
 const settingsFile = z.object({
   /** Variables passed to the agent if they are set. */
   env: z.array(settingName).max(100).default([]),
-  /** Variables without which the agent is not started; they are passed too. */
+  /** Variables without which the agent is not started. They are also passed to the agent. */
   required: z.array(settingName).max(100).default([]),
 })
 
 export interface AgentFolder {
-  /** Name of the folder and of the agent. */
+  /** The name of the folder and of the agent. */
   name: string
   folder: string
   settings: z.infer<typeof settingsFile>
-  /** Why the agent cannot be started. */
+  /** The reason why the agent cannot be started. */
   fault?: string
 }
 
-/** Lists every folder that contains an agent, sorted by name. A missing agents folder is empty. */
+/** Lists every folder that contains an agent, sorted by name. A missing agents folder is treated as empty. */
 export async function findAgentFolders(agentsDir: string): Promise<AgentFolder[]> {
   const entries = await readdir(agentsDir, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []

@@ -16,11 +16,11 @@ export interface AgentProcessOptions {
   onMessage: (message: AgentMessage, process: AgentProcess) => void
 }
 
-/** How a process ended. */
+/** The way in which a process ended. */
 export interface Exit {
   code: number | null
   signal: NodeJS.Signals | null
-  /** The last lines that it wrote. */
+  /** The last lines that the process wrote. */
   lastLines: string[]
 }
 
@@ -36,7 +36,7 @@ export class AgentProcess {
       cwd: options.cwd,
       env: options.env,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      // Separate process group: Ctrl-C in the terminal reaches only the gateway, which then stops its agents in order.
+      // In a separate process group, Ctrl-C in the terminal reaches only the gateway, which stops its agents in order.
       detached: true,
     })
     if (this.#child.stdout !== null) lines.read(this.#child.stdout)
@@ -46,7 +46,7 @@ export class AgentProcess {
       if (message !== undefined) options.onMessage(message, this)
     })
     this.exited = new Promise<Exit>((resolve) => {
-      // `close`, not `exit`: on `exit` the pipes may still contain output.
+      // Waits for `close` instead of `exit`, because the pipes may still contain output on `exit`.
       this.#child.once('close', (code, signal) => resolve({ code, signal, lastLines: lines.tail() }))
       this.#child.once('error', (error) => {
         resolve({ code: null, signal: null, lastLines: [...lines.tail(), error.message] })
@@ -55,7 +55,7 @@ export class AgentProcess {
       this.#over = true
       return exit
     })
-    // Child processes that outlive the agent would keep its pipes open.
+    // Child processes that outlive the agent would otherwise keep its pipes open.
     this.#child.once('exit', () => this.#killGroup())
   }
 

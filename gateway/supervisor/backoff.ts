@@ -1,13 +1,13 @@
 export interface BackoffOptions {
-  /** Default 0.5 s. */
+  /** The first delay. Defaults to 0.5 s. */
   firstMs?: number
-  /** Default 30 s. */
+  /** The longest delay. Defaults to 30 s. */
   longestMs?: number
-  /** A run of this length resets the delay. Default 60 s. */
+  /** A run of at least this length resets the delay. Defaults to 60 s. */
   resetAfterMs?: number
 }
 
-/** Exponential delay between restarts. */
+/** An exponentially growing delay between restarts. */
 export class Backoff {
   readonly #options: Required<BackoffOptions>
   #failures = 0

@@ -3,7 +3,7 @@ import { agentEnvironment } from './environment.ts'
 
 const none = { env: [], required: [], secret: [], meaning: {} }
 
-test('payment settings are passed to every agent, other secrets to none', () => {
+test('payment settings are passed to every agent and other secrets to none', () => {
   const payments = {
     PAYMENT_FACILITATOR_URL: 'https://facilitator.example',
     PAYMENT_RPC_URL: 'https://node.example',

@@ -1,7 +1,7 @@
 import { agentSettings, commonSettings, type Setting } from '@parley/kit/process/settings'
 import type { AgentFolder } from './agent-folders.ts'
 
-/** Variables of the machine that every agent receives. */
+/** The machine's variables that every agent receives. */
 const machineVariables = [
   'PATH',
   'HOME',
@@ -13,7 +13,7 @@ const machineVariables = [
   'NODE_EXTRA_CA_CERTS',
 ]
 
-/** These and the common settings marked `toAgents`. All other variables stay in the gateway. */
+/** Agents receive these variables and the common settings marked `toAgents`. All others stay in the gateway. */
 const forwardedVariables = [
   ...machineVariables,
   ...Object.entries<Setting>({ ...commonSettings, ...agentSettings })
@@ -22,8 +22,8 @@ const forwardedVariables = [
 ]
 
 /**
- * Builds the environment of an agent's process from an allow list, the variables that its `settings.json` names, and
- * its own settings.
+ * Builds the environment of an agent's process from an allow list, the variables that its `settings.json` names and the
+ * given settings.
  */
 export function agentEnvironment(
   ours: NodeJS.ProcessEnv,

@@ -3,18 +3,18 @@ import { z } from 'zod'
 
 /** Messages from an agent's process to the supervisor over the IPC channel. */
 const message = z.discriminatedUnion('type', [
-  /** Sent before the agent starts. The reply is its OAuth client: `{type: 'client', client_id, client_secret}`. */
+  /** Sent before the agent starts. The reply `{type: 'client', client_id, client_secret}` contains its OAuth client. */
   z.object({
     type: z.literal('identity'),
     did: z.string().startsWith('did:').max(512),
     /** The DID document, which proves that the current key descends from the key in the DID. */
     document: z.unknown(),
   }),
-  /** Sent when the agent listens. */
+  /** Sent once the agent listens. */
   z.object({
     type: z.literal('ready'),
     url: z.url({ protocol: /^https?$/ }),
-    /** Id of the process if the agent runs in several. */
+    /** The id of the process if the agent runs in several. */
     replica: z.uuid().optional(),
     card: z.custom<JsonObject>(
       (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
@@ -26,7 +26,7 @@ export type AgentMessage = z.infer<typeof message>
 export type IdentityMessage = Extract<AgentMessage, { type: 'identity' }>
 export type ReadyMessage = Extract<AgentMessage, { type: 'ready' }>
 
-/** Returns undefined for any other message. */
+/** Returns the message, or undefined if the value is not one of these messages. */
 export function readAgentMessage(value: unknown): AgentMessage | undefined {
   return message.safeParse(value).data
 }

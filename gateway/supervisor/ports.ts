@@ -1,20 +1,20 @@
 import { once } from 'node:events'
 import net from 'node:net'
 
-/** Assigns the ports after the gateway's own in the order of the requests, skipping ports in use. */
+/** Assigns the ports that follow the gateway's own in the order of the calls, and skips ports in use. */
 export class Ports {
   readonly #host: string
   readonly #first: number
   readonly #taken = new Set<number>()
   #turn: Promise<unknown> = Promise.resolve()
 
-  /** @param first 0: the operating system chooses every port */
+  /** @param first first port to assign; if 0, the operating system chooses every port */
   constructor(host: string, first: number) {
     this.#host = host
     this.#first = first
   }
 
-  /** Returns the preferred port (from an earlier run) if it is free, otherwise the next free one. */
+  /** Returns the preferred port (from an earlier run) if it is free, and otherwise the next free port. */
   take(preferred?: number): Promise<number> {
     const turn = this.#turn.then(() => this.#findFree(preferred))
     this.#turn = turn.catch(() => undefined)

@@ -13,7 +13,7 @@ export function logForwarder(stderr: NodeJS.WriteStream): (line: string) => void
   return (line) => void stderr.write(terminalLine(line))
 }
 
-/** Forwards each complete line of a process and remembers the last few. Memory use is bounded. */
+/** Forwards each complete line that a process writes and keeps the last few lines. Memory use is limited. */
 export class ProcessOutput {
   readonly #lines: string[] = []
   readonly #pass: (line: string) => void
@@ -38,7 +38,7 @@ export class ProcessOutput {
     stream.on('error', () => undefined)
   }
 
-  /** The last lines: the message of a log line, any other line unchanged. */
+  /** Returns the last lines. A log line is reduced to its message, and any other line is unchanged. */
   tail(): string[] {
     return this.#lines.map(messageOf)
   }

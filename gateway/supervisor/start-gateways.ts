@@ -8,7 +8,7 @@ import { Ports } from './ports.ts'
 import { logForwarder } from './process-output.ts'
 
 export interface StartGatewaysOptions {
-  /** Number of gateways in addition to this one. */
+  /** The number of gateways in addition to this one. */
   count: number
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
@@ -16,7 +16,7 @@ export interface StartGatewaysOptions {
   log: Log
 }
 
-/** Starts additional gateways on the ports after this one's. All share database, Redis, public address and secrets. */
+/** Starts additional gateways on the next ports. All share the database, Redis, public address and secrets. */
 export async function startGateways(options: StartGatewaysOptions): Promise<AdditionalGateway[]> {
   const { count, config, environment, addresses, log } = options
   const pass = logForwarder(process.stderr)
@@ -37,7 +37,7 @@ export async function startGateways(options: StartGatewaysOptions): Promise<Addi
   return gateways
 }
 
-/** The entry point next to this folder: TypeScript in the sources, JavaScript in the package. */
+/** Returns the entry point next to this folder, which is TypeScript in a clone and JavaScript in the package. */
 function gatewayCommand() {
   const here = fileURLToPath(import.meta.url)
   const entry = path.resolve(path.dirname(here), `../gateway-process${path.extname(here)}`)

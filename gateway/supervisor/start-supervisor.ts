@@ -25,16 +25,16 @@ export interface SupervisedAgentsOptions {
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
   addresses: Addresses
-  /** Undefined with OAUTH_ISSUER: the environment names the agents' clients. */
+  /** Undefined if OAUTH_ISSUER is set, because the environment then names the agents' clients. */
   provider: IdentityProvider | undefined
   registry: Registry
   upstream: UpstreamAgent
   log: Log
-  /** Processes per agent. Default 1. */
+  /** Number of processes per agent. Defaults to 1. */
   replicas?: number
-  /** Number of ports after the gateway's that are taken by additional gateways. Default 0. */
+  /** Number of ports after the gateway's own that additional gateways use. Defaults to 0. */
   portsTaken?: number
-  /** For tests. */
+  /** Options that tests override. */
   overrides?: Partial<SupervisorOptions>
 }
 
@@ -42,7 +42,7 @@ export interface SupervisedAgentsOptions {
 export type RunningAgents = Pick<Supervisor, 'settled' | 'notStarted' | 'pids'> & AsyncDisposable
 
 interface RegisteredProcess {
-  /** Id of the registry entry; undefined during registration. */
+  /** Id of the registry entry, or undefined during registration. */
   id: string | undefined
   agent: ReadyAgent
 }
@@ -101,7 +101,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
 
 const registerAgainEveryMs = 5000
 
-/** Another gateway may have removed the replica of a running process after missed heartbeats. */
+/** Registers running processes again whose replicas another gateway removed after missed heartbeats. */
 function registerAgain(processes: Iterable<RegisteredProcess>, options: SupervisedAgentsOptions): void {
   for (const { id, agent } of processes) {
     if (id === undefined) continue
@@ -113,7 +113,7 @@ function registerAgain(processes: Iterable<RegisteredProcess>, options: Supervis
   }
 }
 
-/** The entry point of the agent server: TypeScript in a clone, JavaScript in the package. */
+/** Returns the entry point of the agent server, which is TypeScript in a clone and JavaScript in the package. */
 function agentCommand(folder: string) {
   const entry = fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
@@ -122,7 +122,7 @@ function agentCommand(folder: string) {
 function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Record<string, string> {
   const { config, environment, addresses, provider } = options
   const issuer = provider?.issuer ?? config.oauth.issuer
-  // PUBLIC_URL may not be reachable from this machine, so agents use the local address of the embedded server.
+  // PUBLIC_URL may not be reachable from this machine, so agents use the embedded server's local address.
   const introspection =
     provider === undefined ? config.oauth.introspectionUrl : `${addresses.local}/oauth2/introspect`
   const token = provider === undefined ? config.oauth.tokenUrl : `${addresses.local}/oauth2/token`
@@ -131,11 +131,11 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
   const compiled = getCompileCacheDir()
   return {
     GATEWAY_URL: addresses.local,
-    // The URL in its card, and the URL of the gateway: a token for the gateway is valid for supervised agents too.
+    // Supervised agents accept tokens for the URL in their card and tokens for the gateway's URL.
     OAUTH_AUDIENCES: `${addresses.public}/agents/${agent.name},${addresses.public}`,
-    // Payment links must stay valid when the agent's port changes.
+    // Payment links must remain valid when the agent's port changes.
     CAPTURE_BASE_URL: `${addresses.public}/agents/${agent.name}`,
-    // The gateway is the agents' proxy and passes on the client address that it derived from its own proxies.
+    // The gateway is the agents' proxy and forwards the client address that it derived from its own proxies.
     TRUSTED_PROXIES: [...gatewayAddresses(config.host), ...config.trustedProxies].join(','),
     ...(issuer !== undefined && { OAUTH_ISSUER: issuer }),
     ...(introspection !== undefined && { OAUTH_INTROSPECTION_URL: introspection }),
@@ -150,7 +150,7 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
   }
 }
 
-/** Source addresses of the gateway's connections to agents on this machine. */
+/** Returns the source addresses of the gateway's connections to agents on this machine. */
 function gatewayAddresses(host: string): string[] {
   const own = isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::' ? [host] : []
   return [...new Set(['127.0.0.1', '::1', ...own])]
@@ -197,7 +197,7 @@ async function register(
   return entry.id
 }
 
-/** Settings with the agent's OAuth client at an external OAuth server. */
+/** Returns the names of the settings for the agent's client at an external OAuth server. */
 function clientSettings(name: string) {
   const prefix = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
   return { id: `${prefix}_OAUTH_CLIENT_ID`, secret: `${prefix}_OAUTH_CLIENT_SECRET` }

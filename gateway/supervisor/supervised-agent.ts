@@ -11,30 +11,30 @@ export interface ClientCredentials {
   clientSecret: string
 }
 
-/** A listening agent process, as the registry needs it. */
+/** What the registry needs to know about an agent process that listens. */
 export interface ReadyAgent extends ReadyMessage {
-  /** Name of its folder. */
+  /** Name of the agent's folder. */
   name: string
   /** Number of the process, starting at 1. */
   number: number
   did: string
-  /** Its OAuth client id, or its DID if it has no client. */
+  /** The agent's OAuth client id, or its DID if it has no client. */
   owner: string
 }
 
-/** Functions and settings that the gateway provides to a supervised process. */
+/** Functions and settings that the gateway provides for a supervised process. */
 export interface ProcessHooks {
   command: (folder: string) => Command
   environment: (agent: AgentFolder, port: number) => NodeJS.ProcessEnv
   takePort: (preferred?: number) => Promise<number>
   releasePort: (port: number) => void
   /**
-   * The agent's OAuth client; undefined if the gateway cannot create one. @throws Error if the identity belongs to
-   * another agent
+   * Returns the agent's OAuth client, or undefined if the gateway cannot create one.
+   * @throws Error if the identity belongs to another agent
    */
   clientFor: (agent: AgentFolder, identity: IdentityMessage) => Promise<ClientCredentials | undefined>
   onReady: (agent: ReadyAgent) => Promise<void>
-  /** Called when the process has ended; `back` is true if it will be restarted. */
+  /** Called when the process has ended. `back` is true if the process will be restarted. */
   onGone: (name: string, back: boolean, number: number) => void
   pass: (line: string) => void
   log: Log
@@ -43,13 +43,13 @@ export interface ProcessHooks {
 export interface Timing {
   backoff?: BackoffOptions
   watchdog?: WatchdogOptions
-  /** Time until the process listens. Default 60 s. */
+  /** Time limit until the process listens. Defaults to 60 s. */
   startLimitMs?: number
-  /** Time to stop. Default 15 s. */
+  /** Time limit for stopping. Defaults to 15 s. */
   stopLimitMs?: number
 }
 
-/** Result of the first start. */
+/** The result of the first start. */
 export type Outcome = { name: string; number: number } & (
   | { state: 'ready'; agent: ReadyAgent }
   | { state: 'failed' | 'not-started'; reason: string }
@@ -124,7 +124,7 @@ export class SupervisedAgent {
     const over = new AbortController()
     const kill = (reason: string) => {
       why ??= reason
-      // A late callback must not kill the next process.
+      // A late callback must not kill the process that follows.
       own?.kill()
     }
     const startLimitMs = this.#timing.startLimitMs ?? 60_000
@@ -165,7 +165,7 @@ export class SupervisedAgent {
       onMessage,
     })
     this.#process = process
-    // `stop` was called during the search for a port and did not see this process.
+    // `stop` was called during the search for a port and does not know about this process.
     if (this.#stopping.signal.aborted) void process.stop(this.#timing.stopLimitMs ?? 15_000)
     return process
   }

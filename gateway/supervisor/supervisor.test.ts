@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ReadyAgent } from './supervised-agent.ts'
 import { Supervisor, type SupervisorOptions } from './supervisor.ts'
 
-/** Common start of all fixtures: the handshake, then a server that answers `/health`. */
+/** The beginning that all fixtures share: the handshake, followed by a server that answers `/health`. */
 const prelude = `
 import http from 'node:http'
 import fs from 'node:fs'
@@ -66,7 +66,7 @@ async function addAgent(name: string, script: string, settings?: unknown): Promi
   }
 }
 
-/** Starts a supervisor over the agents of this test; `heard` collects all events. */
+/** Starts a supervisor for the test's agents. `heard` collects all events. */
 async function start(options: Partial<SupervisorOptions> = {}) {
   const heard = { ready: [] as ReadyAgent[], gone: [] as string[], lines: [] as string[], log: '' }
   const waiting: { met: () => boolean; resolve: () => void }[] = []
@@ -132,7 +132,7 @@ test('each folder with an agent runs as a separate process with its own key, cli
   expect(one?.owner).toBe(one?.did)
   expect(one?.did).not.toBe(two?.did)
   expect(new Set(supervisor.pids()).size).toBe(2)
-  // `ready` may arrive before the output is read.
+  // `ready` can arrive before the output is read.
   await expect.poll(() => heard.lines.join()).toContain(`"client_secret":"secret of ${one?.did}"`)
   expect(await dataOf('one', 'key.json')).not.toBe(await dataOf('two', 'key.json'))
 })
@@ -196,7 +196,7 @@ test.each<[string, unknown, RegExp]>([
   },
 )
 
-test('a process that dies is restarted with the same key, and the log contains the cause', async () => {
+test('a process that dies is restarted with the same key and the log contains the cause', async () => {
   await addAgent('weak', `${healthy}; if (starts === 1) { console.error('disk on fire'); process.exit(7) }`)
   const { heard, until } = await start()
   await until(() => heard.ready.length === 2)
@@ -205,7 +205,7 @@ test('a process that dies is restarted with the same key, and the log contains t
   expect(heard.ready[0]?.did).toBe(heard.ready[1]?.did)
 })
 
-test('the reason of an agent that cannot start is its own message, without log syntax', async () => {
+test('the reason given for an agent that cannot start is its own message without log syntax', async () => {
   const line = { level: 60, reason: 'PAYMENT_RPC_URL must be set.', msg: 'agent cannot start' }
   await addAgent('refused', `console.error(${JSON.stringify(JSON.stringify(line))}); process.exit(1)`)
   const { supervisor } = await start()
@@ -214,7 +214,7 @@ test('the reason of an agent that cannot start is its own message, without log s
   ])
 })
 
-test('the reason of an agent that the registry refuses is the message of the registry', async () => {
+test('the reason given for an agent that the registry refuses is the registry’s message', async () => {
   await addAgent('copy', healthy)
   const refuse = async () => {
     throw new Error('The slug same belongs to another agent')
@@ -225,7 +225,7 @@ test('the reason of an agent that the registry refuses is the message of the reg
   ])
 })
 
-test('a process killed by a signal is restarted, and the log contains the signal', async () => {
+test('a process killed by a signal is restarted and the log contains the signal', async () => {
   await addAgent('weak', healthy)
   const { heard, until, supervisor } = await start()
   await supervisor.settled()
@@ -251,7 +251,7 @@ test('a process with a blocked event loop is killed by the watchdog and restarte
   expect(heard.log).toContain('stopped responding to /health')
 })
 
-test('a health response of 503 counts as alive', async () => {
+test('a process that answers health checks with 503 is treated as alive', async () => {
   await addAgent(
     'sick',
     `let asked = 0
@@ -290,7 +290,7 @@ test.each([
   ],
   ['no document', 'await introduce(did, null)', 'not a DID document'],
   ['no DID at all', 'await listen()', 'did not send its identity'],
-])('a process with %s is not announced', async (_what, script, reason) => {
+])('a process with %s is not reported as ready', async (_what, script, reason) => {
   await addAgent('liar', script)
   const { heard, supervisor } = await start({ timing: { backoff: { firstMs: 60_000, longestMs: 60_000 } } })
   expect(await supervisor.settled()).toMatchObject([
@@ -299,7 +299,7 @@ test.each([
   expect(heard.ready).toEqual([])
 })
 
-test('after a key rotation, the client of the agent gets the current key', async () => {
+test('the agent’s client gets the current key after a key rotation', async () => {
   await addAgent(
     'rotated',
     `await rotateKeys(keyFile)
@@ -320,7 +320,7 @@ test('after a key rotation, the client of the agent gets the current key', async
   await expect.poll(() => heard.lines).toContain(`current key ${keys[0]}`)
 })
 
-test('two agents with the same key: the second is refused', async () => {
+test('the second of two agents with the same key is refused', async () => {
   await addAgent('a', healthy)
   const first = await start()
   await first.supervisor.settled()
@@ -345,7 +345,7 @@ test('stop sends SIGTERM to every process and waits for it', async () => {
   expect(heard.gone.sort()).toEqual(['one false', 'two false'])
 })
 
-test('a process that ignores SIGTERM is killed after the limit, together with its children', async () => {
+test('a process that ignores SIGTERM is killed together with its children after the time limit', async () => {
   await addAgent(
     'deaf',
     `import { spawn } from 'node:child_process'
@@ -361,7 +361,7 @@ test('a process that ignores SIGTERM is killed after the limit, together with it
   expect(pids.filter(isAlive)).toEqual([])
 })
 
-test('agents get consecutive ports in alphabetical order, skipping ports in use', async () => {
+test('agents get consecutive ports in alphabetical order and ports in use are skipped', async () => {
   for (const name of ['a', 'b', 'c']) await addAgent(name, healthy)
   const taken = net.createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => taken.once('listening', resolve))

@@ -17,16 +17,16 @@ import {
 
 export interface SupervisorOptions {
   agentsDir: string
-  /** Data folder of the gateway; an agent's is `<dataDir>/agents/<name>`. */
+  /** The gateway's data folder. An agent's folder is `<dataDir>/agents/<name>`. */
   dataDir: string
   host: string
-  /** First port for an agent; 0: any. */
+  /** The first port for an agent. If 0, the operating system chooses every port. */
   firstPort: number
-  /** Environment of the gateway; agents receive a small part of it. */
+  /** The gateway's environment, of which agents receive only a small part. */
   environment: NodeJS.ProcessEnv
-  /** Settings that every agent receives: addresses of the gateway and the OAuth server. */
+  /** Returns the settings that an agent receives, such as the addresses of the gateway and the OAuth server. */
   settings: (agent: AgentFolder) => Record<string, string>
-  /** Variables required for an agent in addition to those of its `settings.json`. */
+  /** Returns the variables that an agent requires in addition to those in its `settings.json`. */
   alsoRequired?: (agent: AgentFolder) => string[]
   /** Creates or finds the OAuth client of an agent. */
   clientFor: (agent: {
@@ -41,11 +41,11 @@ export interface SupervisorOptions {
   log: Log
   command: (folder: string) => Command
   timing?: Timing
-  /** Processes per agent. Default 1; several need a shared store and a shared queue. */
+  /** Number of processes per agent. Defaults to 1. Several processes need a shared store and a shared queue. */
   replicas?: number
 }
 
-/** Runs each folder of `agents/` as a process with its own key, OAuth client, port and database. */
+/** Runs each folder in `agents/` as a process with its own key, OAuth client, port and database. */
 export class Supervisor implements AsyncDisposable {
   readonly #options: SupervisorOptions
   readonly #ports: Ports
@@ -59,7 +59,7 @@ export class Supervisor implements AsyncDisposable {
   }
 
   /**
-   * Starts all agents concurrently and does not wait for them. An agent that cannot start does not affect the others.
+   * Starts all agents concurrently without waiting for them. An agent that cannot start does not affect the others.
    */
   static async start(options: SupervisorOptions): Promise<Supervisor> {
     const supervisor = new Supervisor(options)
@@ -67,7 +67,7 @@ export class Supervisor implements AsyncDisposable {
     return supervisor
   }
 
-  /** Results of the first start of each agent, sorted by name. */
+  /** Resolves with the results of each agent's first start, sorted by name. */
   async settled(): Promise<Outcome[]> {
     const outcomes = await Promise.all(this.#agents.map((agent) => agent.settled))
     return [...outcomes, ...this.#notStarted].sort((a, b) =>
@@ -75,12 +75,12 @@ export class Supervisor implements AsyncDisposable {
     )
   }
 
-  /** Names of the agents that are not started because of missing or invalid settings. */
+  /** Returns the names of the agents that are not started because of missing or invalid settings. */
   notStarted(): string[] {
     return this.#notStarted.map(({ name }) => name)
   }
 
-  /** Process ids of the running agents. */
+  /** Returns the process ids of the running agents. */
   pids(): number[] {
     return this.#agents.flatMap((agent) => agent.pid ?? [])
   }
@@ -138,7 +138,7 @@ export class Supervisor implements AsyncDisposable {
   }
 }
 
-/** The current signing key. @throws Error unless the document links it to the key in the DID */
+/** Returns the current signing key. @throws Error unless the document links that key to the key in the DID */
 function keyOf(document: unknown, did: string): string {
   try {
     const key = verifyDocument(document, did).at(-1)

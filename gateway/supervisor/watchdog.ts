@@ -2,16 +2,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { request } from 'undici'
 
 export interface WatchdogOptions {
-  /** Interval and timeout of a health check. Default 5 s. */
+  /** Interval between health checks and timeout of each check. Defaults to 5 s. */
   everyMs?: number
-  /** Consecutive failed checks after which the process counts as hung. Default 6. */
+  /** Number of consecutive failed checks after which the process is considered hung. Defaults to 6. */
   missesMax?: number
 }
 
 /**
- * Polls `/health` until the signal aborts or `missesMax` consecutive requests get no response; resolves with true in
- * that case. Any status counts as a response. Counts requests rather than time, so that agents survive a suspended
- * machine.
+ * Polls `/health` until the signal aborts or `missesMax` consecutive requests get no response. Resolves with true in the
+ * latter case. Any status counts as a response. The watchdog counts requests rather than time, so that agents survive
+ * the suspension of their machine.
  */
 export async function watchForHang(
   url: string,

@@ -2,33 +2,33 @@ import { randomUUID } from 'node:crypto'
 import type { Collection, Filter } from 'mongodb'
 import { gatewayScope } from './database.ts'
 
-/** Fields of a document with tracked changes; its index is `{ agent_id: 1, changed_at: 1 }`. */
+/** Fields of a document whose changes are tracked. The index for them is `{ agent_id: 1, changed_at: 1 }`. */
 export interface Changing {
   _id: string
   agent_id: string
-  /** New after each change. */
+  /** An identifier that is new after each change. */
   stamp: string
-  /** Server time of the change. */
+  /** The server time of the change. */
   changed_at: Date
 }
 
-/** Update stages to include in each change. */
+/** Returns the stamp and time to set with each change. */
 export const changed = () => ({ stamp: randomUUID(), at: { changed_at: true } as const })
 
-/** Maximum delay until a change is visible after its server time. */
+/** Maximum delay between the server time of a change and its visibility. */
 const overlapMs = 10_000
 const readAtOnce = 500
 
 /**
- * Polls for changes on servers without change streams: reads the newest stamps by server time, then the documents with
- * unknown stamps. A removed document must remain as a tombstone for a while; if all stamps are tracked, a thorough poll
- * also detects a missing one.
+ * Polls for changes on servers without change streams. It reads the newest stamps by server time and then the documents
+ * with unknown stamps. A removed document must be kept as a tombstone for some time. If all stamps are tracked, a
+ * thorough poll also detects missing documents.
  */
 export class Changes<T extends Changing> {
   readonly #all: Collection<T>
   readonly #few: boolean
   #newest = 0
-  /** Stamps of recently changed documents. */
+  /** The stamps of recently changed documents. */
   #known = new Map<string, { stamp: string; at: number }>()
   #missed: string[] = []
 
@@ -41,7 +41,7 @@ export class Changes<T extends Changing> {
     this.#few = few
   }
 
-  /** Adds documents that are already known. */
+  /** Records documents that the caller already has. */
   saw(documents: readonly Pick<T, '_id' | 'stamp' | 'changed_at'>[]): void {
     for (const { _id, stamp, changed_at: at } of documents) {
       this.#newest = Math.max(this.#newest, at.getTime())
@@ -51,12 +51,12 @@ export class Changes<T extends Changing> {
     for (const [id, { at }] of this.#known) if (at < this.#newest - overlapMs) this.#known.delete(id)
   }
 
-  /** Ids of known documents that the last thorough poll did not find. */
+  /** Returns the ids of known documents that the last thorough poll did not find. */
   async gone(): Promise<string[]> {
     const gone: string[] = []
     for (let from = 0; from < this.#missed.length; from += readAtOnce) {
       const some = this.#missed.slice(from, from + readAtOnce)
-      // A full read may miss a document that is changed during the read.
+      // A full read can miss a document that changes during the read.
       const asked = { _id: { $in: some }, agent_id: gatewayScope } as unknown as Filter<T>
       const found = await this.#all.find(asked).project<{ _id: string }>({ _id: 1 }).toArray()
       const there = new Set(found.map(({ _id }) => _id))
@@ -67,7 +67,7 @@ export class Changes<T extends Changing> {
     return gone
   }
 
-  /** @param all compares all documents instead of recently changed ones */
+  /** Returns the changed documents. @param all whether to compare all documents, not only recently changed ones */
   async next(all = false): Promise<T[]> {
     const since = new Date(all ? 0 : this.#newest - overlapMs)
     const lately = { agent_id: gatewayScope, changed_at: { $gt: since } } as Filter<T>

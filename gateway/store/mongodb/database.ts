@@ -7,15 +7,15 @@ import { prepareSchema } from '@parley/kit/database/mongodb/schema'
 import type { Collection, Db } from 'mongodb'
 import { gatewaySchema } from './schema.ts'
 
-/** `agent_id` of all documents of the gateways. Documents of agents are in the same database. */
+/** The `agent_id` of all documents that gateways write. Agents store their documents in the same database. */
 export const gatewayScope = 'gateway'
 
 export interface GatewayMongodbOptions {
-  /** `mongodb://…/database`, shared with the agents. */
+  /** The URL `mongodb://…/database` of the database that is shared with the agents. */
   url: string
-  /** Timeout per operation. Default 10,000. */
+  /** Timeout per operation. Defaults to 10,000. */
   operationTimeoutMs?: number
-  /** For tests: called with each command. */
+  /** Called with each command. Used by tests. */
   onCommand?: (command: Record<string, unknown>) => void
 }
 
@@ -23,14 +23,14 @@ export interface GatewayMongodbOptions {
 export interface GatewayMongodb extends AsyncDisposable {
   readonly documents: DocumentDatabase
   collection<T extends { _id: string; agent_id: string }>(name: string): Collection<T>
-  /** Wraps methods with a timeout and converts driver errors. */
+  /** Wraps methods to add a timeout and convert driver errors. */
   guard<T extends object>(methods: T, unbounded?: ReadonlySet<string>): T
-  /** Writes a document. Rejects if the server does not respond. */
+  /** Checks the server by writing a document. Rejects if the server does not respond. */
   ping(): Promise<void>
 }
 
 /**
- * @throws DatabaseRefused if the server is unreachable, too old or refuses the user, or a newer version wrote the
+ * @throws DatabaseRefused if the server is unreachable or too old or refuses the user, or if a newer version wrote to the
  * database
  */
 export async function openGatewayMongodb(options: GatewayMongodbOptions): Promise<GatewayMongodb> {

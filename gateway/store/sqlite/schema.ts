@@ -1,6 +1,6 @@
 /**
- * Schema migrations of `gateway.db` in chronological order: OAuth server, registry, routing, claims of signatures. Append only; a
- * released migration never changes.
+ * The schema migrations of `gateway.db` in chronological order: OAuth server, registry, routing and signature claims. New
+ * migrations are appended, and a released migration never changes.
  */
 export const gatewayMigrations: readonly string[] = [
   `CREATE TABLE oauth_entries (
