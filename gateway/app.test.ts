@@ -123,7 +123,7 @@ test("the payment page has the gateway's address, so that it survives a change o
   }
 })
 
-test('the agent requires a token: without one, -32009 is forwarded by the gateway', async () => {
+test('a request without a token gets the -32009 of the agent, forwarded by the gateway', async () => {
   await addAgent('echo', echo)
   await start()
   const { status, json, headers } = await get('/agents/echo/', {
@@ -135,7 +135,7 @@ test('the agent requires a token: without one, -32009 is forwarded by the gatewa
   expect(json).toMatchObject({ error: { code: -32009 } })
 })
 
-test('only the agent accepts a token for its gateway URL or DID; the gateway and supervised agents accept one for the gateway', async () => {
+test('an agent alone accepts tokens for its gateway URL or DID, and all supervised agents accept tokens for the gateway', async () => {
   await addAgent('one', echo)
   await addAgent('two', echo)
   const { addresses } = await start()
@@ -153,7 +153,7 @@ test('only the agent accepts a token for its gateway URL or DID; the gateway and
   expect((await get('/registry/agents', { method: 'POST', headers, body: '{}' })).status).toBe(400)
 })
 
-test('routes that describe the gateway and its agents', async () => {
+test('public routes describe the gateway and its agents', async () => {
   await addAgent('echo', echo)
   const { addresses } = await start()
   const list = await get('/registry/agents?q=repeats&tag=TEXT&skill=echo&status=ready')
@@ -203,7 +203,7 @@ test.each([
   ['/registry/agents?cursor=@@', 400, -32602, undefined],
   [`/registry/agents?q=${'x'.repeat(300)}`, 400, -32602, undefined],
   ['/registry/agents?q=a&q=b', 400, -32602, undefined],
-])('GET %s: %i with the error envelope', async (route, status, code, reason) => {
+])('GET %s returns %i with the error envelope', async (route, status, code, reason) => {
   await start({}, false)
   const answer = await get(route)
   expect(answer.status).toBe(status)
@@ -261,7 +261,7 @@ test.each([
   ['a number as a string', '{"latency_p50_ms":"5"}', -32602],
   ['a huge number', '{"active_tasks":1e300}', -32602],
   ['a prototype key', '{"__proto__":{"a":1}}', -32600],
-])('a heartbeat of the owner with %s is refused', async (_what, body, code) => {
+])('a heartbeat from the owner with %s is refused', async (_what, body, code) => {
   const { registry } = await start({}, false)
   await registry.register({ ...external, owner: 'dev-client' })
   const headers = { authorization: `Bearer ${await token()}` }
@@ -273,7 +273,7 @@ test.each([
   expect(answer.json).toMatchObject({ error: { code } })
 })
 
-test('a heartbeat of the owner renews the lease and stores the load; unknown fields are ignored', async () => {
+test('a heartbeat from the owner renews the lease and stores the load, and unknown fields are ignored', async () => {
   const { registry } = await start({}, false)
   const { id } = await registry.register({ ...external, owner: 'dev-client' })
   registry.setStatus(id, 'unreachable')
@@ -303,12 +303,12 @@ test('agents that are not admitted are listed, but their skills are not', async 
   expect((await get('/agent/skills')).json).toEqual({ skills: [], total: 0 })
 })
 
-test('an agent with a dead process is 503 with Retry-After immediately, and works again after its restart', async () => {
+test('a call to an agent with a dead process immediately gets 503 with Retry-After, and works after the restart', async () => {
   await addAgent('echo', echo)
   const { supervisor } = await start()
   process.kill(supervisor?.pids()[0] as number, 'SIGKILL')
   let down = await get('/agents/echo/health')
-  // A request in progress when the process died ends with a broken connection.
+  // A request that was in progress when the process died ends with a broken connection.
   await until(async () => {
     down = await get('/agents/echo/health')
     return down.status === 503 && JSON.stringify(down.json).includes('agent_down')
@@ -319,7 +319,7 @@ test('an agent with a dead process is 503 with Retry-After immediately, and work
   await until(async () => (await get('/agents/echo/health')).status === 200)
 })
 
-test('while draining: requests in progress end, new ones get 503, /health is not ready', async () => {
+test('while the gateway drains, requests in progress complete, new ones get 503 and /health is not ready', async () => {
   const go = path.join(folder, 'go')
   await addAgent(
     'slow',
@@ -362,7 +362,7 @@ test('a second gateway on the same data folder is refused with a message', async
   expect((await get('/health')).status).toBe(200)
 })
 
-test("the development client's file is readable only by its owner, and removed in production", async () => {
+test('the file of the development client is readable only by its owner and is removed in production', async () => {
   await start({}, false)
   expect((await stat(path.join(folder, 'data', 'dev-client.json'))).mode & 0o777).toBe(0o600)
   const client = await devClient()

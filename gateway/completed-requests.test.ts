@@ -42,7 +42,7 @@ test.each<[string, unknown]>([
   ['a number', 7],
   ['a text', '1'],
   ['a text that JSON escapes', 'a "b" \\ ü'],
-])('the caller gets its own JSON-RPC id back: %s', async (_what, id) => {
+])('the caller gets its own JSON-RPC id back if the id is %s', async (_what, id) => {
   const one = await weather()
   const send = JSON.stringify({ jsonrpc: '2.0', id, method: 'message/send', params: saying(text) })
   const { json } = await post('/', send)
@@ -86,7 +86,7 @@ test('the id is restored in a response that arrives in chunks and in every event
   expect(frames.match(/"id":"one"/g)).toHaveLength(2)
 })
 
-test('fields of the caller are unmodified, and a complete request is forwarded byte for byte', async () => {
+test('the fields that a caller sets are unmodified, and a complete request is forwarded byte for byte', async () => {
   const one = await weather()
   const [contextId, taskId, id] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
   const { message } = saying(text, { context_id: contextId, task_id: taskId })
@@ -123,7 +123,7 @@ test('the response to a message is not compressed, so that its task and rejectio
   expect(two.sent().length).toBe(2)
 })
 
-test('a message of a known context keeps it; a message of a known task gets the context of the task', async () => {
+test('a message in a known context keeps that context, and a message for a known task gets the context of the task', async () => {
   const one = await weather()
   const { json } = await call('message/send', saying(text))
   const { id, context_id } = json.result
@@ -135,7 +135,7 @@ test('a message of a known context keeps it; a message of a known task gets the 
   expect(third).toMatchObject({ contextId: context_id, taskId: id })
 })
 
-test('a repeated call under the same Idempotency-Key gets the same ids', async () => {
+test('a repeated call with the same Idempotency-Key gets the same ids', async () => {
   const one = await weather()
   const params = saying(text)
   for (let times = 0; times < 2; times += 1) await call('message/send', params, { 'idempotency-key': 'k1' })
@@ -227,7 +227,7 @@ test('the rejection of the only candidate is returned', async () => {
   expect(one.sent()).toHaveLength(1)
 })
 
-test('a rejected message of a known context is not sent to another agent', async () => {
+test('a rejected message in a known context is not sent to another agent', async () => {
   const one = await weather()
   const two = await agent('climate', 'forecast the weather', external)
   const { json, headers } = await call('message/send', saying(text))

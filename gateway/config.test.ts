@@ -35,7 +35,7 @@ function identity(given: { seed?: string; author?: string; name?: string }): Nod
   }
 }
 
-test('the three identity settings: base64 or base64url, and the seed is not part of the configuration', () => {
+test('the identity settings accept base64 or base64url, and the seed is not part of the configuration', () => {
   const urlSafe = Buffer.alloc(32, 255).toString('base64url')
   for (const text of [urlSafe, Buffer.alloc(32, 255).toString('base64')]) {
     const { config, secrets } = gatewayConfig(identity({ seed: text }))
@@ -53,7 +53,7 @@ test('errors in the identity settings never contain the seed', () => {
   expect(read).not.toThrow(wrong)
 })
 
-test('the registry is closed to external agents, in development too, unless REGISTRY_OPEN is set', () => {
+test('the registry is closed to external agents, even in development, unless REGISTRY_OPEN is set', () => {
   const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
   const open = (env: NodeJS.ProcessEnv) => gatewayConfig(env).config.registryOpen
   expect([{}, production, { REGISTRY_OPEN: 'no' }].map(open)).toEqual([false, false, false])
@@ -61,7 +61,7 @@ test('the registry is closed to external agents, in development too, unless REGI
   expect(opened.map(open)).toEqual([true, true])
 })
 
-test('agents may register from this machine in development, only from public addresses in production', () => {
+test('agents may register from this machine in development, but only from public addresses in production', () => {
   const allows = (env: NodeJS.ProcessEnv) => {
     const { registryAllowedHosts: hosts } = gatewayConfig(env).config
     return [
@@ -115,6 +115,6 @@ test.each<[string, NodeJS.ProcessEnv, RegExp]>([
   ['invalid hosts', { REGISTRY_ALLOWED_HOSTS: '127.0.0.1,http://x' }, /REGISTRY_ALLOWED_HOSTS: "http/],
   ['an invalid value of REGISTRY_OPEN', { REGISTRY_OPEN: '1' }, /REGISTRY_OPEN must be yes or no/],
   ['an invalid yes', { PARLEY_EMBEDDED_OAUTH: 'true' }, /PARLEY_EMBEDDED_OAUTH must be yes or no/],
-])('refused with a message: %s', (_what, env, sentence) => {
+])('the gateway refuses %s with a message', (_what, env, sentence) => {
   expect(() => gatewayConfig(env)).toThrow(sentence)
 })

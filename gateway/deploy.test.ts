@@ -32,7 +32,7 @@ const services = Object.entries(compose.services)
 const ofParley = services.filter(([, { build }]) => build !== undefined)
 const nameOf = /^(?:http|agent|nodejs|process)_\w+$/
 
-/** Metric names in a PromQL expression. The series of histograms and summaries are reduced to the base name. */
+/** Returns the metric names in a PromQL expression, with the series of histograms and summaries reduced to the base name. */
 function seriesIn(query: string): string[] {
   const words = query.replaceAll(/"[^"]*"/g, '').match(/[a-z_]\w+/g) ?? []
   return words.filter((word) => nameOf.test(word) && word !== 'agent_id')
@@ -43,7 +43,7 @@ const runs = (program: string) => spawnSync(program, ['--version']).error === un
 describe('monitoring', () => {
   gatewayForEachTest()
 
-  test('every metric of the alerts and the dashboard is exported by a running agent or gateway', async () => {
+  test('a running agent or gateway exports every metric that the alerts and the dashboard use', async () => {
     await using agent = await testAgent({
       name: 'paid',
       description: 'p',
@@ -104,7 +104,7 @@ test('every alert has a severity, a description and a section in docs/operations
 })
 
 describe('docker-compose.full.yml', () => {
-  test('gateways and agents run without privileges on a read-only root file system, and share store and queue', () => {
+  test('gateways and agents run without privileges on a read-only root file system and share a store and a queue', () => {
     expect(ofParley.map(([name]) => name)).toEqual(['gateway-1', 'gateway-2', 'calculator', 'summarizer'])
     for (const [, service] of ofParley) {
       expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
@@ -115,7 +115,7 @@ describe('docker-compose.full.yml', () => {
     }
   })
 
-  test('images whose server is started by a shell do not run it as root', () => {
+  test('images that start their server from a shell do not run it as root', () => {
     const shells = services.filter(([, { command }]) => Array.isArray(command) && command[0] === 'sh')
     expect(shells.map(([name]) => name)).toEqual(['redis'])
     for (const [, { user = '' }] of shells) expect(user).toMatch(/^[1-9]/)
@@ -134,13 +134,13 @@ describe('docker-compose.full.yml', () => {
     expect(read('deploy/hydra-clients.sh')).toMatch(/^make parley-operator .*agent:admin'$/m)
   })
 
-  test('contains only settings that are read', () => {
+  test('the file contains only settings that Parley reads', () => {
     const known = { ...commonSettings, ...gatewaySettings, ...agentSettings, AGENT: true }
     const given = ofParley.flatMap(([, { environment }]) => Object.keys(environment ?? {}))
     expect(given.filter((name) => !(name in known))).toEqual([])
   })
 
-  test('publishes ports only on loopback, and never those of the database, Redis or the OAuth admin API', () => {
+  test('the file publishes ports only on loopback, and never those of the database, Redis or the OAuth admin API', () => {
     const published = services.flatMap(([, { ports }]) => ports ?? [])
     expect(published.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([])
     expect(new Set(published.map((port) => port.split(':').at(-1)))).toEqual(
@@ -148,7 +148,7 @@ describe('docker-compose.full.yml', () => {
     )
   })
 
-  test('contains no secrets; each is a required variable', () => {
+  test('the file contains no secrets, because each secret is a required variable', () => {
     const secrets = services.flatMap(([, { environment }]) =>
       Object.entries(environment ?? {}).filter(([name]) => /PASSWORD|SECRET/.test(name)),
     )
@@ -156,7 +156,7 @@ describe('docker-compose.full.yml', () => {
     for (const [, value] of secrets) expect(value).toMatch(/^\$\{\w+:\?set /)
   })
 
-  test('every image has a version, every mounted file exists, every volume is declared', () => {
+  test('every image has a version, every mounted file exists and every volume is declared', () => {
     for (const [, { image = 'parley:built', volumes = [] }] of services) {
       expect(image).toMatch(/^parley$|:(?!latest)\S+$/)
       for (const volume of volumes) {

@@ -34,7 +34,7 @@ const ask = async (text = 'my automobile squeaks') => {
   return (await post('/agent/negotiation', body)).json
 }
 
-test('embeddings find an agent without common words; the request has model and key', async () => {
+test('embeddings find an agent that shares no words with the message, and the request has the model and the key', async () => {
   await agent('board', 'Plays chess')
   await agent('garage', 'Car repair')
   await expect.poll(async () => (await ask()).agent.slug).toBe('garage')
@@ -44,7 +44,7 @@ test('embeddings find an agent without common words; the request has model and k
   expect(texts.filter((one) => one === 'my automobile squeaks')).toHaveLength(1)
 })
 
-test('a text without words is not sent to the endpoint and is near to no skill', async () => {
+test('a text without words is not sent to the endpoint and is not close to any skill', async () => {
   await agent('board', 'Plays chess')
   // All texts that are not about cars get the same vector, including a blank one.
   await expect.poll(async () => (await ask('squeaks')).can_handle).toBe(true)
@@ -53,7 +53,7 @@ test('a text without words is not sent to the endpoint and is near to no skill',
   expect(asked).toHaveLength(before)
 })
 
-test('with a failing endpoint agents are ranked by words only, and the reasons report it', async () => {
+test('if the endpoint fails, agents are ranked by words only and the reasons report the failure', async () => {
   broken = true
   await agent('garage', 'Automobile repair')
   const body = JSON.stringify({ task_summary: 'automobile repair please', weights: { skill_match: 1 } })

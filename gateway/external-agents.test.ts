@@ -22,7 +22,7 @@ const urlOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}`
 const rpc = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 'one', method, params })
 const forecast = () => rpc('message/send', saying('weather forecast'))
 
-test('named agent: a token without the external agent as audience is rejected with 403 and not forwarded', async () => {
+test('a token without the named external agent as its audience is rejected with 403 and not forwarded', async () => {
   const sky = await agent('sky', weather, external)
   for (const authorization of [bearer('alice'), tokenFor('https://other.example')]) {
     const refused = await post('/agents/sky/', forecast(), { authorization })
@@ -42,7 +42,7 @@ test('named agent: a token without the external agent as audience is rejected wi
   expect(sky.calls).toEqual([])
 })
 
-test('named agent: a token with the external agent as audience is forwarded unmodified', async () => {
+test('a token with the named external agent as its audience is forwarded unmodified', async () => {
   const sky = await agent('sky', weather, external)
   for (const aud of [urlOf(sky), `${gateway().addresses.public}/agents/sky`]) {
     const authorization = tokenFor(aud)
@@ -51,14 +51,14 @@ test('named agent: a token with the external agent as audience is forwarded unmo
   }
 })
 
-test('named agent: an inactive token is rejected before it reaches an external agent', async () => {
+test('an inactive token is rejected before it reaches a named external agent', async () => {
   const sky = await agent('sky', weather, external)
   const ours = await agent('ours', weather)
   const authorization = 'Bearer nobody'
   const refused = await post('/agents/sky/', forecast(), { authorization })
   expect([refused.status, refused.json.error.code, refused.json.id]).toEqual([401, -32010, 'one'])
   expect(sky.calls).toEqual([])
-  // A supervised agent rejects it itself.
+  // A supervised agent rejects the token itself.
   await post('/agents/ours/', forecast(), { authorization })
   expect(ours.sent().at(-1)?.headers.authorization).toBe(authorization)
 })
@@ -71,7 +71,7 @@ test('an external agent without a security scheme on its card receives the reque
   expect(sky.sent().map(({ headers }) => headers.authorization)).toEqual(Array(4).fill(undefined))
 })
 
-test('no named agent: the message goes to the next agent that may receive the token', async () => {
+test('a message that names no agent goes to the next agent that may receive the token', async () => {
   const sky = await agent('sky', weather, external)
   await agent('tides', 'Forecast of tides')
   const sent = await call('message/send', saying('weather forecast'))
@@ -87,7 +87,7 @@ test('no named agent: the message goes to the next agent that may receive the to
   })
 })
 
-test('no named agent: when only an external agent can handle it, 403 explains how to get a token for it', async () => {
+test('if only an external agent can handle a message, a 403 explains how to get a token for that agent', async () => {
   const sky = await agent('sky', weather, external)
   await agent('board', 'Plays chess')
   const refused = await call('message/send', saying('weather forecast'))
@@ -167,7 +167,7 @@ test('a token with agent:admin is forwarded to no agent', async () => {
   expect([...sky.calls, ...ours.calls]).toEqual([])
 })
 
-test('an operator reads the ledger of a supervised agent with a token for that agent only', async () => {
+test('an operator reads the ledger of a supervised agent with a token that is valid only for that agent', async () => {
   const ours = await agent('ours', weather)
   const seen: (string | undefined)[] = []
   ours.get = (_path, { headers }) => {
@@ -181,7 +181,7 @@ test('an operator reads the ledger of a supervised agent with a token for that a
   expect([answer.status, seen]).toEqual([200, [authorization]])
 })
 
-test('when the OAuth server does not respond, no token is forwarded', async () => {
+test('no token is forwarded if the OAuth server does not respond', async () => {
   const [sky, ours] = [await agent('sky', weather, external), await agent('ours', weather)]
   identityProvider().fault = 'status 500'
   for (const slug of ['sky', 'ours']) {

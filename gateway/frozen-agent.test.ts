@@ -16,7 +16,7 @@ afterEach(() => stack.disposeAsync())
 
 const defineAgent = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
 
-/** A gateway in development with two supervised agents, `arithmetic` and `weather`. */
+/** Starts a gateway in development mode with two supervised agents, `arithmetic` and `weather`. */
 async function started(): Promise<{ gateway: GatewayApp; folder: string }> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-frozen-'))
   stack.defer(() => rm(folder, { recursive: true, force: true }))
@@ -57,7 +57,7 @@ async function tokenOf(folder: string): Promise<string> {
   return ((await response.json()) as { access_token: string }).access_token
 }
 
-/** An external agent that claims every id in a request; returns the requests of callers that it received. */
+/** Starts an external agent that claims every id in a request. Returns the callers' requests that it received. */
 async function hostile({ registry }: GatewayApp): Promise<string[]> {
   const received: string[] = []
   const server = http.createServer((request, response) => {
@@ -87,7 +87,7 @@ async function hostile({ registry }: GatewayApp): Promise<string[]> {
   return received
 }
 
-test('while a process is frozen (SIGSTOP), only its own tasks are 503; after SIGCONT they are found again', async () => {
+test('while a process is frozen (SIGSTOP), only calls for its own tasks get 503, and they work again after SIGCONT', async () => {
   const { gateway, folder } = await started()
   const received = await hostile(gateway)
   const authorization = `Bearer ${await tokenOf(folder)}`

@@ -7,7 +7,7 @@ gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
 const weather = 'Weather forecast for any city'
 const chess = 'Plays chess, suggests the best move'
 
-/** An external agent, admitted by an operator, that claims every id. */
+/** Starts an external agent that claims every id and is admitted by an operator. */
 async function hostile() {
   const one = await agent('liar', 'Tells fables', { origin: 'registered', admittedBy: 'operator' })
   const status = { state: 'completed', timestamp: '2026-01-01T00:00:00.000000+00:00' }
@@ -64,7 +64,7 @@ test('an unknown task is reported as not found, whatever an external agent claim
 })
 
 test.each(['tasks/get', 'tasks/cancel'])(
-  'while a supervised agent is frozen, %s of an unknown task is 503 with Retry-After, and no external agent gets it',
+  'while a supervised agent is frozen, %s for an unknown task gets 503 with Retry-After, and no external agent gets the call',
   async (method) => {
     const [sky, board, liar] = [await agent('sky', weather), await agent('board', chess), await hostile()]
     freeze(sky)
@@ -80,7 +80,7 @@ test.each(['tasks/get', 'tasks/cancel'])(
   },
 )
 
-test('while a supervised agent is frozen, a message with an unknown taskId is 503 with Retry-After and goes to no agent', async () => {
+test('while a supervised agent is frozen, a message with an unknown taskId gets 503 with Retry-After and goes to no agent', async () => {
   const [sky, board, liar] = [await agent('sky', weather), await agent('board', chess), await hostile()]
   freeze(sky)
   const ids = { taskId: randomUUID(), contextId: randomUUID() }
@@ -92,7 +92,7 @@ test('while a supervised agent is frozen, a message with an unknown taskId is 50
   expect([board.sent(), sky.sent(), liar.calls]).toEqual([[], [], []])
 })
 
-test('while a supervised agent is frozen, a message with an unknown contextId is placed as a new conversation', async () => {
+test('while a supervised agent is frozen, a message with an unknown contextId is routed as a new conversation', async () => {
   const [sky, board, liar] = [await agent('sky', weather), await agent('board', chess), await hostile()]
   freeze(sky)
   for (let time = 0; time < 3; time += 1) {
@@ -104,7 +104,7 @@ test('while a supervised agent is frozen, a message with an unknown contextId is
 })
 
 test.each(['starting', 'unreachable'] as const)(
-  'a supervised agent that is %s may have a task as well as one that is frozen',
+  'a supervised agent that is %s may have a task, like one that is frozen',
   async (status) => {
     const [sky, , liar] = [await agent('sky', weather), await agent('board', chess), await hostile()]
     const { registry } = gateway()
@@ -134,7 +134,7 @@ test("an external agent that returns the id of a supervised agent's task does no
   expect(liar.sent('tasks/get')).toEqual([])
 })
 
-test('a task that an external agent returned belongs to it after the supervised agents have denied having it', async () => {
+test('a task that an external agent returned belongs to it once no supervised agent has the task', async () => {
   const [board, liar] = [await agent('board', chess), await hostile()]
   const { id, context_id } = (await call('message/send', saying('tells fables'))).json.result
   freeze(board)
@@ -154,7 +154,7 @@ test('a task that an external agent returned belongs to it after the supervised 
   expect((await call('message/send', more)).headers.get('x-agent')).toBe('liar')
 })
 
-test('a supervised agent that receives a later message with the id takes the task over from an external agent', async () => {
+test('a supervised agent that later receives a message with the id takes the task over from an external agent', async () => {
   const [board] = [await agent('board', chess), await hostile()]
   const { id } = (await call('message/send', saying('tells fables'))).json.result
   expect((await call('tasks/get', { task_id: id })).headers.get('x-agent')).toBe('liar')

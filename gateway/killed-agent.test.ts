@@ -68,7 +68,7 @@ interface Answer {
   retryAfter: string | null
 }
 
-test('kill -9 of a supervised agent under load: every message is accepted or answered with 503 -32042 and Retry-After', async () => {
+test('after kill -9 of a supervised agent under load, every message is accepted or gets 503 -32042 with Retry-After', async () => {
   const bearer = await token()
   const answers: Answer[] = []
   const send = async () => {
@@ -96,7 +96,7 @@ test('kill -9 of a supervised agent under load: every message is accepted or ans
     for (let kills = 0; kills < 3; kills += 1) {
       const before = taken()
       await vi.waitUntil(() => taken() > before + 20, patient)
-      // Sorted by name.
+      // The process ids are sorted by agent name.
       const [pid] = gateway.supervisor?.pids() ?? []
       process.kill(pid ?? 0, 'SIGKILL')
       await vi.waitUntil(() => gateway.registry.find('adder')?.status !== 'ready', patient)

@@ -106,12 +106,12 @@ describe.skipIf(!hasMongodb)('a gateway that is killed (needs mongod)', () => {
       body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),
     })
 
-  test('loses nothing that was acknowledged, and what it was sending stays with the agent that may have it', async () => {
+  test('a killed gateway loses nothing acknowledged, and a message in transit stays with the agent that may have it', async () => {
     const sent = await call(victim.url, 'message/send', saying('weather forecast'))
     const { result } = (await sent.json()) as { result: { id: string } }
     const ids = { contextId: randomUUID() }
     const key = randomUUID()
-    // It takes the message, and its answer does not come before the gateway is gone.
+    // The agent takes the message, but does not respond before the gateway is killed.
     sky.on['message/send'] = ({ params }) => {
       sky.take(params)
       return new Promise(() => {})
@@ -128,7 +128,7 @@ describe.skipIf(!hasMongodb)('a gateway that is killed (needs mongod)', () => {
 
     const found = await call(one.addresses.local, 'tasks/get', { task_id: result.id })
     expect([found.status, found.headers.get('x-agent')]).toEqual([200, 'sky'])
-    // What board would do better, but for where its context and its key live.
+    // `board` would match these messages better, but their context and their key bind them to `sky`.
     for (const [more, itsKey] of [
       [ids, undefined],
       [{}, key],
@@ -141,7 +141,7 @@ describe.skipIf(!hasMongodb)('a gateway that is killed (needs mongod)', () => {
     expect([fresh.status, fresh.headers.get('x-agent')]).toEqual([200, 'board'])
   })
 
-  test('is replaced by a new one, which knows what the other decided meanwhile', async () => {
+  test('a new gateway replaces the killed one and knows what the other gateway has decided in the meantime', async () => {
     const { id } = one.registry.find('board') as { id: string }
     await one.registry.quarantine(id, 'operator', 'meanwhile')
     victim = await spawned()

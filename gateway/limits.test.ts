@@ -46,7 +46,7 @@ async function token(): Promise<string> {
   return ((await response.json()) as { access_token: string }).access_token
 }
 
-test('the gateway limits per address and the agent behind it per caller, using the original client address', async () => {
+test('the gateway limits requests per address and the agent limits them per caller, both for the original client', async () => {
   const url = await start({ RATE_LIMIT_PER_MINUTE: '10', TRUSTED_PROXIES: '127.0.0.1' })
   const bearer = await token()
   const ask = async (client: string) => {

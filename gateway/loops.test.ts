@@ -5,7 +5,7 @@ gatewayForEachTest()
 
 const weather = 'Weather forecast for any city'
 
-/** An agent whose address is this gateway under an unknown host name. */
+/** Registers an agent whose address is this gateway under an unknown host name. */
 async function mirror(): Promise<void> {
   const skill = { id: 'all', name: 'Weather forecast', description: weather, tags: ['weather', 'forecast'] }
   await gateway().registry.register({
@@ -34,7 +34,7 @@ test('a message that would loop back to the gateway goes to the next agent or fa
   expect([taken.status, taken.headers.get('x-agent'), sky.sent().length]).toEqual([200, 'sky', 1])
 })
 
-test('a route may pass the gateway a few times, but not endlessly', async () => {
+test('a request may pass through the gateway a few times, but not endlessly', async () => {
   await mirror()
   const sky = await agent('sky', weather)
   const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} })
@@ -45,7 +45,7 @@ test('a route may pass the gateway a few times, but not endlessly', async () => 
   expect(sky.calls).toHaveLength(1)
 })
 
-test('an agent receives the Via header of the request, also in queries of the gateway', async () => {
+test('an agent receives the Via header of the request, even in queries that the gateway sends', async () => {
   const sky = await agent('sky', weather)
   const via = '1.1 proxy.example'
   await post('/agents/sky/', JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} }), {

@@ -68,7 +68,7 @@ function commandOf(pid: string): string {
   }
 }
 
-test('prints the table and the curl command on stdout; SIGTERM stops everything with exit code 0', async () => {
+test('the gateway prints the table and the curl command on stdout, and SIGTERM stops everything with exit code 0', async () => {
   const gateway = run({})
   await gateway.ready
   expect(gateway.said.out).toMatch(/^echo +ready +http:\/\/127\.0\.0\.1:\d+\/agents\/echo/m)
@@ -79,9 +79,9 @@ test('prints the table and the curl command on stdout; SIGTERM stops everything 
   expect(gateway.said.err).toBe('')
 })
 
-test('a gateway with a busy storage reports that it is ready once /health returns 200', async () => {
+test('a gateway whose storage is busy reports that it is ready once /health returns 200', async () => {
   const go = path.join(folder, 'go')
-  // The agents' first start fails while the database is locked.
+  // The first start of the agents fails while the database is locked.
   await writeFile(
     path.join(folder, 'agents', 'echo', 'agent.js'),
     `import { existsSync } from 'node:fs'
@@ -129,7 +129,7 @@ test('a second gateway on the same data folder exits with a message and code 1',
   expect(second.said.out).toBe('')
 })
 
-test('a key file readable by others is refused with a message that names chmod; for an agent, in the table', async () => {
+test('a key file that others can read is refused with a message that names chmod, for agents in the table', async () => {
   const first = run({})
   await first.ready
   first.child.kill('SIGTERM')
@@ -152,7 +152,7 @@ test('a key file readable by others is refused with a message that names chmod; 
   }
 })
 
-test("the mode of the development client's file is restored at start, with a warning", async () => {
+test('the file mode of the development client is restored at startup with a warning', async () => {
   const first = run({}, false)
   await first.ready
   first.child.kill('SIGTERM')
@@ -165,7 +165,7 @@ test("the mode of the development client's file is restored at start, with a war
   expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
-test('a port in use: message and exit code 1', async () => {
+test('a port that is in use causes a message and exit code 1', async () => {
   const taken = net.createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const { port } = taken.address() as net.AddressInfo
@@ -177,7 +177,7 @@ test('a port in use: message and exit code 1', async () => {
   taken.close()
 })
 
-test('invalid settings: one message each, without secret values', async () => {
+test('each invalid setting causes one message without secret values', async () => {
   const gateway = run({ PORT: 'x', LOG_LEVEL: 'loud', OAUTH_CLIENT_SECRET: 'hush' })
   expect(await gateway.ended).toBe(1)
   expect(gateway.said.err).toMatch(/^parley: PORT .*\nLOG_LEVEL .*\n$/)

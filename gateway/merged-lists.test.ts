@@ -28,7 +28,7 @@ interface Listed {
 const timeAt = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, '0')}.000000+00:00`
 
 /**
- * A supervised agent with these tasks, newest first, that pages like real agents: after the newest task of
+ * Starts a supervised agent with these tasks, newest first. It pages like real agents, after the newest task of
  * the page.
  */
 async function withTasks(
@@ -54,7 +54,7 @@ async function withTasks(
   return one
 }
 
-/** Reads all pages; `between` runs after each. */
+/** Reads all pages. `between` runs after each page. */
 async function pages(method: string, limit: number, between?: (page: Listed[]) => void): Promise<Listed[]> {
   const read: Listed[] = []
   let cursor: string | null = null
@@ -91,7 +91,7 @@ test.each(['tasks/list', 'contexts/list'])(
 )
 
 test.each(['tasks/list', 'contexts/list'])(
-  '%s merges 40 agents page by page, each item once, newest first',
+  '%s merges the items of 40 agents page by page, newest first, and lists each item once',
   async (method) => {
     const agents: Listed[][] = []
     for (let number = 0; number < 40; number += 1)
@@ -105,7 +105,7 @@ test.each(['tasks/list', 'contexts/list'])(
   },
 )
 
-test('tasks are sorted by creation time, whenever their state changed last', async () => {
+test('tasks are sorted by creation time, no matter when their state last changed', async () => {
   const agents = [await withTasks('sky', [9, 6, 1]), await withTasks('board', [8, 7, 2])]
   const all = newestFirst(agents.flatMap(({ listed }) => listed))
   expect(idsOf((await call('tasks/list', {})).json.result)).toEqual(idsOf(all))
@@ -113,7 +113,7 @@ test('tasks are sorted by creation time, whenever their state changed last', asy
 })
 
 test.each(['tasks/list', 'contexts/list'])(
-  '%s: items removed between two pages cause neither duplicates nor gaps',
+  'in %s, items removed between two pages cause neither duplicates nor gaps',
   async (method) => {
     const agents = [await withTasks('sky', [9, 6, 5, 3, 1]), await withTasks('board', [8, 7, 4, 2])]
     const all = newestFirst(agents.flatMap(({ listed }) => listed))
@@ -137,7 +137,7 @@ test('new items between two pages cause no duplicates', async () => {
   expect(idsOf(read)).toEqual(all)
 })
 
-test('an external agent with tasks of the caller is reported and receives nothing', async () => {
+test('an external agent with tasks of the caller is reported but receives nothing', async () => {
   const [tales, sky] = [await agent('tales', 'Tells fables', external), await withTasks('sky', [1])]
   await call('message/send', saying('tells fables'))
   for (const method of ['tasks/list', 'contexts/list']) {
@@ -150,7 +150,7 @@ test('an external agent with tasks of the caller is reported and receives nothin
   expect(tales.calls.map(({ method }) => method)).toEqual(['message/send'])
 })
 
-test('an agent that is down, rejects the query or is quarantined is reported; after it recovers the next page has its items', async () => {
+test('an agent that is down, rejects the query or is quarantined is reported, and the next page has its items after it recovers', async () => {
   const [sky, board] = [await withTasks('sky', [9, 5, 1]), await withTasks('board', [8])]
   await withTasks('sea', [7])
   const { registry } = gateway()
@@ -169,7 +169,7 @@ test('an agent that is down, rejects the query or is quarantined is reported; af
   expect(idsOf(second.json.result)).toEqual(idsOf([...board.listed, ...sky.listed.slice(1)]))
 })
 
-test('an agent that has left is reported in lists and lookups when it has tasks of the caller', async () => {
+test('an agent that has left the registry is reported in lists and lookups if it has tasks of the caller', async () => {
   await agent('board', 'Plays chess')
   const own = { origin: 'registered', admittedBy: 'operator', own: true }
   const sky = await agent('sky', 'Weather forecast for any city', own)

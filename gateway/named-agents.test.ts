@@ -12,7 +12,7 @@ const send = (params: object, method = 'message/send') => post('/agents/tales/',
 const agentOf = async (id: string, authorization = bearer('alice')) =>
   (await call('tasks/get', { task_id: id }, { authorization })).headers.get('x-agent')
 
-test('a task sent to a named external agent is found there by its caller only', async () => {
+test('only the caller finds a task that it sent to a named external agent', async () => {
   const [one, board] = [await tales(), await agent('board', chess)]
   const { id, context_id } = (await send(saying('a fable'))).json.result
   await expect.poll(() => agentOf(id)).toBe('tales')
@@ -24,7 +24,7 @@ test('a task sent to a named external agent is found there by its caller only', 
   expect(board.sent()).toEqual([])
 })
 
-test('tasks of streams and of large messages are found as well', async () => {
+test('tasks created by streams and by large messages are found, too', async () => {
   const one = await tales()
   const ids = [crypto.randomUUID(), crypto.randomUUID()]
   one.on['message/stream'] = ({ response }) => {
@@ -64,7 +64,7 @@ test("an external agent that returns a supervised agent's task does not get it b
   expect(one.sent('tasks/get')).toEqual([])
 })
 
-test('a response without a task, a rejection and a request without a token record nothing', async () => {
+test('no route is recorded for a response without a task, a rejection or a request without a token', async () => {
   const one = await tales()
   const id = crypto.randomUUID()
   one.on['message/send'] = ({ response }) =>

@@ -19,7 +19,7 @@ async function ranking() {
   return json as { candidates: { agent: { slug: string }; score: number; reasons: string[] }[] }
 }
 
-/** Messages that the agent completes for other callers. */
+/** Sends messages of other callers, which the agent completes. */
 async function completes(slug: string, count: number, client = 'alice') {
   const authorization = bearer(client)
   const ids: string[] = []
@@ -37,7 +37,7 @@ async function completes(slug: string, count: number, client = 'alice') {
   expect(answer.status).toBe(200)
 }
 
-test('among scores within 0.05 of the best, supervised agents come first, then verified ones, then others', async () => {
+test('among scores within 0.05 of the best, supervised agents come first, followed by verified ones and then others', async () => {
   await agent('alpha', `${sums}: zzqx alpha`, unverified)
   await completes('alpha', 20)
   await expect
@@ -50,7 +50,7 @@ test('among scores within 0.05 of the best, supervised agents come first, then v
   expect(await winner()).toBe('gamma')
 })
 
-test('a copy with more tags and a higher score gets no message within 0.05, however many copies there are', async () => {
+test('copies with more tags and a score that is higher by less than 0.05 get no message, however many there are', async () => {
   await agent('maths', `${sums}, units, matrices`)
   for (let number = 0; number < 12; number += 1) await agent(`copy-${number}`, sums, verified)
   const { candidates } = await ranking()
@@ -86,7 +86,7 @@ test('new agents that fill the whole ranking get 5 % together, however their sco
   expect([calculator.sent().length, taken]).toEqual([19, 1])
 })
 
-test('an absent new agent blocks no paid agent with evidence', async () => {
+test('an absent new agent does not block a paid agent with evidence', async () => {
   const paid = await agent('calculator', sums, { card: { executionCost: price } })
   await agent('copy', `${sums}. ${text}`, unverified)
   gateway().registry.setStatus(gateway().registry.find('copy')?.id ?? '', 'unreachable')
@@ -114,7 +114,7 @@ test('a new agent does not substitute for an agent with evidence that is startin
   expect([refused.status, refused.json.error.code, copy.calls]).toEqual([503, -32042, []])
 })
 
-test("20 completed tasks of other callers are evidence; tasks of the agent's own client are not", async () => {
+test('20 completed tasks of other callers are evidence, but tasks of the agent’s own client are not', async () => {
   await agent('copy', `${sums}: zzqx copy`, unverified)
   const completed = () => gateway().registry.find('copy')?.measurements?.completedTasks ?? 0
   await completes('copy', 3, 'copy')

@@ -26,7 +26,7 @@ const card = (name: string, to = payTo) => ({
   executionCost: { amount: '0.01', payTo: to },
 })
 const paid = (name: string) => agent(name, weather, { card: card(name) })
-/** A signed transfer to this address. */
+/** Creates a signed transfer to this address. */
 const transferTo = (to: string) => {
   const accepted = { scheme: 'exact', network: 'eip155:84532', asset: '0x01', amount: '10000', payTo: to }
   const times = { value: '10000', validAfter: '0', validBefore: '9999999999' }
@@ -36,7 +36,7 @@ const transferTo = (to: string) => {
 }
 const transfer = transferTo(payTo)
 
-/** Responds with 402 until it receives a payment. */
+/** Makes the agent respond with 402 until it receives a payment. */
 function asksForMoney(one: FakeAgent): void {
   one.on['message/send'] = ({ headers, params, response }) => {
     if (headers['x-payment'] ?? headers['payment-signature'] ?? headers['x-payment-session'])
@@ -47,7 +47,7 @@ function asksForMoney(one: FakeAgent): void {
   }
 }
 
-/** Knows the session. */
+/** Makes the agent report that it has this payment session. */
 function made(one: FakeAgent, id: string): void {
   one.get = (path, request) => {
     if (path !== `/api/payment-status/${id}` || request.headers.authorization === undefined) return undefined
@@ -65,7 +65,7 @@ const chosenFirst = async () => {
   return { message, refused, asked: isFirst ? first : second, other: isFirst ? second : first }
 }
 
-test('a 402 is returned unmodified; the same message of the same caller goes to that agent, also after a restart', async () => {
+test('a 402 is returned unmodified, and the repeated message goes to the same agent, even after a restart', async () => {
   const { message, refused, asked, other } = await chosenFirst()
   expect([refused.status, refused.text]).toEqual([
     402,
@@ -82,12 +82,12 @@ test('a 402 is returned unmodified; the same message of the same caller goes to 
   const again = await call('message/send', { message: capitals })
   expect(again.headers.get('x-agent')).toBe(asked.slug)
   expect(other.sent()).toEqual([])
-  // A message of another caller with the same id is independent.
+  // A message from another caller with the same id is independent.
   const bobs = await call('message/send', message, { authorization: bearer('bob') })
   expect(bobs.headers.get('x-agent')).toBe(other.slug)
 })
 
-test('when the agent that requested payment has left: 503, and no other agent receives the payment', async () => {
+test('if the agent that requested payment has left, the caller gets 503 and no other agent receives the payment', async () => {
   const { message, asked, other } = await chosenFirst()
   await asked.stop()
   const refused = await call('message/send', message, transfer)
@@ -99,7 +99,7 @@ test('when the agent that requested payment has left: 503, and no other agent re
   expect(other.sent()).toEqual([])
 })
 
-test('a payment goes to one agent: a busy or absent payee is not replaced and stays the payee', async () => {
+test('a payment goes to one agent only, and a busy or absent payee is not replaced', async () => {
   const [sky, skyline] = [await paid('sky'), await paid('skyline')]
   const busy = (one: FakeAgent) => {
     one.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason: 'queue_full' })
@@ -114,7 +114,7 @@ test('a payment goes to one agent: a busy or absent payee is not replaced and st
   await first.register(first.slug, 'Something else by now', { card: card(first.slug) })
   expect((await call('message/send', message, transfer)).status).toBe(503)
   expect([first.sent().length, second.sent().length]).toEqual([2, 0])
-  // Without a payment the next agent is tried.
+  // Without a payment, the next agent is tried.
   expect((await call('message/send', saying('weather forecast'))).status).toBe(200)
   expect(second.sent()).toHaveLength(1)
 })
@@ -172,7 +172,7 @@ test.each([
   },
 )
 
-test('an unknown session: 404; a session whose agent may be down: 503; no agent gets the message', async () => {
+test('an unknown session gives 404, a session whose agent may be down gives 503, and no agent gets the message', async () => {
   const [sky, skyline] = [await paid('sky'), await paid('skyline')]
   const headers = { 'x-payment-session': crypto.randomUUID() }
   const unknown = await call('message/send', saying('weather'), headers)
@@ -183,7 +183,7 @@ test('an unknown session: 404; a session whose agent may be down: 503; no agent 
   expect([sky.sent().length, skyline.sent().length]).toEqual([0, 0])
 })
 
-test("a message of one agent's context with a payment for another: -32602, and neither agent gets it", async () => {
+test('a message in the context of one agent with a payment for another gets -32602 and reaches neither agent', async () => {
   const [sky, payee] = [await agent('sky', weather), await paid('board')]
   const contextId = crypto.randomUUID()
   await call('message/send', saying('weather forecast', { contextId }))
@@ -248,7 +248,7 @@ test('resource.url of a 402 is the address that the caller used, not that of the
   expect(await direct.json()).toMatchObject({ accepts: [{ resource: one.url }] })
 })
 
-test('message/stream accepts payments through the gateway in both header versions; the receipt comes with the stream', async () => {
+test('message/stream accepts payments in both header versions through the gateway, and the receipt comes with the stream', async () => {
   await using _one = await realAgent()
   const message = saying('weather forecast')
   expect((await call('message/stream', message)).status).toBe(402)
@@ -262,7 +262,7 @@ test('message/stream accepts payments through the gateway in both header version
   expect(paidFor.text).toContain('"state":"completed"')
 })
 
-test('a real agent behind the gateway: card, negotiation, 402, payment, receipt and session', async () => {
+test('payments work with a real agent behind the gateway: card, negotiation, 402, payment, receipt and session', async () => {
   await using _one = await realAgent()
   const authorization = bearer('alice')
   const ask = async (more: object) => {

@@ -17,7 +17,7 @@ afterEach(() => {
 
 const fables = 'tells fables and legends'
 
-/** An external agent that records every byte it receives and claims every id in a request. */
+/** Starts an external agent that records every byte it receives and claims every id in a request. */
 async function recorder(name: string, more: object) {
   const bytes: string[] = []
   const server = http.createServer((request, response) => void record(request, response))
@@ -108,7 +108,7 @@ function tokens(url: string): Record<string, string> {
   }
 }
 
-/** Every request by which a caller can reach an agent: all methods on all paths, and the REST routes. */
+/** Returns every request with which a caller can reach an agent: all methods on all paths, and the REST routes. */
 function requests(slug: string, mine: { id: string; context_id: string }): [string, string, string?][] {
   const bodies = [...methods.keys()].flatMap((method) =>
     [mine, { id: randomUUID(), context_id: randomUUID() }].flatMap(({ id, context_id }) => {
@@ -171,7 +171,7 @@ test.each(kinds)(
       id: string
       context_id: string
     }
-    // The records show received tokens: a token that names the agent arrives if the card declares the scheme.
+    // The records show received tokens, because a token that names the agent arrives if the card declares the scheme.
     expect(liar.bytes.some((bytes) => bytes.includes(named))).toBe('card' in more && !('admitted' in more))
     liar.bytes.length = 0
     for (const [what, token] of Object.entries(tokens(liar.url))) {

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 const urlOf = (file: string) => pathToFileURL(path.resolve(file)).href
 
-/** Reports its process id; the text contains the duration of its work in milliseconds. */
+/** An agent that reports its process id. The text contains the duration of the work in milliseconds. */
 const agentSource = `
   import { appendFileSync } from 'node:fs'
   import path from 'node:path'
@@ -152,7 +152,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
   }
   const pidIn = (line: string | undefined) => Number(line?.split(' ')[1])
 
-  test('the table shows two gateways, and the two processes as one agent', async () => {
+  test('the table shows two gateways and lists the two processes as one agent', async () => {
     expect([new Set(gateways).size, new Set(replicas).size]).toEqual([2, 2])
     const entry = (await (await fetch(`${gateways[1]}/registry/agents/worker`)).json()) as {
       replicas: unknown[]
@@ -172,7 +172,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     expect(notes('spread')).toHaveLength(16)
   })
 
-  test('a stream on either process has all events of a task of the other', async () => {
+  test('a stream from either process has all events of a task that the other process runs', async () => {
     for (const [n, url] of replicas.entries()) {
       const other = replicas[1 - n] as string
       const task = await call(url, 'message/send', saying('800 stream'))
@@ -207,7 +207,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
       process.kill(victim, 'SIGKILL')
       for (let n = 0; n < 10; n += 1)
         await call(`${gateways[n % 2]}/`, 'message/send', saying('1 meanwhile works'))
-      // Recovered within 10 s, then 3 s of work.
+      // A task is recovered within 10 s and then takes 3 s.
       for (const { id } of sent) await ended(id, 20_000)
       for (const [n] of sent.entries()) {
         const lines = notes(`kill${n}`)
@@ -231,7 +231,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     40_000,
   )
 
-  test('without a shared database and Redis it is refused with a message', async () => {
+  test('replicas without a shared database and Redis are refused with a message', async () => {
     const refused = spawnUp({ DATA_DIR: 'other' })
     let text = ''
     refused.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()))

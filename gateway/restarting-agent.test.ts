@@ -16,7 +16,7 @@ const setStatus = (slug: string, status: 'starting' | 'ready' | 'unreachable') =
 const eject = (slug: string, lastsMs: number) =>
   gateway().registry.eject(entryOf(slug), 'repeated failures', Date.now() + lastsMs)
 
-test('a message waits for the best agent while it is starting', async () => {
+test('a message waits for the best agent while that agent is starting', async () => {
   const sky = await agent('sky', weather)
   setStatus('sky', 'starting')
   const sent = call('message/send', saying('weather forecast for any city'))
@@ -31,21 +31,24 @@ test.each<[string, string, number, () => unknown]>([
   ['is still starting after 3 s', 'being started', 2, () => setStatus('sky', 'starting')],
   ['is unreachable for a short time', 'unreachable', 10, () => setStatus('sky', 'unreachable')],
   ['is ejected by outlier detection', 'quarantined', 16, () => eject('sky', 15_000)],
-])('the only capable agent %s: 503 -32042 with Retry-After', async (_what, rule, seconds, leave) => {
-  await agent('sky', weather)
-  await leave()
-  const refused = await call('message/send', saying('weather forecast for any city'))
-  expect([refused.status, refused.json.error.code]).toEqual([503, -32042])
-  expect(refused.json.error.data).toMatchObject({ reason: 'agent_down', away: [{ agent: 'sky', rule }] })
-  expect(refused.json.error.message).toContain(
-    `sky can handle this task but is not available at the moment (${rule})`,
-  )
-  expect(refused.headers.get('retry-after')).toBe(String(seconds))
-  const record = await call('message/send', saying('zzqx brrrgl'))
-  expect(record.json.error.code).toBe(-32004)
-})
+])(
+  'if the only capable agent %s, the message gets 503 -32042 with Retry-After',
+  async (_what, rule, seconds, leave) => {
+    await agent('sky', weather)
+    await leave()
+    const refused = await call('message/send', saying('weather forecast for any city'))
+    expect([refused.status, refused.json.error.code]).toEqual([503, -32042])
+    expect(refused.json.error.data).toMatchObject({ reason: 'agent_down', away: [{ agent: 'sky', rule }] })
+    expect(refused.json.error.message).toContain(
+      `sky can handle this task but is not available at the moment (${rule})`,
+    )
+    expect(refused.headers.get('retry-after')).toBe(String(seconds))
+    const record = await call('message/send', saying('zzqx brrrgl'))
+    expect(record.json.error.code).toBe(-32004)
+  },
+)
 
-test('an agent that is quarantined or not admitted is excluded permanently: -32004', async () => {
+test('an agent that is quarantined or not admitted is excluded permanently, so the message gets -32004', async () => {
   await agent('sky', weather)
   await agent('sky-two', weather, { admitted: false })
   await gateway().registry.quarantine(entryOf('sky'), 'operator', 'because')
@@ -63,7 +66,7 @@ test.each<[string, (folder: string) => Promise<unknown>]>([
       await writeFile(path.join(folder, 'sky', 'settings.json'), '{"required":["SKY_API_KEY_OF_NOBODY"]}')
     },
   ],
-])('a supervised agent %s is not awaited: immediate -32004', async (_what, fill) => {
+])('a message does not wait for a supervised agent %s and immediately gets -32004', async (_what, fill) => {
   await agent('sky', weather)
   const agentsDir = await mkdtemp(path.join(os.tmpdir(), 'parley-agents-'))
   onTestFinished(() => rm(agentsDir, { recursive: true }))
@@ -108,7 +111,7 @@ test('a paid agent does not substitute for a free one that could not be reached'
   expect(refused.json.error.data.tried).toEqual([{ agent: 'sky', outcome: 'not reached' }])
 })
 
-test('a busy or recently failed agent gets the message when no other can handle it; a minimum score of the caller applies', async () => {
+test('a busy or recently failed agent gets the message if no other can handle it, unless the caller sets a minimum score', async () => {
   const sky = await agent('sky', weather)
   const text = 'weather forecast for any city'
   const negotiation = { weights: { skill_match: 0.5, performance: 0.3, load: 0.2 } }
@@ -139,7 +142,7 @@ test('a paid agent that matches better than the free ones gets the message', asy
   expect([taken.headers.get('x-agent'), oracle.sent().length]).toEqual(['oracle', 1])
 })
 
-test('another free agent with an equal score substitutes for an absent one without a wait', async () => {
+test('another free agent with an equal score immediately substitutes for an absent one', async () => {
   await agent('sky', weather)
   const second = await agent('sky-two', weather)
   setStatus('sky', 'starting')
@@ -147,7 +150,7 @@ test('another free agent with an equal score substitutes for an absent one witho
   expect([taken.headers.get('x-agent'), second.sent().length]).toEqual(['sky-two', 1])
 })
 
-test('a free agent with a lower score gets the message when the best one is not back in time', async () => {
+test('a free agent with a lower score gets the message if the best one does not return in time', async () => {
   await agent('sky', weather)
   await agent(
     'clouds',

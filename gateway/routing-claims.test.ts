@@ -7,7 +7,7 @@ const weather = 'Weather forecast for any city'
 const chess = 'Plays chess, suggests the best move'
 const stranger = { origin: 'registered', admittedBy: 'open' }
 
-/** An agent that claims every id. */
+/** Starts an external agent that claims every id. */
 async function liar(more: object = stranger) {
   const one = await agent('liar', 'Tells fables', more)
   one.on['tasks/get'] = ({ params }) => ({
@@ -33,7 +33,7 @@ test("an external agent that claims a supervised agent's task does not get it", 
   expect(got.headers.get('x-agent')).toBe('board')
 })
 
-test('claims of an external agent do not route new messages', async () => {
+test('the claims of an external agent do not affect the routing of new messages', async () => {
   const [sky, fables] = [await agent('sky', weather), await liar()]
   const ids = { taskId: crypto.randomUUID(), contextId: crypto.randomUUID() }
   const taken = await call('message/send', saying('weather forecast', ids))
@@ -74,7 +74,7 @@ test('a response records only the task that the message was sent for', async () 
   expect((await call('tasks/get', { task_id: other })).status).toBe(404)
 })
 
-test('a context created at an agent directly is found by one query and stays with its agent', async () => {
+test('a context that was created directly at an agent is found with one query and stays with its agent', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   board.on['tasks/list'] = ({ params }) =>
     [...board.tasks.values()].filter((task) => task.context_id === params['context_id'])
@@ -135,7 +135,7 @@ test('while an agent rejects lookups, a message with an unknown taskId goes to n
   expect((await call('message/send', saying('tells fables'))).headers.get('x-agent')).toBe('tales')
 })
 
-test('a quarantined agent is reported and delays no message', async () => {
+test('a quarantined agent is reported but does not delay messages', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   await gateway().registry.quarantine(gateway().registry.find('sky')?.id ?? '', 'operator', 'broken')
   const missing = await call('tasks/get', { task_id: crypto.randomUUID() })
@@ -144,7 +144,7 @@ test('a quarantined agent is reported and delays no message', async () => {
   expect([sky.calls.length, board.sent().length]).toEqual([0, 1])
 })
 
-test('an agent that missed a lookup deadline is not queried again for a while and is reported', async () => {
+test('an agent that missed a lookup deadline is reported and not queried again for a while', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   sky.on['tasks/get'] = () => new Promise(() => {})
   const ask = () => call('tasks/get', { task_id: crypto.randomUUID() })
@@ -153,7 +153,7 @@ test('an agent that missed a lookup deadline is not queried again for a while an
   expect([sky.calls.length, board.calls.length]).toEqual([1, 2])
 })
 
-test("another owner's message under the same ids is routed independently", async () => {
+test('a message of another owner with the same ids is routed independently', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const contextId = crypto.randomUUID()
   await call('message/send', saying('weather forecast', { contextId }))
@@ -161,7 +161,7 @@ test("another owner's message under the same ids is routed independently", async
   expect([sky.sent().length, board.sent().length]).toEqual([1, 1])
 })
 
-test('calls for tasks of an agent that has left the registry report this without naming an agent', async () => {
+test('a call for a task of an agent that has left the registry reports this without naming an agent', async () => {
   const [sky] = [await agent('sky', weather), await agent('board', chess)]
   const key = { 'idempotency-key': 'one' }
   const { id, context_id } = (await call('message/send', saying('weather forecast'), key)).json.result
@@ -185,7 +185,7 @@ test('calls for tasks of an agent that has left the registry report this without
   }
 })
 
-test('a payment session that an unresponsive agent may have created: the error names that agent', async () => {
+test('the error for a payment session that an unresponsive agent may have created names that agent', async () => {
   const card = { executionCost: { amount: '0.01' } }
   const [sky] = [await agent('sky', weather, { card }), await agent('board', chess)]
   const { registry } = gateway()

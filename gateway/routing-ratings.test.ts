@@ -13,7 +13,7 @@ async function scoreOf(slug: string): Promise<number> {
   return json.candidates.find((one: { agent: { slug: string } }) => one.agent.slug === slug).score
 }
 
-/** Tasks of eight callers at the agent, and a heartbeat of the agent that reports them. */
+/** Creates tasks of eight callers at the agent, which the agent then reports in a heartbeat. */
 async function worked(slug: string, rating: number | undefined): Promise<void> {
   const ids: string[] = []
   for (let number = 0; number < 8; number += 1) {
@@ -41,7 +41,7 @@ test('ratings in the heartbeat of a supervised agent count', async () => {
   await expect.poll(() => scoreOf('sky')).toBeLessThan(before)
 })
 
-test('an external agent cannot rate itself: only outcomes of its heartbeat count', async () => {
+test('an external agent cannot rate itself, because only the outcomes in its heartbeat count', async () => {
   await agent('sky', weather, { origin: 'registered', admittedBy: 'open' })
   const before = await scoreOf('sky')
   await worked('sky', 1)

@@ -7,7 +7,7 @@ gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
 const weather = 'Weather forecast for any city'
 const chess = 'Plays chess, suggests the best move'
 
-test("a task created at the agent directly is found by one query; another owner's task and a missing one are indistinguishable", async () => {
+test('a task created directly at the agent is found with one query, and the task of another owner looks like a missing one', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const task = board.take(saying('hello')) as { id: string }
   for (let time = 0; time < 3; time += 1)
@@ -24,7 +24,7 @@ test("a task created at the agent directly is found by one query; another owner'
   expect(sky.calls.filter(({ params }) => params['task_id'] === id)).toHaveLength(1)
 })
 
-test('tasks/list merges the agents, newest first, page by page, each task once', async () => {
+test('tasks/list merges the tasks of all agents page by page, newest first, and lists each task once', async () => {
   const agents = [await agent('sky', weather), await agent('board', chess)]
   for (const [at, one] of agents.entries()) {
     one.on['message/send'] = ({ params }) =>
@@ -71,7 +71,7 @@ test('tasks/list merges the agents, newest first, page by page, each task once',
   expect((await call('tasks/list', {}, { authorization: bearer('bob') })).json.result).toEqual([])
 })
 
-test('an agent that does not respond is reported in X-Parley-Incomplete, the others are listed', async () => {
+test('an agent that does not respond is reported in X-Parley-Incomplete while the others are listed', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   await call('message/send', saying('weather forecast'))
   await call('message/send', saying('best chess move'))
@@ -81,7 +81,7 @@ test('an agent that does not respond is reported in X-Parley-Incomplete, the oth
   expect(listed.json.result.map(({ id }: { id: string }) => id)).toEqual([...board.tasks.keys()])
 })
 
-test('contexts/clear goes to the agent of the context, and its routes are removed', async () => {
+test('contexts/clear goes to the agent of the context and removes the routes of the context', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const contextId = crypto.randomUUID()
   await call('message/send', saying('weather forecast', { contextId }))
@@ -130,12 +130,12 @@ test.each<[string, string, Record<string, string>, number, number, unknown]>([
     -32007,
     3,
   ],
-])('POST / with %s', async (_what, body, headers, status, code, id) => {
+])('POST / with %s is rejected', async (_what, body, headers, status, code, id) => {
   const refused = await post('/', body, headers)
   expect([refused.status, refused.json.error.code, refused.json.id]).toEqual([status, code, id])
 })
 
-test('an insufficient scope, and a path that names another method', async () => {
+test('a call with an insufficient scope or a path that names another method is rejected', async () => {
   const refused = await call('message/send', saying('hello'), {
     authorization: bearer('alice', 'agent:read'),
   })
@@ -144,7 +144,7 @@ test('an insufficient scope, and a path that names another method', async () => 
   expect((await post('/tasks/list', body)).json.error.code).toBe(-32600)
 })
 
-test('POST /agent/negotiation: the response of the best agent, the candidates in order, the excluded agents with their rule', async () => {
+test('POST /agent/negotiation returns the best agent’s response, the candidates in order and the excluded agents with their rules', async () => {
   await agent('sky', weather)
   await agent('board', chess)
   await agent('far', weather, { admitted: false })
@@ -177,7 +177,7 @@ test('POST /agent/negotiation: the response of the best agent, the candidates in
   expect(none.json.error.code).toBe(-32602)
 })
 
-test('without a token the id alone grants access to the record', async () => {
+test('the id alone grants access to the record of a request without a token', async () => {
   const body = JSON.stringify({ task_summary: 'weather', weights: {} })
   const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body }
   const response = await fetch(`${gateway().addresses.public}/agent/negotiation`, init)
@@ -188,7 +188,7 @@ test('without a token the id alone grants access to the record', async () => {
   expect((await fetch(`${gateway().addresses.public}/negotiations/x`)).status).toBe(404)
 })
 
-test('an agent that fails repeatedly is ejected, which its entry shows, and gets no message', async () => {
+test('an agent that fails repeatedly is ejected, as its entry shows, and gets no messages', async () => {
   const sky = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
   sky.on['message/send'] = ({ response, id }) => fail(response, id, 500, -32603, {})
@@ -243,7 +243,7 @@ test('pages of an external agent are sandboxed on every route', async () => {
   expect(routed.headers.get('content-security-policy')).toBe('sandbox')
 })
 
-test('a named POST of JSON: status, body and headers are unmodified in both directions', async () => {
+test('a POST of JSON to a named agent keeps status, body and headers unmodified in both directions', async () => {
   const sky = await agent('sky', weather)
   sky.on['odd'] = ({ response }) => {
     response.writeHead(418, {
@@ -272,7 +272,7 @@ test('a named POST of JSON: status, body and headers are unmodified in both dire
 })
 
 test.each(['known', 'found'])(
-  'a named call to an agent that is %s to be down: the response carries its id if it can be read',
+  'the response to a named call to an agent that is %s to be down carries the id of the call if it can be read',
   async (how) => {
     const sky = await agent('sky', weather)
     await sky.stop()
@@ -292,7 +292,7 @@ test.each(['known', 'found'])(
   },
 )
 
-test('an agent killed under load: no accepted message is lost or processed twice', async () => {
+test('no accepted message is lost or processed twice if an agent is killed under load', async () => {
   const sky = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
   const done = new Map<string, number>()
@@ -331,7 +331,7 @@ test('an agent killed under load: no accepted message is lost or processed twice
   expect(second.sent().length).toBeGreaterThan(0)
 })
 
-test('completed tasks and ratings train the routing; a cleared context removes its training example', async () => {
+test('completed tasks and ratings train the routing, and clearing a context removes its training example', async () => {
   const sky = await agent('sky', weather)
   await agent('board', chess)
   const ask = async () => {

@@ -11,7 +11,7 @@ test('a message goes unmodified to the agent that matches, and its task is found
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const body = `{"id": 7,  "jsonrpc":"2.0","method":"message/send","params":${JSON.stringify(saying('weather forecast for Paris ☂'))}}  `
   const sent = await post('/', body, { 'x-did-timestamp': '1' })
-  // Three headers or none: the gateway checks them like an agent.
+  // Either all three headers or none are required; the gateway checks them as an agent does.
   expect(sent.status).toBe(403)
   const taken = await post('/', body)
   expect(taken.status).toBe(200)
@@ -25,7 +25,7 @@ test('a message goes unmodified to the agent that matches, and its task is found
   expect(board.calls).toEqual([])
 })
 
-test('a decision can be read only by its caller, also after a restart', async () => {
+test('a decision can be read only by its caller, even after a restart', async () => {
   const sky = await agent('sky', weather)
   await agent('board', chess, { admitted: false })
   const taken = await call('message/send', saying('weather forecast'))
@@ -60,7 +60,7 @@ test('a decision can be read only by its caller, also after a restart', async ()
   expect([got.status, got.headers.get('x-agent'), sky.sent('tasks/get').length]).toEqual([200, 'sky', 1])
 })
 
-test('a task without a capable agent is rejected with the best candidates and their reasons', async () => {
+test('a task that no agent can handle is rejected with the best candidates and their reasons', async () => {
   await agent('sky', weather)
   const refused = await call('message/send', saying('zzqx brrrgl'))
   expect(refused.status).toBe(400)
@@ -78,7 +78,7 @@ test('a task without a capable agent is rejected with the best candidates and th
 test.each<[string, object[]]>([
   ['an empty text', [{ kind: 'text', text: ' ' }]],
   ['data alone', [{ kind: 'data', data: { city: 'Paris' } }]],
-])('a message with %s matches no agent by words that it does not contain', async (_what, parts) => {
+])('a message with %s matches no agent by words that the message does not contain', async (_what, parts) => {
   const reader = await agent('reader', 'Reads the text of a message')
   const negotiation = { input_mime_types: ['text/plain'] }
   const refused = await call('message/send', saying('', { parts }, { negotiation }))
@@ -107,12 +107,15 @@ test.each<[string, unknown, number]>([
   ['a weight below 0', { weights: { skill_match: -1 } }, -32602],
   ['an empty text', { task_summary: '' }, -32602],
   ['a text', 'sky', -32602],
-])('configuration.negotiation that is %s: -32602 with the path', async (_what, negotiation, code) => {
-  await agent('sky', weather)
-  const refused = await call('message/send', saying('weather', {}, { negotiation }))
-  expect(refused.json).toMatchObject({ id: 'one', error: { code } })
-  expect(refused.json.error.data.issues[0].path).toMatch(/^configuration\.negotiation/)
-})
+])(
+  'configuration.negotiation that is %s is rejected with -32602 and the path',
+  async (_what, negotiation, code) => {
+    await agent('sky', weather)
+    const refused = await call('message/send', saying('weather', {}, { negotiation }))
+    expect(refused.json).toMatchObject({ id: 'one', error: { code } })
+    expect(refused.json.error.data.issues[0].path).toMatch(/^configuration\.negotiation/)
+  },
+)
 
 test('a context stays with its agent, whatever the messages say', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
@@ -140,7 +143,7 @@ test('two messages of the same new context go to one agent', async () => {
   expect([sky.sent().length, board.sent().length].toSorted((a, b) => a - b)).toEqual([0, 4])
 })
 
-test('only an agent that received nothing of a message is replaced by the next', async () => {
+test('the next agent is tried only if the previous one received nothing of the message', async () => {
   const dead = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
   await dead.stop()
@@ -149,7 +152,7 @@ test('only an agent that received nothing of a message is replaced by the next',
   expect(second.sent()).toHaveLength(1)
 })
 
-test('a message that no candidate accepts lists the attempts and may be sent again; the record has no chosen agent', async () => {
+test('the error for a message that no candidate accepts lists the attempts, and the record has no chosen agent', async () => {
   const dead = await agent('sky', weather)
   const busy = await agent('sky-two', 'Weather forecast')
   await dead.stop()
@@ -181,20 +184,23 @@ test.each([
   ['of another reason', -32042, { reason: 'storage' }],
   ['without a reason', -32042, {}],
   ['of another code', -32603, { reason: 'draining' }],
-])('a 503 %s may be too late: it is returned', async (_what, code, data) => {
-  const odd = await agent('sky', weather)
-  odd.on['message/send'] = ({ response, id }) => fail(response, id, 503, code, data)
-  const second = await agent('sky-two', 'Weather forecast')
-  const refused = await call('message/send', saying('weather forecast for any city'))
-  expect([refused.status, refused.json.error.code, refused.headers.get('x-agent')]).toEqual([
-    503,
-    code,
-    'sky',
-  ])
-  expect(second.calls).toEqual([])
-})
+])(
+  'a 503 %s is returned to the caller, because the message may have been accepted',
+  async (_what, code, data) => {
+    const odd = await agent('sky', weather)
+    odd.on['message/send'] = ({ response, id }) => fail(response, id, 503, code, data)
+    const second = await agent('sky-two', 'Weather forecast')
+    const refused = await call('message/send', saying('weather forecast for any city'))
+    expect([refused.status, refused.json.error.code, refused.headers.get('x-agent')]).toEqual([
+      503,
+      code,
+      'sky',
+    ])
+    expect(second.calls).toEqual([])
+  },
+)
 
-test('a message with unknown outcome is sent again to the same agent with the same key, and to no other', async () => {
+test('a message with an unknown outcome is sent again only to the same agent, with the same key', async () => {
   const flaky = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
   flaky.on['message/send'] = ({ response, params }) =>
@@ -206,7 +212,7 @@ test('a message with unknown outcome is sent again to the same agent with the sa
   expect(new Set(flaky.sent().map(({ body }) => body)).size).toBe(1)
 })
 
-test('an outcome that stays unknown: 503 with X-Agent and the key; the repeated message goes to the same agent', async () => {
+test('an outcome that stays unknown gives 503 with X-Agent and the key, and a repeated message goes to the same agent', async () => {
   const flaky = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
   // Breaks the connection, then stops responding.
@@ -239,7 +245,7 @@ test("a client's idempotency key binds the message to its agent, however the sco
   expect([sky.sent().length, better.sent().length]).toEqual([2, 0])
 })
 
-test('a stream is forwarded frame by frame, and its task is known from the first frame on', async () => {
+test('a stream is forwarded frame by frame, and its task is known from the first frame', async () => {
   const sky = await agent('sky', weather)
   let response: http.ServerResponse | undefined
   const [id, context_id] = [crypto.randomUUID(), crypto.randomUUID()]
@@ -273,7 +279,7 @@ test('a stream is forwarded frame by frame, and its task is known from the first
   expect((await reader?.read())?.done).toBe(true)
 })
 
-test('an agent that does not stream gets no stream', async () => {
+test('an agent that does not support streaming gets no stream request', async () => {
   await agent('sky', weather, { card: { capabilities: { streaming: false } } })
   const refused = await call('message/stream', saying('weather forecast'))
   expect(refused.json.error).toMatchObject({

@@ -10,7 +10,7 @@ import { gatewayConfig } from './config.ts'
 import { FakeAgent, saying } from './testing.ts'
 
 const publicUrl = 'http://127.0.0.1:7999'
-/** Upper bound for waiting; the tests do not check the latency of synchronization. */
+/** Upper bound for waiting. The tests do not check the latency of synchronization. */
 const known = { timeout: 100_000, interval: 50 }
 
 describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis-server)', () => {
@@ -41,7 +41,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
       REDIS_URL: redis.url,
       RATE_LIMIT_PER_MINUTE: '400',
     }
-    // Started concurrently: each must tolerate what the other creates.
+    // The gateways start concurrently, so each must tolerate what the other creates.
     ;[one, other] = await Promise.all([start(), start()])
     agent = new FakeAgent()
     await agent.listen()
@@ -112,7 +112,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
   const rpc = (gateway: GatewayApp, token: string, method: string, params: object) =>
     ask(gateway, '/', { json: { jsonrpc: '2.0', id: '1', method, params }, headers: bearer(token) })
 
-  test('an agent registered at one gateway is found and negotiated at the other; its decision is readable at the first', async () => {
+  test('an agent registered at one gateway is found by a negotiation at the other, and the first can read the decision', async () => {
     expect((await ask(other, '/registry/agents/painter')).body.status).toBe('ready')
     const request = { task_summary: 'paint pictures of the sea', weights: { skill_match: 1 } }
     const { body } = await ask(other, '/agent/negotiation', { json: request })
@@ -120,7 +120,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     expect((await ask(one, `/negotiations/${body.negotiation_id}`)).status).toBe(200)
   })
 
-  test('a task routed at one gateway is found at the other without asking the agents; tokens are valid at both', async () => {
+  test('a task routed at one gateway is found at the other without querying the agents, and tokens are valid at both', async () => {
     const token = await user(one)
     const sent = await rpc(other, token, 'message/send', saying('paint pictures of the sea'))
     expect([sent.status, sent.headers.get('x-agent')]).toEqual([200, 'painter'])
@@ -155,7 +155,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     await vi.waitFor(() => expect(other.registry.find('painter')?.quarantine).toBeUndefined(), known)
   })
 
-  test('changes of agents are synchronized without Redis too', async () => {
+  test('changes to agents are synchronized even without Redis', async () => {
     await redis.kill()
     await one.registry.quarantine('none', 'x', 'y').catch(() => {})
     const { id } = one.registry.find('painter') as { id: string }
@@ -165,7 +165,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     await vi.waitFor(() => expect(other.registry.find('painter')?.quarantine).toBeUndefined(), known)
     const health = await ask(one, '/health')
     expect([health.status, health.body.checks.bus]).toEqual([503, expect.stringMatching(/^error/)])
-    // Without a rate limit store every request is refused.
+    // Without a rate limit store, every request is refused.
     expect((await ask(one, '/registry/agents')).body.error.data.reason).toBe('limits')
     await redis.restart()
     await vi.waitFor(async () => expect((await ask(one, '/health')).status).toBe(200), known)

@@ -22,7 +22,7 @@ const env: Record<string, string> = {}
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
-/** An agent of the deployment that requires signatures. It is registered unless the test says otherwise. */
+/** Starts an agent of the deployment that requires signatures and, unless the test says otherwise, registers it. */
 async function member(more: object = {}): Promise<TestAgent> {
   const gatewayUrl = gateway().addresses.local
   const claims = (identity: Identity) =>
@@ -56,7 +56,7 @@ async function member(more: object = {}): Promise<TestAgent> {
   return agent
 }
 
-/** One signed message that can be sent repeatedly and to any agent. */
+/** Creates a signed message that can be sent repeatedly and to any agent. */
 function signedMessage(audience?: string) {
   identityProvider().clients.set(did, { client_id: did, public_key: key.publicKeyBase58 })
   const message = { role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text: 'x' }] }
@@ -76,7 +76,7 @@ const cannotRun = [503, -32042, 'signature_claim']
 function cases() {
   gatewayForEachTest(env)
 
-  test('a signed request accepted by one agent is refused by every other agent, and by itself', async () => {
+  test('a signed request that one agent has accepted is refused by every agent, including the first', async () => {
     await using one = await member()
     await using other = await member()
     const send = signedMessage()
@@ -86,7 +86,7 @@ function cases() {
     expect(await signedMessage()(other)).toEqual(taken)
   })
 
-  test('one of two agents that receive it concurrently accepts it', async () => {
+  test('only one of two agents that receive a signed request concurrently accepts it', async () => {
     await using one = await member()
     await using other = await member()
     const send = signedMessage()
@@ -128,7 +128,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('on MongoDB (needs mongod, redis-serve
 describe('an agent behind a gateway', () => {
   gatewayForEachTest()
 
-  test('refuses when the gateway is unreachable, except requests addressed to this agent only', async () => {
+  test('the agent refuses requests while the gateway is unreachable, except those addressed only to itself', async () => {
     await using agent = await member()
     const send = signedMessage()
     await gateway()[Symbol.asyncDispose]()
@@ -144,7 +144,7 @@ describe('an agent behind a gateway', () => {
   test.each([
     ['is not admitted', { admitted: false }],
     ['is owned by another client', { owner: 'mallory' }],
-  ])('refuses when it %s', async (_, more) => {
+  ])('an agent that %s refuses requests', async (_, more) => {
     await using agent = await member(more)
     expect(await signedMessage()(agent)).toEqual(cannotRun)
     expect(await signedMessage(agent.did)(agent)).toEqual(taken)
@@ -161,7 +161,7 @@ describe('PUT /registry/agents/{id}/signatures/{hash}', () => {
     return answer.status
   }
 
-  test('only the owner of a registered agent may claim, with a valid hash, and then no other agent may', async () => {
+  test('only the owner of a registered agent may claim a valid hash, and then no other agent may claim it', async () => {
     await using one = await member()
     await using other = await member()
     const token = identityProvider().issue(one.did)
@@ -191,7 +191,7 @@ describe('claims with a rate limit', () => {
   })
 })
 
-test('supervised agents accept a request only once among them, including a request for the gateway', async () => {
+test('supervised agents together accept a request only once, even one addressed to the gateway', async () => {
   await using house = await RegistrationGateway.open()
   const agentsDir = path.join(house.folder, 'agents')
   const api = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href

@@ -12,7 +12,7 @@ const entry = (slug: string, example: string) =>
 
 const gateway = { gatewayUrl: 'http://127.0.0.1:7400', oauthIssuer: 'http://127.0.0.1:7400/oauth2' }
 
-test('prints one table of addresses, with the reason for an agent that does not run', () => {
+test('the startup text is one table of addresses that includes the reason why an agent does not run', () => {
   const text = startupTable({
     ...gateway,
     dataDir: '',
@@ -52,11 +52,11 @@ test('without a development client or without an agent there is no curl command'
   expect(startupTable({ ...gateway, dataDir: '', agents: [] })).not.toContain('curl')
 })
 
-test("an agent's texts cannot control the terminal", () => {
+test('the texts of an agent cannot control the terminal', () => {
   const text = startupTable({
     ...gateway,
     agents: [{ name: 'a', reason: 'red \u001b[31m\u202e alert\u0007' }],
   })
-  // oxlint-disable-next-line no-control-regex -- they are table must not be there
+  // oxlint-disable-next-line no-control-regex -- the table must not contain these characters
   expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/)
 })

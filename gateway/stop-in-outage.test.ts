@@ -59,7 +59,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('a gateway stops in an outage (needs m
     return { gateway, lines }
   }
 
-  test('SIGTERM while database and Redis are down: one-line warnings with the reason, and exit code 0', async () => {
+  test('SIGTERM while the database and Redis are down causes one-line warnings with the reason and exit code 0', async () => {
     const { gateway, lines } = await spawned()
     await Promise.all([mongodb.kill(), redis.kill()])
     const closed = once(gateway, 'close')

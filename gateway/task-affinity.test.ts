@@ -111,7 +111,7 @@ describe.skipIf(!hasMongodb)('one agent for concurrent messages at two gateways 
     for (let time = 0; time < 5; time += 1) expect(homes(await both({ [name]: randomUUID() }))).toBe(1)
   })
 
-  test('two messages with one new Idempotency-Key go to one agent', async () => {
+  test('two messages with the same new Idempotency-Key go to one agent', async () => {
     for (let time = 0; time < 5; time += 1) expect(homes(await both({}, randomUUID()))).toBe(1)
   })
 
@@ -142,7 +142,7 @@ describe.skipIf(!hasMongodb)('one agent for concurrent messages at two gateways 
     }
   })
 
-  test('when a gateway crashes while sending the first message, the others go to the agent that it tried', async () => {
+  test('if a gateway crashes while sending the first message, the others go to the agent that the gateway tried', async () => {
     const contextId = randomUUID()
     const route: Route = {
       owner: 'alice',
@@ -161,7 +161,7 @@ describe.skipIf(!hasMongodb)('one agent for concurrent messages at two gateways 
     expect(sky.calls.filter(({ method }) => method === 'message/send')).toEqual([])
   })
 
-  test('a message that its agent rejects leaves its context unbound', async () => {
+  test('a message that the agent rejects leaves its context unbound', async () => {
     const contextId = randomUUID()
     sky.on['message/send'] = ({ response, id }) => fail(response, id, 400, -32602, {})
     expect((await send(one, 'weather forecast', { contextId })).status).toBe(400)

@@ -59,7 +59,7 @@ const announcement: Announcement = {
   admitted: true,
 }
 
-test('GET /.well-known/did.json returns the document with its content type and caching, without `created`', async () => {
+test('GET /.well-known/did.json returns the document, without `created`, with its content type and caching headers', async () => {
   await start(identity)
   const { status, headers, json } = await get('/.well-known/did.json')
   expect(status).toBe(200)
@@ -89,7 +89,7 @@ test('the same seed gives the same DID on every replica', async () => {
   expect((await get('/.well-known/did.json')).json).toEqual(first.json)
 })
 
-test('without an identity: 404 with the error envelope, and entries without a proof', async () => {
+test('a gateway without an identity returns 404 with the error envelope, and its entries have no proof', async () => {
   const { registry } = await start({})
   await registry.register(announcement)
   const { status, json } = await get('/.well-known/did.json')
@@ -221,7 +221,7 @@ test.each<[string, number, number]>([
   ['nonsense', 400, -32602],
   ['', 400, -32602],
   [`did:web:${'a'.repeat(10_000)}`, 400, -32602],
-])('/did/resolve of %j', async (did, status, code) => {
+])('/did/resolve rejects %j', async (did, status, code) => {
   await start(identity)
   const headers = { 'content-type': 'application/json' }
   const answer = await get('/did/resolve', { method: 'POST', body: JSON.stringify({ did }), headers })

@@ -6,7 +6,7 @@ import { agent, bearer, call, gateway, gatewayForEachTest, saying } from './test
 
 gatewayForEachTest({ ANSWERS_PER_CALLER_MAX_BYTES: '25000000', ANSWERS_MAX_BYTES: '45000000' })
 
-/** More than the operating system buffers for a client that does not read. */
+/** Larger than what the operating system buffers for a client that does not read. */
 const blob = 'y'.repeat(9_900_000)
 const open = new Set<Socket>()
 afterEach(() => {
@@ -14,7 +14,7 @@ afterEach(() => {
   open.clear()
 })
 
-/** Requests whose clients read the first bytes of the response and then stop. */
+/** Sends requests whose clients read the first bytes of the response and then stop. */
 function statuses(count: number, method: string, params: () => object): Promise<number[]> {
   const { host, port } = new URL(gateway().addresses.public)
   return Promise.all(
@@ -45,11 +45,11 @@ const largeTask = () => ({
 })
 const weather = 'Weather forecast for any city'
 
-test('merged lists that a caller does not read are rejected with 429 and Retry-After over its limit', async () => {
+test('requests for merged lists that a caller does not read get 429 with Retry-After beyond the limit', async () => {
   const sky = await agent('sky', weather)
   await call('message/send', saying('weather forecast'))
   sky.on['tasks/list'] = () => [largeTask()]
-  // Sequential: an agent has two seconds for its response.
+  // The requests are sequential, because an agent has two seconds for its response.
   const answered: number[] = []
   while (answered.length < 5) answered.push(...(await statuses(1, 'tasks/list', () => ({}))))
   expect(answered).toEqual([200, 200, 429, 429, 429])
@@ -68,7 +68,7 @@ test('large messages whose responses a caller does not read are rejected before 
   expect(sky.sent()).toHaveLength(2)
 })
 
-test('a response to a message over the memory budget has an unknown outcome: 503 names the key for repeating it', async () => {
+test('a response beyond the memory budget leaves the outcome unknown, and the 503 names the key for repeating the message', async () => {
   const sky = await agent('sky', weather)
   sky.on['message/send'] = largeTask
   expect(await statuses(2, 'message/send', () => saying('weather forecast'))).toEqual([200, 200])
@@ -77,7 +77,7 @@ test('a response to a message over the memory budget has an unknown outcome: 503
   expect(sky.sent()).toHaveLength(3)
 })
 
-test('streamed responses are not buffered: unread responses to tasks/get are not rejected', async () => {
+test('unread responses to tasks/get are not rejected, because streamed responses are not buffered', async () => {
   const sky = await agent('sky', weather)
   const task = (await call('message/send', saying('weather forecast'))).json.result
   sky.on['tasks/get'] = () => ({ ...largeTask(), id: task.id })

@@ -129,7 +129,7 @@ test('a client that sends an endless body receives 413, then its connection is c
   expect(response).toBe(413)
 })
 
-test('an agent that responds before the end of the body still receives the rest of the body', async () => {
+test('an agent that responds before the body ends still receives the rest of the body', async () => {
   const agent = http.createServer((request, response) => {
     response.writeHead(200).write('begun ')
     let bytes = 0

@@ -15,7 +15,7 @@ afterEach(async () => {
 
 type Answer = (response: http.ServerResponse, time: number) => void
 
-/** Sends one message to an agent with this response; resolves with the outcome and the reported signals. */
+/** Sends one message to an agent that responds with `answer`. Resolves with the outcome and the reported signals. */
 async function delivered(answer: Answer, limits: Partial<Delivery> = {}) {
   let times = 0
   const agent = http.createServer((request, response) => {
@@ -73,7 +73,7 @@ test.each<[string, Answer, string, string[]]>([
   expect(await delivered(answer)).toEqual({ kind, signs, times: 1 })
 })
 
-test('an agent that breaks the connection gets the message again and counts as failed once', async () => {
+test('an agent that breaks the connection gets the message again, and its failure counts only once', async () => {
   const answer: Answer = (response, time) => (time < 4 ? response.destroy() : say(200, '{}')(response, time))
   expect(await delivered(answer)).toEqual({ kind: 'answered', signs: ['failed', 'answered'], times: 4 })
 })

@@ -122,7 +122,7 @@ test('an agent behind the gateway rate-limits each client by its own address', a
   expect((await ask('198.51.100.1, 203.0.113.1'))[0]).toBe(429)
 })
 
-test('a proxied response keeps the security headers of the agent and gets none from the gateway', async () => {
+test('a proxied response keeps the security headers of the agent and gets none from the gateway itself', async () => {
   const page = "default-src 'self'"
   const agent = await plainAgent((request, response) => {
     if (request.url === '/page') response.setHeader('content-security-policy', page)
@@ -133,7 +133,7 @@ test('a proxied response keeps the security headers of the agent and gets none f
   expect(own.headers.get('content-security-policy')).toBe(page)
   for (const name of ['content-security-policy', 'x-content-type-options', 'referrer-policy'])
     expect(plain.headers.has(name)).toBe(false)
-  // Headers about the gateway's own address are kept.
+  // Headers that concern the gateway's own address are kept.
   expect(plain.headers.get('strict-transport-security')).toBe('max-age=31536000')
 })
 
@@ -194,13 +194,16 @@ test.each([
   ['x-powered-by', 'something'],
   ['server', 'something/1.0'],
   ['x-anything-else', 'value'],
-])("%s of an agent's response is not on the allow list: dropped", async (name, value) => {
-  const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
-  for (const origin of ['registered', 'supervised'] as const) {
-    const gateway = await gatewayBefore(agent, { origin })
-    for (const init of [{}, post]) expect((await fetch(`${gateway}/`, init)).headers.get(name)).toBeNull()
-  }
-})
+])(
+  "the header %s of an agent's response is dropped, because it is not on the allow list",
+  async (name, value) => {
+    const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
+    for (const origin of ['registered', 'supervised'] as const) {
+      const gateway = await gatewayBefore(agent, { origin })
+      for (const init of [{}, post]) expect((await fetch(`${gateway}/`, init)).headers.get(name)).toBeNull()
+    }
+  },
+)
 
 test.each([
   ['www-authenticate', 'Bearer error="invalid_token"'],
@@ -217,13 +220,13 @@ test.each([
   ['a2a-extensions', 'https://example.com/ext'],
   ['x-ratelimit-remaining', '3'],
   ['traceresponse', '00-1-2-01'],
-])('%s from an external agent is forwarded', async (name, value) => {
+])('the header %s of an external agent is forwarded', async (name, value) => {
   const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
   const gateway = await gatewayBefore(agent, { origin: 'registered' })
   for (const init of [{}, post]) expect((await fetch(`${gateway}/`, init)).headers.get(name)).toBe(value)
 })
 
-test('a request keeps the id of the gateway, whatever an external agent returns', async () => {
+test('a request keeps the id that the gateway gave it, whatever an external agent returns', async () => {
   const agent = await plainAgent((_, response) => response.setHeader('x-request-id', 'other').end('{}'))
   const gateway = await gatewayBefore(agent, { origin: 'registered' })
   for (const init of [{}, post]) {
@@ -255,7 +258,7 @@ const passing = {
 }
 const dropped = { 'x-api-key': 'secret', 'x-amz-security-token': 'secret', 'x-user': 'root', date: 'now' }
 
-test('request headers are forwarded to an agent by an allow list', async () => {
+test('only request headers on the allow list are forwarded to an agent', async () => {
   const agent = await plainAgent(echoHeaders)
   for (const origin of ['registered', 'supervised'] as const) {
     const gateway = await gatewayBefore(agent, { origin })
@@ -279,7 +282,7 @@ test('cookies for the gateway are not sent to external agents', async () => {
   }
 })
 
-test('a response of the gateway itself has the security headers of the gateway', async () => {
+test('a response that the gateway itself creates has the gateway’s security headers', async () => {
   const gateway = await gatewayBefore('http://127.0.0.1:1')
   for (const path of ['/', '/../x%2f', '/agents/none/']) {
     const answer = await fetch(`${gateway}${path}`)

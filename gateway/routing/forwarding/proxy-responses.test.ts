@@ -16,7 +16,8 @@ afterEach(async () => {
 })
 
 /**
- * A gateway in front of an agent that sends these bytes for each request, and the log lines of the gateway.
+ * Starts a gateway in front of an agent that sends these bytes for each request. Returns the gateway's log lines,
+ * too.
  */
 async function gatewayBefore(answer: string) {
   const agent = net.createServer((socket) => {
@@ -84,7 +85,7 @@ test.each([
   ['that is not HTTP, to a JSON-RPC call', 'what is this?\r\n\r\n', json],
   ['with two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx', {}],
   ['with a broken header', 'HTTP/1.1 200 OK\r\nBad Header: \x01\r\n\r\n', json],
-])('a response %s: 503 and one warning in the log, without a stack', async (_, answer, init) => {
+])('a response %s causes a 503 and one warning in the log without a stack trace', async (_, answer, init) => {
   const { url, lines } = await gatewayBefore(answer)
   const answered = await fetch(url, init)
   expect(answered.status).toBe(503)

@@ -30,7 +30,7 @@ async function listen(server: http.Server | net.Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** A gateway in front of one agent, `calc`, that responds with `handle`. */
+/** Starts a gateway in front of one agent, `calc`, that responds with `handle`. */
 async function gatewayBefore(
   handle: http.RequestListener,
   options: {
@@ -136,7 +136,7 @@ test.each([
 })
 
 test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-  '%s: the body arrives unmodified for every content type',
+  'with %s, the body arrives unmodified for every content type',
   async (method) => {
     const gateway = await gatewayBefore(echo)
     const body = '{"a": 1,\n "é": "\\ud83d\\ude00", "b":1.0}  '
@@ -201,7 +201,7 @@ test('forwarding and hop-by-hop headers of the caller are dropped; the other lis
   }
 })
 
-test('status, listed headers and body of the response are unmodified; hop-by-hop and other headers are dropped', async () => {
+test('status, listed headers and body of a response are forwarded unmodified, and all other headers are dropped', async () => {
   const bytes = Buffer.from([0, 255, 1, 254])
   const gateway = await gatewayBefore((_request, response) => {
     response.writeHead(402, {
@@ -223,7 +223,7 @@ test('status, listed headers and body of the response are unmodified; hop-by-hop
   expect(Buffer.from(await response.arrayBuffer())).toEqual(bytes)
 })
 
-test('HEAD has no response body; the body of a GET is not forwarded', async () => {
+test('HEAD gets no response body, and the body of a GET is not forwarded', async () => {
   const gateway = await gatewayBefore((request, response) => {
     response.setHeader('etag', request.headers['content-length'] ?? 'none')
     response.setHeader('content-length', '5')
@@ -278,7 +278,7 @@ test.each(['before the response starts', 'in the middle of a stream'])(
   },
 )
 
-test('an unknown slug: 404, -32040, reason agent', async () => {
+test('an unknown slug is rejected with 404, -32040 and the reason agent', async () => {
   const gateway = await gatewayBefore(echo)
   const response = await fetch(`${gateway.url}/agents/nobody/health`)
   expect(response.status).toBe(404)
@@ -289,39 +289,45 @@ test.each<[string, { status?: AgentEntry['status']; port?: number }, string]>([
   ['counted as unreachable', { status: 'unreachable' }, 'agent_down'],
   ['being started', { status: 'starting' }, 'agent_down'],
   ['refusing the connection', { port: 1 }, 'agent_down'],
-])('an agent that is %s: immediate 503, -32042, Retry-After', async (_what, options, reason) => {
-  const gateway = await gatewayBefore(echo, options)
-  const response = await fetch(`${gateway.url}/agents/calc/`, { method: 'POST', body: '{}' })
-  expect(response.status).toBe(503)
-  expect(response.headers.get('retry-after')).toMatch(/^\d+$/)
-  expect(await response.json()).toMatchObject({
-    jsonrpc: '2.0',
-    id: null,
-    error: { code: -32042, data: { reason, agent: 'calc' } },
-  })
-})
+])(
+  'a request to an agent that is %s immediately gets 503 with -32042 and Retry-After',
+  async (_what, options, reason) => {
+    const gateway = await gatewayBefore(echo, options)
+    const response = await fetch(`${gateway.url}/agents/calc/`, { method: 'POST', body: '{}' })
+    expect(response.status).toBe(503)
+    expect(response.headers.get('retry-after')).toMatch(/^\d+$/)
+    expect(await response.json()).toMatchObject({
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: -32042, data: { reason, agent: 'calc' } },
+    })
+  },
+)
 
 test.each([
   ['breaks the connection before it responds', (socket: net.Socket) => socket.destroy(), 'agent_broke_off'],
   ['does not respond with HTTP', (socket: net.Socket) => socket.end('hello\r\n'), 'agent_broke_off'],
   ['never responds', () => undefined, 'agent_slow'],
-])('an agent that %s: 503 after one attempt, with an unknown outcome', async (_what, answer, reason) => {
-  let asked = 0
-  const port = await listen(
-    net.createServer((socket) => {
-      socket.on('error', () => undefined)
-      socket.once('data', () => {
-        asked++
-        answer(socket)
-      })
-    }),
-  )
-  const gateway = await gatewayBefore(echo, { port, slowMs: 500 })
-  const response = await fetch(`${gateway.url}/agents/calc/tasks`)
-  expect(response.status).toBe(503)
-  expect(await response.json()).toMatchObject({ error: { code: -32042, data: { reason } } })
-  expect(asked).toBe(1)
-})
+])(
+  'a request to an agent that %s gets 503 with an unknown outcome after one attempt',
+  async (_what, answer, reason) => {
+    let asked = 0
+    const port = await listen(
+      net.createServer((socket) => {
+        socket.on('error', () => undefined)
+        socket.once('data', () => {
+          asked++
+          answer(socket)
+        })
+      }),
+    )
+    const gateway = await gatewayBefore(echo, { port, slowMs: 500 })
+    const response = await fetch(`${gateway.url}/agents/calc/tasks`)
+    expect(response.status).toBe(503)
+    expect(await response.json()).toMatchObject({ error: { code: -32042, data: { reason } } })
+    expect(asked).toBe(1)
+  },
+)
 
 test("an agent's own 503 is forwarded unmodified, and the request is not repeated", async () => {
   let asked = 0
@@ -336,7 +342,7 @@ test("an agent's own 503 is forwarded unmodified, and the request is not repeate
 test.each([
   ['announced', { 'content-length': 2000 }],
   ['chunked', { 'transfer-encoding': 'chunked' }],
-])('a body over the limit (%s): 413 with the error envelope', async (_how, headers) => {
+])('a body over the limit (%s) is rejected with 413 and the error envelope', async (_how, headers) => {
   const gateway = await gatewayBefore(echo, { bodyMaxBytes: 1000 })
   const { status, body } = await raw(
     gateway.port,
@@ -363,16 +369,21 @@ test.each<[string, Partial<AgentEntry>, string]>([
     { quarantine: { since: '', reason: 'lies', by: 'operator' } },
     'quarantined',
   ],
-])('an agent %s is 503 -32042 and receives neither requests nor tokens', async (_what, entry, reason) => {
-  let reached = 0
-  const gateway = await gatewayBefore((_request, response) => response.end(String(++reached)), { entry })
-  const headers = { authorization: 'Bearer secret' }
-  const answer = await raw(gateway.port, '/agents/calc/', { method: 'POST', headers }, '{}')
-  expect(answer.status).toBe(503)
-  expect(answer.headers['retry-after']).toBe('60')
-  expect(JSON.parse(answer.body)).toMatchObject({ error: { code: -32042, data: { reason, agent: 'calc' } } })
-  expect(reached).toBe(0)
-})
+])(
+  'a call to an agent %s gets 503 -32042, and the agent receives neither the request nor the token',
+  async (_what, entry, reason) => {
+    let reached = 0
+    const gateway = await gatewayBefore((_request, response) => response.end(String(++reached)), { entry })
+    const headers = { authorization: 'Bearer secret' }
+    const answer = await raw(gateway.port, '/agents/calc/', { method: 'POST', headers }, '{}')
+    expect(answer.status).toBe(503)
+    expect(answer.headers['retry-after']).toBe('60')
+    expect(JSON.parse(answer.body)).toMatchObject({
+      error: { code: -32042, data: { reason, agent: 'calc' } },
+    })
+    expect(reached).toBe(0)
+  },
+)
 
 const fromOutside = { origin: 'registered' as const }
 
@@ -382,7 +393,7 @@ test('an external agent is reachable at an allowed host', async () => {
   expect(JSON.parse(answer.body)).toMatchObject({ url: '/x', body: 'hello' })
 })
 
-test('an external agent at a private address is not reachable, even if the registry holds it', async () => {
+test('an external agent at a private address is unreachable, even if the registry lists it', async () => {
   let reached = 0
   const gateway = await gatewayBefore((_request, response) => response.end(String(++reached)), {
     entry: fromOutside,
@@ -391,7 +402,7 @@ test('an external agent at a private address is not reachable, even if the regis
   expect(reached).toBe(0)
 })
 
-test('a name that now resolves to a private address is not reachable', async () => {
+test('a host name that now resolves to a private address is unreachable', async () => {
   let reached = 0
   const port = await listen(http.createServer((_request, response) => response.end(String(++reached))))
   const gateway = await gatewayBefore(echo, {

@@ -44,7 +44,7 @@ function dispatcherFor(urls: string[]) {
       .request({ origin, path: '/', method: body === null ? 'GET' : 'POST', body })
 }
 
-test('consecutive requests alternate; a busy process gets none', async () => {
+test('consecutive requests alternate between processes, and a busy process gets none', async () => {
   const held: http.ServerResponse[] = []
   let holds = true
   const hold = (response: http.ServerResponse) => (holds ? held.push(response) : response.end('ok'))
@@ -62,7 +62,7 @@ test('consecutive requests alternate; a busy process gets none', async () => {
   expect([a.got.length, b.got.length]).toEqual([4, 10])
 })
 
-test('a process that cannot be reached loses no request: no byte was sent', async () => {
+test('a process that cannot be reached loses no request, because no byte was sent to it', async () => {
   const [a, b] = [await replica(), await replica()]
   const send = dispatcherFor([a.url, b.url])
   a.stop()
@@ -88,7 +88,7 @@ const refusal =
     response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, data: { reason } } }))
   }
 
-test('a stopping process that rejects new requests is skipped, also when its response arrives in chunks', async () => {
+test('a stopping process that rejects new requests is skipped, even if its response arrives in chunks', async () => {
   const dripping = (response: http.ServerResponse) => {
     response.writeHead(503, { 'content-type': 'application/json' })
     const said = '{"error":{"code":-32042,"data":{"reason":"draining"}}}'
@@ -106,7 +106,7 @@ test('a stopping process that rejects new requests is skipped, also when its res
   }
 })
 
-test('when all processes are stopping, the response of the last one is returned', async () => {
+test('if all processes are stopping, the response of the last one is returned', async () => {
   const [a, b] = [await replica(refusal(503, 'draining')), await replica(refusal(503, 'draining'))]
   const answer = await dispatcherFor([a.url, b.url])()
   expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
@@ -127,7 +127,7 @@ test.each([
   expect([answer.statusCode, a.got.length + b.got.length]).toEqual([status, 1])
 })
 
-test('a large 503 response is not a rejection and is returned complete', async () => {
+test('a large 503 response does not count as a rejection and is returned completely', async () => {
   const long = (response: http.ServerResponse) => response.writeHead(503).end('x'.repeat(200_000))
   const [a, b] = [await replica(long), await replica(long)]
   const answer = await dispatcherFor([a.url, b.url])()
@@ -142,7 +142,7 @@ test('a streamed body is not sent again', async () => {
   await answer.body.dump()
 })
 
-test('when no process can be reached, the error is returned', async () => {
+test('if no process can be reached, the error is returned', async () => {
   const [a, b] = [await replica(), await replica()]
   a.stop()
   b.stop()

@@ -28,24 +28,24 @@ test.each([
   ['the agent’s address as its audience', ['https://sky.example/'], 'forward'],
   ['the agent’s address at the gateway as its audience', ['https://gateway.example/agents/sky'], 'forward'],
   ['the agent among its audiences', ['https://gateway.example', did], 'forward'],
-])('a token with %s: an external agent gets the decision %s', (_what, audience, decision) => {
+])('for a token with %s, the decision about an external agent is %s', (_what, audience, decision) => {
   expect(tokenDecision(external, token(audience as string[]))).toBe(decision)
 })
 
-test('a DID does not name the agent before the agent has proven its key', () => {
+test('a DID does not identify an agent until the agent has proven its key', () => {
   const unproven = { ...external, verified: false }
   expect(mayForwardToken(unproven, token([did]))).toBe(false)
   expect(resourceOf(unproven)).toBe('https://sky.example')
 })
 
-test('a token with agent:admin is forwarded to no external agent, and to supervised ones only when it names them', () => {
+test('a token with agent:admin is forwarded to no external agent, and only to supervised agents that it names', () => {
   const operator = (audience: string[]) => token(audience, 'agent:read agent:admin')
   expect(tokenDecision(external, operator([did]))).toBe('operator_token')
   expect(tokenDecision(supervised, operator([]))).toBe('operator_token')
   expect(tokenDecision(supervised, operator([did]))).toBe('forward')
 })
 
-test('supervised agents, and verified agents that an operator declared as own, receive tokens without an audience', () => {
+test('supervised agents and verified agents that an operator declared as own receive tokens without an audience', () => {
   const own = { ...external, own: true }
   expect(mayForwardToken(supervised, token([]))).toBe(true)
   expect(mayForwardToken(own, token([]))).toBe(true)

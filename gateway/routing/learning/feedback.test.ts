@@ -70,7 +70,7 @@ const kept = async (count: number): Promise<TrainingExample[]> => {
   return store.trainingExamples()
 }
 
-test('a rated task adds counted words as training example, never its text, owner or context', async () => {
+test('a rated task adds its counted words as a training example, but never its text, owner or context', async () => {
   const text = 'Will it rain in Lisbon tomorrow'
   const route = await routed(text, { at: Date.now() - 5000 })
   feedback.recordOutcome(route, { state: 'completed', at: route.at + 1500 }, 4)
@@ -80,7 +80,7 @@ test('a rated task adds counted words as training example, never its text, owner
   expect(ended).toEqual([['sky', 'completed', 1500, 'alice']])
 })
 
-test('a completed task without a rating adds no training example; a later rating does', async () => {
+test('a completed task adds no training example until it is rated', async () => {
   const route = await routed('rain in Lisbon')
   await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
   expect([await store.trainingExamples(), ended.length]).toEqual([[], 1])
@@ -109,7 +109,7 @@ test('completed tasks without a rating that an earlier version stored as positiv
   expect((await open()).learned.size).toBe(2)
 })
 
-test('an outcome that is reported twice counts once', async () => {
+test('an outcome that is reported twice counts only once', async () => {
   const route = await routed('rain')
   feedback.recordOutcome(route, { state: 'failed' })
   await kept(1)
@@ -139,7 +139,7 @@ test('a heartbeat reports only tasks of its own agent', async () => {
   expect((await store.trainingExamples())[0]?.outcome).toBe(-1)
 })
 
-test('tasks of one context form one training example; clearing the context removes it', async () => {
+test('the tasks of one context form one training example, which is removed when the context is cleared', async () => {
   for (const text of ['rain in Lisbon', 'rain in Porto']) {
     const route = await routed(text)
     await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
@@ -173,7 +173,7 @@ test('a rating that an agent reports after the outcome counts once', async () =>
   expect(ended).toHaveLength(1)
 })
 
-test('the duration of a task ends when its outcome is observed, whatever the clock of the agent says', async () => {
+test('the duration of a task ends when its outcome is observed, whatever the clock of its agent says', async () => {
   const route = await routed('rain')
   feedback.recordOutcome(route, { state: 'completed', at: route.at + 3_600_000 })
   await expect.poll(() => ended.length).toBe(1)
@@ -187,7 +187,7 @@ test('a message without words adds no training example, but its outcome is recor
   expect(ended).toEqual([['sky', 'completed', undefined, 'alice']])
 })
 
-test('with ROUTE_LEARNING=no no words are stored and nothing is learned, but outcomes are recorded', async () => {
+test('with ROUTE_LEARNING=no, outcomes are recorded, but no words are stored and nothing is learned', async () => {
   await database[Symbol.asyncDispose]()
   await open(false)
   const route = await routed('rain')
@@ -199,7 +199,7 @@ test('with ROUTE_LEARNING=no no words are stored and nothing is learned, but out
   expect(ended).toHaveLength(1)
 })
 
-test('expired entries are removed in small batches; newer ones are kept', async () => {
+test('expired entries are removed in small batches, and newer ones are kept', async () => {
   for (let at = 1; at <= 5; at += 1) await store.saveDecision({ id: String(at), at, body: {} })
   await routed('rain', { at: 2 })
   const young = await routed('rain', { at: 9 })

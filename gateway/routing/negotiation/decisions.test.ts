@@ -37,7 +37,7 @@ test('a record can be read immediately after saving and after a restart', async 
   await again.close()
 })
 
-test('with more than 256 pending records, saving waits for the store', async () => {
+test('saving waits for the store if more than 256 records are pending', async () => {
   const { store, decisions, close } = await open()
   for (let number = 0; number < 256; number += 1) await decisions.saveInBackground(record(String(number)))
   expect(await store.findDecision('0')).toBeUndefined()
@@ -46,7 +46,7 @@ test('with more than 256 pending records, saving waits for the store', async () 
   await close()
 })
 
-test('a record that the store rejects is lost, and no caller waits for it', async () => {
+test('a record that the store rejects is lost without delaying a caller', async () => {
   const { decisions, close } = await open()
   await close()
   await decisions.saveInBackground(record('a'))

@@ -49,7 +49,7 @@ async function claimed(slug: string, id: string, claim?: Claim): Promise<Route> 
   return route
 }
 
-test('a verified claim of an external agent is valid for an hour; then the supervised agents are queried again', async () => {
+test('a verified claim of an external agent is valid for an hour before the supervised agents are queried again', async () => {
   const [sky, liar] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
   const id = randomUUID()
   await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() + hour })
@@ -64,7 +64,7 @@ test('a verified claim of an external agent is valid for an hour; then the super
   expect(liar.calls).toEqual([])
 })
 
-test('a verified claim yields to the supervised agent that has the task later', async () => {
+test('a verified claim yields to a supervised agent that later has the task', async () => {
   const [sky] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
   const { id } = sky.take(saying('hello')) as { id: string }
   await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() - 1 })
@@ -80,7 +80,7 @@ test('an expired claim does not count', async () => {
   expect(await taskLocator().find('task', id, caller())).toEqual({ silent: [], unknown: [] })
 })
 
-test('a route to an external agent from an earlier version is a claim, valid for 30 days after its last message', async () => {
+test('a route to an external agent that an earlier version stored is a claim for 30 days after its last message', async () => {
   const [sky] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
   const [young, old] = [randomUUID(), randomUUID()]
   await claimed('liar', young)
@@ -92,14 +92,14 @@ test('a route to an external agent from an earlier version is a claim, valid for
   expect(sky.calls).toHaveLength(2)
 })
 
-test('agents over the maximum are not queried and are reported', async () => {
+test('agents beyond the maximum are reported without being queried', async () => {
   const agents = [await agent('sky', 'Weather'), await agent('board', 'Chess'), await agent('sea', 'Tides')]
   const found = await taskLocator({ agentsMax: 2 }).find('task', randomUUID(), caller())
   expect(agents.flatMap(({ calls }) => calls)).toHaveLength(2)
   expect(found).toEqual({ silent: [], unknown: [expect.any(String)] })
 })
 
-test('an agent that may not receive the token is not queried and is reported', async () => {
+test('an agent that may not receive the token is reported without being queried', async () => {
   const sky = await agent('sky', 'Weather')
   const operator = { ...caller(), token: { ...caller().token, isOperator: true } }
   const found = await taskLocator().find('task', randomUUID(), operator)

@@ -20,7 +20,7 @@ test('a cursor opens to the sealed positions of the agents that still exist', ()
   expect(cursors.open('tasks/list', 'alice', cursor, [sea])).toEqual([untouched(sea)])
 })
 
-test('a cursor fits into a header; agents that do not fit are returned', () => {
+test('a cursor fits into a header, and agents that do not fit into the cursor are returned', () => {
   const all = Array.from({ length: 1000 }, () => ({
     agent: randomUUID(),
     page: 'p'.repeat(60),

@@ -12,7 +12,7 @@ test.each<[string, number[], number, number[]]>([
   expect(surplusOf(counts(...has), excess)).toEqual(counts(...goes))
 })
 
-test('without records nothing is removed', () => {
+test('nothing is removed if there are no records', () => {
   expect(surplusOf([], 5)).toEqual([])
 })
 

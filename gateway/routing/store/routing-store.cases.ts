@@ -30,7 +30,7 @@ const example = (more: Partial<TrainingExample> = {}): TrainingExample => ({
   ...more,
 })
 
-/** Conformance cases of every routing store adapter. `open` returns an empty store for each test. */
+/** Conformance cases for every routing store adapter. `open` returns an empty store for each test. */
 export function routingStoreCases(
   name: string,
   open: (bounds?: DecisionBounds) => Promise<RoutingStore>,
@@ -41,7 +41,7 @@ export function routingStoreCases(
   })
 
   describe(`the routing in ${name}`, () => {
-    test('a route is found by its owner only, in its last version', async () => {
+    test('only the owner of a route finds it, in its last version', async () => {
       await store.save([task('t1', { words: { rain: 1 } }), context('c1')])
       await store.save([task('t1', { agent: 'sea', at: 2000 })])
       expect(await store.find('alice', 'task', 't1')).toEqual(task('t1', { agent: 'sea', at: 2000 }))
@@ -52,7 +52,7 @@ export function routingStoreCases(
       expect(await store.find('alice', 'task', 't1')).toBeUndefined()
     })
 
-    test('a route with a claim never replaces a route to another agent, and is replaced by one', async () => {
+    test('a route with a claim never replaces a route to another agent, but such a route replaces it', async () => {
       const claimed = (agent: string, until = 5000): Route =>
         task('t1', { agent, claim: { until, verifiedUntil: 0 } })
       await store.save([claimed('mallory'), claimed('eve')])
@@ -69,7 +69,7 @@ export function routingStoreCases(
       expect(await store.find('alice', 'task', 't1')).toEqual(task('t1', { words: { rain: 1 } }))
     })
 
-    test('removeOld removes expired claims, at most the limit', async () => {
+    test('removeOld removes expired claims up to the limit', async () => {
       const claimed = (id: string, until: number) => task(id, { claim: { until, verifiedUntil: 0 } })
       await store.save([claimed('t1', 1), claimed('t2', 2), claimed('t3', 3), task('t4')])
       const before = { routes: 0, claims: 3, keys: 0, decisions: 0, trainingExamples: 0 }
@@ -79,7 +79,7 @@ export function routingStoreCases(
       expect(left.map((route) => route !== undefined)).toEqual([false, false, true, true])
     })
 
-    test('of concurrent claims of one key exactly one wins', async () => {
+    test('exactly one of several concurrent claims for one key wins', async () => {
       const key = (agent: string): Route => ({ owner: 'alice', kind: 'key', id: 'k', agent, at: 1000 })
       const standing = await Promise.all(['a', 'b', 'c', 'd'].map((agent) => store.claim(key(agent))))
       expect(new Set(standing.map(({ agent }) => agent)).size).toBe(1)
@@ -89,7 +89,7 @@ export function routingStoreCases(
       expect((await store.claim(key('f'))).agent).toBe('f')
     })
 
-    test('of concurrent exchanges of one claim exactly one succeeds, and none after the route has moved', async () => {
+    test('exactly one of several concurrent exchanges of a claim succeeds, and none succeeds after the route has moved', async () => {
       const at = (agent: string): Route => ({ owner: 'alice', kind: 'context', id: 'c', agent, at: 1000 })
       await store.claim(at('a'))
       const done = await Promise.all(['b', 'c', 'd'].map((agent) => store.exchange(at('a'), at(agent))))
@@ -103,7 +103,7 @@ export function routingStoreCases(
       expect(await store.exchange(now as Route, at('e'))).toBe(false)
     })
 
-    test('removeContext removes the context and its tasks for this owner only', async () => {
+    test('removeContext removes the context and its tasks only for this owner', async () => {
       await store.save([task('t1'), context('c1'), task('t2', { context: 'c2' })])
       await store.save([task('t1', { owner: 'bob' }), context('c1', { owner: 'bob' })])
       await store.removeContext('alice', 'c1')
@@ -145,7 +145,7 @@ export function routingStoreCases(
       expect(await store.findDecision('n2')).toEqual({ id: 'n2', at: 5, body: {} })
     })
 
-    test('one example per context and agent; removed by context', async () => {
+    test('there is one example per context and agent, which is removed with the context', async () => {
       await store.saveTrainingExample(example())
       await store.saveTrainingExample(example({ at: 2000, outcome: -1 }))
       await store.saveTrainingExample(example({ agent: 'sea', at: 500 }))
@@ -165,7 +165,7 @@ export function routingStoreCases(
       expect(Buffer.from(await store.cursorKey())).toEqual(Buffer.from(key))
     })
 
-    test('removeOld removes expired entries, at most the limit of each kind', async () => {
+    test('removeOld removes expired entries up to the limit for each kind', async () => {
       await store.save([1, 2, 3, 10].map((at) => task(`t${at}`, { at, context: `c${at}` })))
       const others = ['key', 'priced', 'session', 'unrated'] as const
       for (const kind of others) await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind, at })))
@@ -185,7 +185,7 @@ export function routingStoreCases(
       expect(await store.findTrainingExample('k1', 'sky')).toBeUndefined()
     })
 
-    test('anonymous decisions displace none of callers; over the maximum the largest holder loses records', async () => {
+    test('anonymous decisions displace no caller’s decisions, and beyond the maximum the largest holder loses records', async () => {
       const few = await open({ callers: 6, anonymous: 4 })
       const save = (id: string, at: number, whose: { owner?: string; holder?: string }) =>
         few.saveDecision({ id, at, body: {}, ...whose })

@@ -16,7 +16,7 @@ interface Known {
   index: AgentIndex
 }
 
-/** The expected ranking: every agent scored individually. */
+/** The expected ranking, computed by scoring every agent individually. */
 function oneByOne({ offers, rules, index }: Known, request: NegotiationRequest, options: RankOptions = {}) {
   const all = [...offers].filter(([id]) => !rules.has(id))
   const scored = all.map(([id, offer]) => ({
@@ -139,7 +139,7 @@ test.each([
 const plain = (text: string): NegotiationRequest => ({ taskSummary: text, weights: defaultWeights })
 const slugs = (candidates: readonly RankedAgent[]) => candidates.map(({ slug }) => slug)
 
-test('an excluded agent is reported with its rule and is a candidate again after include', () => {
+test('an excluded agent is reported with its rule and becomes a candidate again after include', () => {
   const index = new AgentIndex()
   index.put('1', 'weather', {
     name: 'weather',
@@ -185,7 +185,7 @@ test('an empty registry has no candidates', () => {
   })
 })
 
-test('embeddings: nearness raises an agent without common words, and the reasons name it', () => {
+test('embedding similarity raises an agent that shares no words with the request, and the reasons say so', () => {
   const index = new AgentIndex()
   index.put('1', 'rain', { name: 'Rain', skills: [skillOf('Rain')], queueDepth: 0 })
   index.put('2', 'song', { name: 'Song', skills: [skillOf('Song')], queueDepth: 0 })

@@ -15,7 +15,7 @@ async function endpoint(answer: RequestListener) {
   }
 }
 
-test('texts are sent in batches of 64, once each; vectors have length 1', async () => {
+test('each text is sent once, in batches of 64, and vectors have length 1', async () => {
   const batches: number[] = []
   await using server = await endpoint((request, response) => {
     let body = ''
@@ -44,7 +44,7 @@ test.each<[string, RequestListener, string]>([
   ['too few vectors', (_request, response) => response.end('{"data":[]}'), 'omitted texts'],
   ['a redirect', (_request, response) => response.writeHead(302, { location: '/' }).end(), 'unreachable'],
   ['silence', () => undefined, 'timed out'],
-])('an endpoint that answers %s: no vectors, but a reason', async (_name, answer, reason) => {
+])('an endpoint that answers %s yields a reason instead of vectors', async (_name, answer, reason) => {
   await using server = await endpoint(answer)
   const embeddings = new Embeddings({ url: server.url, model: 'm', timeoutMs: 200 })
   expect(await embeddings.embed(['x'])).toEqual({ failed: expect.stringContaining(reason) })

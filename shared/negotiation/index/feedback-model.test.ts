@@ -32,7 +32,7 @@ const others = Array.from({ length: 6 }, (_, at) =>
 const matchOf = (index: AgentIndex) =>
   index.rank(asked).candidates.find(({ slug }) => slug === 'beta')?.subscores.skillMatch ?? 0
 
-/** Enough positive examples to raise the agent. */
+/** Enough positive examples to raise the agent's score. */
 const five = [1, 2, 3, 4, 5].map((number) => example(number))
 
 test.each<[string, TrainingExample[], number]>([
@@ -41,7 +41,7 @@ test.each<[string, TrainingExample[], number]>([
   ['five contexts of one caller', five.map((one) => ({ ...one, caller: 'alice' })), 2],
   ['five contexts, one of them rated 3', [...five.slice(0, 4), example(5, { outcome: 0 })], 2],
   ['four contexts, where one caller is enough', five.slice(0, 4), 1],
-])('%s do not raise an agent', (_what, examples, callersMin) => {
+])('%s do not raise the score of an agent', (_what, examples, callersMin) => {
   const index = theIndex(() => start, callersMin)
   index.learn(...others)
   const [score, before] = [matchOf(index), index.rank(asked).candidates.find(({ slug }) => slug === 'beta')]
@@ -53,7 +53,7 @@ test.each<[string, TrainingExample[], number]>([
 test.each([
   ['two callers', 2, (at: number) => `caller-${at % 2}`],
   ['one caller, where one is enough', 1, () => 'alice'],
-])('five contexts of %s raise an agent', (_what, callersMin, callerOf) => {
+])('five contexts of %s raise the score of an agent', (_what, callersMin, callerOf) => {
   const index = theIndex(() => start, callersMin)
   index.learn(...others, ...five.map((one, at) => ({ ...one, caller: callerOf(at) })))
   expect(matchOf(index)).toBeGreaterThan(0.5)
@@ -75,7 +75,7 @@ test('names and numbers are not learned', () => {
   expect(Object.keys(trainingWords(text))).toEqual(expect.arrayContaining(['pdf', 'page', 'floor']))
 })
 
-test('successful tasks train: the agent is found by words that it never declared, and the reasons name them', () => {
+test('successful tasks make an agent discoverable by words that it never declared, and the reasons name these words', () => {
   const index = theIndex()
   expect(matchOf(index)).toBeLessThan(0.1)
   index.learn(...others, ...five)
@@ -100,7 +100,7 @@ test('contexts/clear removes everything learned from the context', () => {
   expect(index.rank(asked)).toEqual(before)
 })
 
-test('the examples of one caller about an agent count as at most eight', () => {
+test('the examples of one caller for an agent count as at most eight examples', () => {
   const matchAfter = (count: number) => {
     const index = theIndex()
     index.learn(...others, ...Array.from({ length: count }, (_, at) => example(at, { caller: 'eve' })))
@@ -110,7 +110,7 @@ test('the examples of one caller about an agent count as at most eight', () => {
   expect(matchAfter(5)).not.toBeCloseTo(matchAfter(8), 3)
 })
 
-test('examples decay, and their number per agent is limited', () => {
+test('examples lose weight over time, and their number per agent is limited', () => {
   let now = start
   const index = theIndex(() => now)
   const dropped = index.learn(...others, ...Array.from({ length: 30 }, (_, at) => example(at)))

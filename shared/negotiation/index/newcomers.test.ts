@@ -37,7 +37,7 @@ const firstIn = (index: AgentIndex, asked: readonly Text[]) =>
 const feedback = new Set(agents.filter((_, at) => at % 2 === 0).map(({ name }) => name))
 const isTaught = ({ agent }: Text) => feedback.has(agent)
 
-test('when half of the agents have examples, texts of the others still find them, and texts of the trained agents find those more often', () => {
+test('if half of the agents have examples, requests still find the untrained agents and find the trained ones more often', () => {
   const index = registry()
   const done = texts.slice(0, 1500).filter(isTaught)
   const known = texts.slice(1500).filter(isTaught).slice(0, 60)
@@ -51,7 +51,7 @@ test('when half of the agents have examples, texts of the others still find them
   expect(firstIn(index, known) / before.known).toBeGreaterThan(1.2)
 })
 
-test('an agent without examples gets at most the feedback that exists for the text, and the reasons name it', () => {
+test('an agent without examples gets at most the feedback that exists for the text, and the reasons mention it', () => {
   const index = registry()
   const [newcomer] = agents.filter(({ name }) => !feedback.has(name))
   const text = request(newcomer?.description ?? '')
@@ -65,7 +65,7 @@ test('an agent without examples gets at most the feedback that exists for the te
   expect(matchOf()?.score).toBeGreaterThan(before?.score ?? 1)
 })
 
-test("an agent's own description is not an example: the reasons name only words of its tasks", () => {
+test('the description of an agent is not an example, so the reasons name only words from its tasks', () => {
   const index = new AgentIndex({ now: () => at })
   const offer = { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 }
   index.put('1', 'opera', offer)
@@ -77,7 +77,7 @@ test("an agent's own description is not an example: the reasons name only words 
   expect(best?.reasons.join()).not.toMatch(/tasks of .*"opera"/)
 })
 
-test('an agent that changes its description is ranked by the new one, whatever it was when it was trained', () => {
+test('an agent is ranked by its current description, even if it had another one when it was trained', () => {
   const said = (name: string) => {
     const index = new AgentIndex({ now: () => at })
     index.put('1', 'one', { name, skills: [skillOf(name)], queueDepth: 0 })

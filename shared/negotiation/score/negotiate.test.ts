@@ -58,7 +58,7 @@ test('reasons show words as the request and the card write them, never stems', (
   )
 })
 
-test('a description stuffed with keywords does not win over the agent that does the work', () => {
+test('an agent whose description is stuffed with keywords does not rank above the agent that does the work', () => {
   const words =
     'weather news music travel hotel recipe stock chart pdf translate law fitness code email tax job garden film'
   const stuffed = offer('everything', `${words} `.repeat(50))
@@ -70,7 +70,7 @@ test('a description stuffed with keywords does not win over the agent that does 
   }
 })
 
-test('measurements override declared figures once there are enough samples', () => {
+test('measurements override declared values once there are enough samples', () => {
   const skills = [skill('Weather', '', { performance: { avgProcessingTimeMs: 100 } })]
   const measured = (samples: number) =>
     negotiate(
@@ -109,10 +109,10 @@ test('sub-scores without measurements equal those of the reference implementatio
   ])
 })
 
-test('sub-scores: measurements of the gateway refine load and performance (record 20)', () => {
+test('measurements by the gateway refine the load and performance sub-scores (record 20)', () => {
   const load = (queueDepth: number, activeTasks: number) => loadScore({ queueDepth, activeTasks })
   expect([load(0, 0), load(0, 10), load(2, 10)]).toEqual([1, 0.5, 0.25])
-  // Running tasks decide between agents without waiting tasks and never outweigh a waiting task.
+  // Running tasks decide between agents without waiting tasks, but never outweigh a waiting task.
   expect(load(0, 1)).toBeGreaterThan(load(0, 2))
   expect(load(0, 9)).toBeGreaterThan(load(1, 0))
   expect([performanceScore(50, 100, 0.5), performanceScore(50, undefined, 0.5)]).toEqual([0.25, 0.5])
@@ -154,7 +154,7 @@ test('agents without skills, with 500 skills and with texts of 1 MB are scored i
   expect(negotiate(offer('weather', 'rain'), long).canHandle).toBe(true)
 })
 
-test('a text unrelated to the agent: skill match 0, whatever the other sub-scores are', () => {
+test('a text unrelated to the agent has skill match 0, whatever the other sub-scores are', () => {
   const answer = negotiate(offer('weather', 'rain'), ask('xyzzy plugh', { weights: defaultWeights }))
   expect(answer).toMatchObject({
     canHandle: false,

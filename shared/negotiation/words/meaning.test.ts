@@ -7,7 +7,7 @@ import { dimensions, likeness, meaningOf } from './meaning.ts'
 
 const of = (text: string) => readQuery(text).meaning
 
-test('every line of english.txt has a vector, and its relations are words of the list', () => {
+test('every line of english.txt has a vector, and its related stems are in the list', () => {
   const bytes = statSync(new URL('./english.vec', import.meta.url)).size
   expect(bytes % dimensions).toBe(0)
   const words = ['music', 'weather', 'translat', 'soccer']
@@ -38,12 +38,12 @@ test.each(['', 'zzqx wvkj', '天气', '🎵'])('a text without an English word h
   expect(likeness(of(text), of('music'))).toBe(0)
 })
 
-test('the similarity is 0..1, and 1 for equal directions', () => {
+test('similarity is between 0 and 1, and equal directions have similarity 1', () => {
   const music = meaningOf(['music', 'song'])
   expect(likeness(music, music)).toBeCloseTo(1, 12)
 })
 
-test('without word evidence the direction does not count', () => {
+test('the direction does not count without word evidence', () => {
   expect(boundedByWords(5, 0)).toBe(0)
   expect(boundedByWords(5, 1)).toBe(2)
 })

@@ -26,7 +26,7 @@ test.each([
   'Hey there, what is on in Chicago?',
   'Translate it to French. Additionally, check the grammar. However, keep it short.',
   'MAKE A PDF OF THIS TEXT',
-])('%j contains no name of a person', (text) => {
+])('%j contains no personal name', (text) => {
   expect(namesIn(text)).toEqual([])
 })
 
@@ -41,6 +41,6 @@ test.each([
   ['3rd', true],
   ['mp3', false],
   ['pdf', false],
-])('%s is a number: %s', (word, expected) => {
+])('whether %s counts as a number is %s', (word, expected) => {
   expect(isNumber(word)).toBe(expected)
 })

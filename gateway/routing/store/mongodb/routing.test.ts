@@ -30,7 +30,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
     expect(await store.find('bob', 'context', 'c')).toBeUndefined()
   })
 
-  test('examples added and removed by one gateway are reported once to the other', async () => {
+  test('examples that one gateway adds or removes are reported once to the other gateway', async () => {
     const url = server.newUrl()
     const [one, other] = [await open(url), await open(url)]
     const example = { agent: 'sky', context: 'k', caller: 'who', at: Date.now(), outcome: 1, words: { a: 1 } }
