@@ -17,26 +17,26 @@ import type { AgentDefinition, SkillDefinition } from './author/define-agent.ts'
 import { type AgentApp, type AgentAppOptions, startAgentApp } from './server/app.ts'
 import { TestIdentityProvider } from './testing/identity-provider.ts'
 
-/** The definition of an agent under test: a handler and any other field. Defaults: a name, a description and one skill. */
+/** The definition of an agent under test: a handler and any other fields. The name, description and skill have defaults. */
 export type TestDefinition = Pick<AgentDefinition, 'handle'> & Partial<AgentDefinition>
 
 /** Options of `testAgent`. */
 export interface TestAgentOptions {
   /** Settings as environment variables (spec/operations.md#settings), for example `{TASK_QUEUE_MAX: '2'}`. */
   env?: Record<string, string>
-  /** Folder for key and store, kept after the test. Default: a temporary folder that is removed with the agent. */
+  /** The folder for the key and the store, kept after the test. Default: a temporary folder that is removed with the agent. */
   dataDir?: string
-  /** `memory` is faster and keeps nothing on the disk. Default: the embedded store in `dataDir`. */
+  /** `memory` is faster and writes nothing to disk. Default: the embedded store in `dataDir`. */
   store?: 'embedded' | 'memory'
   /** Skills in addition to those of the definition. */
   moreSkills?: SkillDefinition[]
-  /** Time that running handlers may take to end on disposal, in milliseconds. Default 10,000. */
+  /** How long running handlers may take to finish on disposal, in milliseconds. Default 10,000. */
   drainMs?: number
-  /** The gateway where the agent claims signed requests (spec/authentication.md#replay). Default: none. */
+  /** The gateway at which the agent claims signed requests (spec/authentication.md#replay). Default: none. */
   signatureClaims?: (identity: Identity) => AgentAppOptions['signatureClaims']
-  /** An OAuth server to share between agents. Default: a new one, which is closed with the agent. */
+  /** An OAuth server that agents share. Default: a new server, which is closed with the agent. */
   identityProvider?: TestIdentityProvider
-  /** Shorter waiting times of payments, in milliseconds. */
+  /** Shorter timeouts for payments, in milliseconds. */
   paymentTiming?: NonNullable<PaymentConfig['timing']>
   /** Receives the log lines. The level is `silent` unless `env` sets LOG_LEVEL. */
   logTo?: { write(line: string): void }
@@ -136,8 +136,8 @@ export class TestAgent implements AsyncDisposable {
   }
 
   /**
-   * A client with a new token.
-   * @param clientId the OAuth client, which owns the tasks; a DID for signed requests
+   * Creates a client with a new token.
+   * @param clientId the ID of the OAuth client that owns the tasks; a DID for signed requests
    * @param scope space-separated scopes (spec/authentication.md#scopes). Default `agent:read agent:write`
    */
   caller(clientId: string, scope = 'agent:read agent:write'): TestCaller {
@@ -149,7 +149,7 @@ export class TestAgent implements AsyncDisposable {
   }
 }
 
-/** A client of an agent under test, with a token. Its methods throw `RpcError` for an error response. */
+/** A client for an agent under test, with a token. Its methods throw `RpcError` for an error response. */
 export class TestCaller extends AgentClient {
   /** Its bearer token. */
   readonly token: string

@@ -61,7 +61,7 @@ test('after a lost connection, the stream resumes without missing or repeating a
 
 test.each([
   [
-    'that has ended meanwhile',
+    'that has ended in the meantime',
     3,
     [present(3, 'completed'), artifactEvent(2, answer), status(3, 'completed')],
   ],
@@ -72,7 +72,7 @@ test.each([
     [present(1, 'submitted'), artifactEvent(2, answer), status(3, 'completed')],
   ],
 ])(
-  'a stream taken up again begins with the present status of a task %s: no event is lost',
+  'a resumed stream that begins with the current status of a task %s loses no event',
   async (_, last, frames) => {
     const known = frames.length === 1 ? last : 1
     await using agent = await scriptedAgent({ 'tasks/resubscribe': () => ({ frames }) })

@@ -137,7 +137,7 @@ for (const [name, embedded] of stores) {
     )
 
     test.each(['{"$gt":""}', '$ne', 'a.b', '__proto__', '#x'])(
-      '%s as Idempotency-Key is a key like any other',
+      'an agent accepts %s as an Idempotency-Key',
       async (key) => {
         const headers = { 'idempotency-key': key }
         const params = (text: string) => ({

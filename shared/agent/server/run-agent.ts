@@ -27,7 +27,7 @@ interface Client {
   clientSecret: string
 }
 
-/** Runs the agent of the folder until a signal arrives, with the settings of `process.env`. Resolves with the exit code. */
+/** Runs the agent in a folder, with settings from `process.env`, until a signal arrives. Resolves with the exit code. */
 export async function runAgent(folder: string): Promise<number> {
   const name = path.basename(path.resolve(folder))
   try {
@@ -47,7 +47,7 @@ export async function runAgent(folder: string): Promise<number> {
   }
 }
 
-/** A sentence for an error that the operator can correct; undefined for internal errors and errors in the agent's code. */
+/** Describes an error that the operator can correct; undefined for internal errors and errors in the agent's code. */
 function reasonFor(error: unknown): string | undefined {
   if (error instanceof ConfigError || error instanceof DatabaseRefused || error instanceof ExposedSecretFile)
     return error.message
@@ -75,7 +75,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
     ])
   }
   const keys = clientKeys === undefined ? {} : { clientKeys }
-  // Opened before the app, so that it is closed after it: the entry at the gateway is removed last.
+  // The membership opens before the app and so closes after it, so that the gateway entry is removed last.
   const replicaId = replicaIdOf(secrets)
   const membership = membershipOf(identity, { config, secrets, client, log, replicaId })
   if (membership !== undefined) stack.use(membership)
@@ -98,7 +98,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   }
 }
 
-/** The OAuth client that the supervisor sent, that the settings name, or that the agent registers. */
+/** Returns the OAuth client that the supervisor sends, the settings name or the agent registers. */
 async function clientOf(
   name: string,
   identity: Identity,
@@ -160,7 +160,7 @@ async function endpointOf(issuer: string, name: Endpoint): Promise<string> {
   return endpoint
 }
 
-/** The configured endpoint, else the one that discovery returns; undefined without either. */
+/** Returns the configured endpoint, else the one from discovery; undefined if there is neither. */
 function endpoint(configured: string | undefined, issuer: string | undefined, name: Endpoint) {
   if (configured !== undefined || issuer === undefined) return configured
   return () => endpointOf(issuer, name)
@@ -174,12 +174,12 @@ interface MembershipParts {
   replicaId: string | undefined
 }
 
-/** Identifies this process at the gateway, if the store and the queue are shared with other processes. */
+/** Identifies this process to the gateway if it shares the store and the queue with other processes. */
 function replicaIdOf({ storeUrl, redisUrl }: AgentSecrets): string | undefined {
   return storeUrl === undefined || redisUrl === undefined ? undefined : randomUUID()
 }
 
-/** Undefined without a gateway, or without a token for it. */
+/** Undefined without a gateway or without a token for the gateway. */
 function membershipOf(identity: Identity, parts: MembershipParts): Membership | undefined {
   const { config, log } = parts
   const { gatewayUrl } = config
@@ -216,7 +216,7 @@ function figuresOf({ services: { scheduler, figures } }: AgentApp): Heartbeat {
     failed: figures.failed,
     latencyP50Ms: figures.percentile(0.5),
     latencyP95Ms: figures.percentile(0.95),
-    // Reported repeatedly, because a heartbeat may be lost. The gateway counts each outcome once.
+    // Outcomes are reported repeatedly, because a heartbeat may be lost. The gateway counts each outcome once.
     outcomes: figures.outcomesSince(Date.now() - outcomesForMs),
   }
 }

@@ -8,11 +8,11 @@ export class TestIdentityProvider implements AsyncDisposable {
   readonly url: string
   readonly #server: Server
   readonly #tokens: Map<string, Introspection>
-  /** Number of introspection requests so far. */
+  /** The number of introspection requests so far. */
   introspections = 0
-  /** Metadata of clients with their `public_key`, served at `/clients/<id>`. */
+  /** The clients' metadata with their `public_key`, served at `/clients/<id>`. */
   readonly clients = new Map<string, object>()
-  /** Number of requests for client metadata so far. */
+  /** The number of requests for client metadata so far. */
   metadataRequests = 0
   /** A fault that replaces every answer; `silence` sends none. */
   fault: 'none' | 'status 500' | 'not json' | 'silence' = 'none'
@@ -47,7 +47,7 @@ export class TestIdentityProvider implements AsyncDisposable {
     return new TestIdentityProvider(server, new Map())
   }
 
-  /** Issues a token of the client, valid for an hour. `fields` override fields of the introspection response. */
+  /** Issues a token for the client, valid for an hour. `fields` override fields of the introspection response. */
   issue(clientId: string, fields: Partial<Introspection> = {}): string {
     const token = `test-${randomUUID()}`
     const scope = 'agent:read agent:write'

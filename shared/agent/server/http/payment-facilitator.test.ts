@@ -77,7 +77,7 @@ test.each<[string, FacilitatorAnswer, number]>([
   ['answers no JSON', { text: '<html>' }, 503],
   ['answers too much', { text: `"${'x'.repeat(100_000)}"` }, 503],
 ])(
-  'a facilitator that %s to verify: nothing is settled, and the same payment is good again',
+  'if a facilitator %s during verification, nothing is settled and the same payment can be used again',
   async (_what, answer, status) => {
     await using facilitator = await TestFacilitator.start()
     await using agent = await agentAt(facilitator)
@@ -210,7 +210,7 @@ const unclear: [string, (facilitator: TestFacilitator) => TestFacilitator['settl
 ]
 
 test.each(unclear)(
-  'a facilitator that answers %s: the task waits, the money moves once, the work is done once',
+  'after an unclear answer from the facilitator (%s), the task waits, the payment settles once and the task runs once',
   async (_what, settle) => {
     await using facilitator = await TestFacilitator.start()
     let runs = 0

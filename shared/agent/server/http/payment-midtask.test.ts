@@ -105,7 +105,7 @@ test('a free task cannot switch to a paid skill', async () => {
 })
 
 test.each(['0.0000001', 'much', '-1', '1e3'])(
-  'an amount that is none (%s) fails the task with -32006',
+  'a malformed amount (%s) fails the task with -32006',
   async (amount) => {
     await using agent = await asking(amount)
     const task = await agent.caller('alice').sendAndWait('hello')

@@ -305,7 +305,7 @@ test.each<[string, object, string]>([
   ['a forbidden tool that is present', { forbidden_tools: ['counter'] }, 'counter'],
   ['an estimate above twice the latency', { max_latency_ms: 49 }, 'max_latency_ms'],
 ])(
-  'hard constraint: %s has score 0, can_handle false, and names the constraint',
+  'a violated hard constraint (%s) results in score 0 and can_handle false and is named',
   async (_name, constraint, word) => {
     const { json } = await negotiate({ task_summary: 'Count words', weights, ...constraint })
     expect(json).toMatchObject({

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import { testAgent } from '../../testing.ts'
 
 test.each([
-  ['was stored, and its answer was lost: the webhook that came with it hears of the rest', 'Unavailable', 1],
-  ['was refused: the webhook that came with it is gone', 'UnsupportedOperation', 0],
+  ['keeps its webhook if it was stored but its answer was lost', 'Unavailable', 1],
+  ['loses its webhook if it was refused', 'UnsupportedOperation', 0],
 ] as const)('a message to a paused task %s', async (_title, refusal, left) => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await testAgent(

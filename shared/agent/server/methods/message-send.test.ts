@@ -36,7 +36,7 @@ const send = (params: object, headers: Record<string, string> = {}, who = 'alice
   rpc(agent, 'message/send', params, { token: agent.caller(who).token, headers })
 const sendMessage = (fields: object, who = 'alice') => send({ message: message(fields) }, {}, who)
 
-test('the answer is the stored Task in `submitted`, in snake_case with microseconds', async () => {
+test('the answer is the stored task in `submitted`, in snake_case with microseconds', async () => {
   const sent = message({ metadata: { camelKey: 1 }, referenceTaskIds: [] })
   const { status, json } = await send({ message: sent })
   expect(status).toBe(200)
@@ -141,7 +141,7 @@ test.each<[string, object]>([
   ['output modes as a text', { message: message(), configuration: { acceptedOutputModes: 'text' } }],
   ['an output mode that is a number', { message: message(), configuration: { acceptedOutputModes: [1] } }],
   ['configuration as array', { message: message(), configuration: [] }],
-])('%s: -32602 with issues, and no task', async (_name, params) => {
+])('%s is rejected with -32602 and issues and creates no task', async (_name, params) => {
   const before = await agent.caller('nobody').list()
   const { status, json } = await send(params, {}, 'nobody')
   expect([status, json]).toMatchObject([400, { id: 'r-1', error: { code: -32602 } }])
@@ -153,7 +153,7 @@ test.each(['user', 'agent', 'assistant', 'system'])('role %s is accepted', async
   expect((await sendMessage({ role })).status).toBe(200)
 })
 
-test('null means absent, as sent by clients that write every field', async () => {
+test('a null field counts as absent, because some clients write every field', async () => {
   const { status } = await send({
     message: message({
       taskId: null,
@@ -184,7 +184,7 @@ test.each([
 })
 
 test.each([[['image/png']], [['image/*']], [['nonsense']], [['text/html']], [['']], [['toString']]])(
-  'acceptedOutputModes %j cannot be met: -32005, and no task',
+  'acceptedOutputModes %j cannot be satisfied: the message receives -32005 and creates no task',
   async (acceptedOutputModes) => {
     const { status, json } = await send(
       { message: message(), configuration: { acceptedOutputModes } },
@@ -199,7 +199,7 @@ test.each([[['image/png']], [['image/*']], [['nonsense']], [['text/html']], [[''
   },
 )
 
-test('taskId unknown: it becomes the id of the new task; again: -32008 once it has ended', async () => {
+test('an unknown taskId becomes the id of the new task and is -32008 once the task has ended', async () => {
   const [alice, taskId] = [agent.caller('alice'), randomUUID()]
   expect((await alice.sendAndWait({ text: 'a', taskId })).id).toBe(taskId)
   const before = await alice.get(taskId)
@@ -219,7 +219,7 @@ test('a failed, canceled or rejected task is immutable too', async () => {
     expect((await sendMessage({ taskId: id })).json.error.code).toBe(-32008)
 })
 
-test('a message to a task that is `submitted` or `working`: -32004 with the state', async () => {
+test('a message to a task that is `submitted` or `working` receives -32004 with the state', async () => {
   const alice = agent.caller('alice')
   const task = await alice.send('wait')
   const { status, json } = await sendMessage({ taskId: task.id })
@@ -228,7 +228,7 @@ test('a message to a task that is `submitted` or `working`: -32004 with the stat
   await alice.cancel(task.id)
 })
 
-test('a paused task continues with the message: `submitted`, then completed, with the whole history', async () => {
+test('a message continues a paused task, which returns to `submitted` and completes with the whole history', async () => {
   const alice = agent.caller('alice')
   const paused = await alice.sendAndWait('ask')
   expect(paused.status).toMatchObject({
@@ -247,7 +247,7 @@ test('a paused task continues with the message: `submitted`, then completed, wit
   ])
 })
 
-test('taskId of one context with contextId of another: -32602', async () => {
+test('a taskId of one context with the contextId of another is rejected with -32602', async () => {
   const alice = agent.caller('alice')
   const paused = await alice.sendAndWait('ask')
   const { status, json } = await sendMessage({ taskId: paused.id, contextId: randomUUID() })
@@ -255,7 +255,7 @@ test('taskId of one context with contextId of another: -32602', async () => {
   expect((await sendMessage({ taskId: paused.id, contextId: paused.context_id })).status).toBe(200)
 })
 
-test('contextId unknown: a new context of this caller; known: the task joins it', async () => {
+test('an unknown contextId creates a context of the caller, and a task with a known contextId joins that context', async () => {
   const [alice, contextId] = [agent.caller('alice'), randomUUID()]
   const first = await alice.sendAndWait({ text: 'a', contextId })
   const second = await alice.sendAndWait({ text: 'b', contextId })
@@ -263,7 +263,7 @@ test('contextId unknown: a new context of this caller; known: the task joins it'
   expect(first.id).not.toBe(second.id)
 })
 
-test('an id that another owner uses is refused: -32001 for taskId, -32020 for contextId; neither is disclosed', async () => {
+test('an id that another owner uses is refused with -32001 for taskId and -32020 for contextId without disclosing its use', async () => {
   const mine = await agent.caller('alice').sendAndWait('secret')
   const byTask = await sendMessage({ taskId: mine.id }, 'eve')
   expect([byTask.status, byTask.json.error]).toEqual([
@@ -278,7 +278,7 @@ test('an id that another owner uses is refused: -32001 for taskId, -32020 for co
   expect(await agent.caller('eve').list()).toEqual([])
 })
 
-test('referenceTaskIds: missing or of another owner -32001; not ended -32004; ended: the task runs', async () => {
+test('referenceTaskIds must name ended tasks: running tasks are -32004, and missing or foreign tasks are -32001', async () => {
   const alice = agent.caller('alice')
   const ended = await alice.sendAndWait('a')
   const running = await alice.send('wait')
@@ -296,7 +296,7 @@ test('referenceTaskIds: missing or of another owner -32001; not ended -32004; en
   await alice.cancel(running.id)
 })
 
-test('Idempotency-Key: same caller, key and body get the same task again, whatever the envelope id', async () => {
+test('requests with the same caller, Idempotency-Key and body receive the same task, whatever the envelope id', async () => {
   const params = { message: message() }
   const key = { 'idempotency-key': randomUUID() }
   const first = await send(params, key)
@@ -309,7 +309,7 @@ test('Idempotency-Key: same caller, key and body get the same task again, whatev
   expect(third.json).toMatchObject({ id: 'other', result: { id: first.json.result.id } })
 })
 
-test('Idempotency-Key: another body is -32602, another caller or no key a new task', async () => {
+test('an Idempotency-Key with another body is -32602; another caller or a request without a key receives a new task', async () => {
   const params = { message: message() }
   const key = { 'idempotency-key': randomUUID() }
   const first = (await send(params, key)).json.result.id
@@ -319,7 +319,7 @@ test('Idempotency-Key: another body is -32602, another caller or no key a new ta
   expect((await send(params)).json.result.id).not.toBe(first)
 })
 
-test('Idempotency-Key: 20 concurrent requests create one task that runs once', async () => {
+test('20 concurrent requests with one Idempotency-Key create one task that runs once', async () => {
   const params = { message: message() }
   const key = { 'idempotency-key': randomUUID() }
   const all = await Promise.all(Array.from({ length: 20 }, () => send(params, key, 'carol')))
@@ -327,7 +327,7 @@ test('Idempotency-Key: 20 concurrent requests create one task that runs once', a
   expect(await agent.caller('carol').list()).toHaveLength(1)
 })
 
-test('without a key: 20 concurrent requests with one taskId create one task; the others are refused', async () => {
+test('of 20 concurrent requests with one taskId and no key, one creates a task and the others are refused', async () => {
   const taskId = randomUUID()
   const { token } = agent.caller('dave')
   const same = message({ taskId, parts: [{ kind: 'text', text: 'wait' }] })
@@ -339,7 +339,10 @@ test('without a key: 20 concurrent requests with one taskId create one task; the
   await agent.caller('dave').cancel(taskId)
 })
 
-test.each(['', 'x'.repeat(256)])('Idempotency-Key of %j.length characters: -32602', async (key) => {
-  const { json } = await send({ message: message() }, { 'idempotency-key': key })
-  expect(json.error.code).toBe(-32602)
-})
+test.each(['', 'x'.repeat(256)])(
+  'the Idempotency-Key %j has an invalid length and is rejected with -32602',
+  async (key) => {
+    const { json } = await send({ message: message() }, { 'idempotency-key': key })
+    expect(json.error.code).toBe(-32602)
+  },
+)

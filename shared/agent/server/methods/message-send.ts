@@ -13,7 +13,7 @@ import { type AcceptedMessage, type NewTask, newRecord } from './new-record.ts'
 import { isPaymentInProgress, payForTask, taskOfSameRequest } from './pay-first.ts'
 import { readReferences } from './references.ts'
 
-/** `message/send` (spec/methods.md#messagesend): answers with the stored task in `submitted`. */
+/** `message/send` (spec/methods.md#messagesend) answers with the stored task in `submitted`. */
 export const sendMessage: Run<'sendMessage'> = async (services, call) => {
   const { record, start, headers } = await acceptMessage(services, call, call.params())
   start()
@@ -21,7 +21,7 @@ export const sendMessage: Run<'sendMessage'> = async (services, call) => {
 }
 
 /**
- * Everything between the params of `message/send` or `message/stream` and a stored task: a new task, or the continuation of
+ * Turns the params of `message/send` or `message/stream` into a stored task, which is either new or the continuation of
  * a paused one.
  */
 export async function acceptMessage(
@@ -34,7 +34,7 @@ export async function acceptMessage(
   const acceptedOutputModes = configuration?.acceptedOutputModes ?? []
   requireCommonMode(services, acceptedOutputModes)
   const webhook = await checkInlineWebhook(services, configuration)
-  // Disposed when this function returns, so every call below that uses the claims is awaited.
+  // The claims are disposed when this function returns, so every call below that uses them must be awaited.
   await using claims = new MessageClaims(services, call)
   const key = await claims.idempotencyKey(message.taskId)
   const taskId = key?.taskId ?? message.taskId
@@ -42,7 +42,7 @@ export async function acceptMessage(
     taskId === undefined ? undefined : await services.store.findTask(taskId, owner, call.reserve)
   if (existing !== undefined && key !== undefined && isRepeat(existing, message.messageId, key.isRepeat))
     return await acceptedBefore(claims, existing)
-  // After the repeat check: a message that was accepted stays accepted if a referenced task is removed later.
+  // This follows the check for repeats, so that an accepted message stays accepted if a referenced task is removed later.
   const foreign = await readReferences(services, call, message.referenceTaskIds ?? [])
   const continued = { claims, message, webhook }
   if (existing !== undefined) return await continueTask(services, call, existing, continued)
@@ -56,14 +56,14 @@ export async function acceptMessage(
     },
   )
   if (created !== undefined) return created
-  // A concurrent request took the ID: the same request, whose task is then the answer, or another one.
+  // A concurrent request took the ID. If it was the same request, its task is the answer.
   const taken = await services.store.findTask(task.taskId, owner, call.reserve)
   if (taken === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: task.taskId } })
   if (key !== undefined && holdsMessage(taken, message.messageId)) return await acceptedBefore(claims, taken)
   return await continueTask(services, call, taken, continued)
 }
 
-/** Undefined when the task ID is taken; nothing is claimed then. */
+/** Returns undefined, without any claims, if the task ID is taken. */
 async function createTask(
   services: Services,
   call: Call,
@@ -99,7 +99,7 @@ async function createTask(
   return { record, start, ...(payment && { headers: payment.headers }) }
 }
 
-/** The answer to a repeated request with an Idempotency-Key: the task that the first one made. */
+/** Answers a repeated request that has an Idempotency-Key with the task that the first request created. */
 async function acceptedBefore(claims: MessageClaims, record: TaskRecord): Promise<AcceptedMessage> {
   await claims.signature()
   return { record, start: () => {} }
@@ -109,13 +109,13 @@ const holdsMessage = (record: TaskRecord, messageId: string) =>
   record.history.some((message) => message.messageId === messageId)
 
 /**
- * Two concurrent requests with one key: the first to claim the key may find the task that the second one made. A message
- * with a new key to a paused task is an answer to it, not a repeat.
+ * Of two concurrent requests with one key, the first to claim the key may find the task that the second created. A message
+ * with a new key to a paused task is not a repeat but an answer to that task.
  */
 const isRepeat = (record: TaskRecord, messageId: string, isKnownKey: boolean) =>
   holdsMessage(record, messageId) && (isKnownKey || !isPaused(record.status.state))
 
-/** A context that does not exist is created with its first task; the store refuses a context of another owner. */
+/** A new context is created with its first task; the store refuses another owner's context. */
 async function isOwnContext(
   services: Services,
   contextId: string | undefined,

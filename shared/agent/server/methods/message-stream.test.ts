@@ -68,7 +68,7 @@ const isDelta = ({ data }: Frame) => data.kind === 'artifact-update' && data.las
 const brief = ({ id, data }: Frame) => [id, data.kind === 'status-update' ? data.status.state : 'artifact']
 const topics = () => (agent.app.services.bus as InProcessEventBus).topics
 
-test('frames: the current status (submitted, 0), working, deltas, the finished artifact, the terminal status; then the end', async () => {
+test('a stream sends the current status (submitted, 0), working, deltas, the finished artifact and the terminal status', async () => {
   const { status, headers, frames } = await stream('pieces 20')
   expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
   expect(headers.get('cache-control')).toBe('no-store')
@@ -84,7 +84,7 @@ test('frames: the current status (submitted, 0), working, deltas, the finished a
   expect(frames[1]?.data).toMatchObject({ final: false, event_id: expect.any(String) })
 })
 
-test('the first delta of an artifact has append: false, later ones append: true', async () => {
+test('the first delta of an artifact has append: false; later deltas have append: true', async () => {
   const appended = (await stream('pieces 20')).frames
     .filter(isDelta)
     .map(({ data }) => data.kind === 'artifact-update' && data.append)
@@ -131,7 +131,7 @@ test.each([
   expect(frames.at(-1)?.data).toMatchObject({ final, status: { message: { role: 'agent' } } })
 })
 
-test('message/stream to a paused task: numbers continue, the first frame is `submitted` with the last number', async () => {
+test('message/stream to a paused task begins with `submitted` and the last event number, and the numbers continue', async () => {
   const alice = agent.caller('alice')
   const paused = await alice.sendAndWait('ask')
   const { text } = await rpc(
@@ -152,7 +152,7 @@ test('message/stream to a paused task: numbers continue, the first frame is `sub
   ])
 })
 
-test('tasks/resubscribe after_sequence and Last-Event-ID: each later event once', async () => {
+test('tasks/resubscribe with after_sequence or Last-Event-ID sends each later event once', async () => {
   const task = await agent.caller('alice').sendAndWait('pieces 3')
   const all = [
     ['1', 'working'],
@@ -183,7 +183,7 @@ test('every read returns the same events with the same ids', async () => {
   expect(again).toEqual(frames.filter((frame) => !isDelta(frame)).slice(1))
 })
 
-test('many followers from every point of a running task: no numbered event is missing or repeated', async () => {
+test('followers that join a running task at any point miss and repeat no numbered event', async () => {
   const alice = agent.caller('alice')
   const task = await alice.send('pieces 200')
   const followers = await Promise.all(
@@ -219,7 +219,7 @@ test('errors before the first frame are ordinary JSON-RPC responses', async () =
   )
 })
 
-test('streaming: false: -32004 for both', async () => {
+test('both streaming methods receive -32004 from an agent with streaming: false', async () => {
   await using silent = await testAgent({ handle: () => 'x', capabilities: { streaming: false } })
   for (const method of ['message/stream', 'tasks/resubscribe']) {
     const { status, json } = await rpc(silent, method, { message: aMessage('x'), task_id: randomUUID() })
@@ -231,7 +231,7 @@ test('streaming: false: -32004 for both', async () => {
   ).toBe(false)
 })
 
-test('a reader that disconnects releases everything, and its task continues', async () => {
+test('a reader that disconnects leaves no resources behind, and its task continues', async () => {
   const alice = agent.caller('alice')
   const abort = new AbortController()
   let taskId = ''
@@ -249,7 +249,7 @@ test('a reader that disconnects releases everything, and its task continues', as
   await expect.poll(topics).toBe(0)
 })
 
-test('a cancellation ends the stream of every follower with `canceled`', async () => {
+test('a cancellation ends the streams of all followers with `canceled`', async () => {
   const alice = agent.caller('alice')
   const following = stream('wait')
   await expect.poll(async () => (await alice.list({ state: 'working' })).length).toBe(1)

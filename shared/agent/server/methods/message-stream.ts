@@ -15,7 +15,7 @@ export const streamMessage: Run<'streamMessage'> = async (services, call) => {
   requireStreaming(services)
   const { record, start, headers } = await acceptMessage(services, call, call.params())
   const live = follow(services, call, record, record.events.length)
-  // Starts the generator, so that it subscribes before the task runs.
+  // This starts the generator, so that it subscribes before the task runs.
   const first = live.next()
   start()
   const items = chain(presentTask(record), first, live)
@@ -23,7 +23,7 @@ export const streamMessage: Run<'streamMessage'> = async (services, call) => {
 }
 
 /**
- * Continues after `after_sequence` or `Last-Event-ID` (spec/streaming.md#catch-up); without either, streams the current status and
+ * Continues after `after_sequence` or `Last-Event-ID` (spec/streaming.md#catch-up). Without them, streams the current status and
  * later events.
  */
 export const resubscribe: Run<'resubscribe'> = async (services, call) => {
@@ -55,7 +55,7 @@ function lastEventId(call: Call): number | undefined {
   return typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : undefined
 }
 
-/** The current status, as the event that set it; `submitted` has no event. */
+/** Returns the current status as the event that set it; `submitted` has no event. */
 function presentTask(record: TaskRecord): PresentTask {
   const sequence = record.events.length
   const last = sequence > 0 ? eventsAfter(record, sequence - 1)[0] : undefined
@@ -63,7 +63,7 @@ function presentTask(record: TaskRecord): PresentTask {
   return { kind: 'present-task', task: record, sequence, event: isPresent ? last : undefined }
 }
 
-/** Keeps no reference to the record, because a stream may last long. */
+/** Keeps no reference to the record, because a stream may last a long time. */
 function follow(
   services: Services,
   { signal, openClaim }: Call,
@@ -88,7 +88,7 @@ async function* chain(
   let before = present
   try {
     if (before !== undefined) yield before
-    // Releases the reference to the task, because a stream may last long.
+    // This releases the reference to the task, because a stream may last a long time.
     before = undefined
     for (let step = await first; step.done !== true; step = await live.next()) yield step.value
   } finally {

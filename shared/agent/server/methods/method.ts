@@ -23,13 +23,13 @@ export interface Services {
   scheduler: Scheduler
   bus: EventBus
   figures: WorkStats
-  /** Undefined: this agent has no push notifications. */
+  /** Undefined if this agent has no push notifications. */
   registrations: Registrations | undefined
-  /** Reads tasks of other agents. Absent without a gateway. */
+  /** Reads other agents' tasks. Absent without a gateway. */
   foreignTasks?: ForeignTasks
   /** Absent for an agent without prices. */
   payments?: Payments | undefined
-  /** TASK_QUEUE_MAX: tasks that may wait. */
+  /** TASK_QUEUE_MAX, the number of tasks that may wait. */
   taskQueueMax: number
   /** The address that clients use. */
   baseUrl: () => string
@@ -39,26 +39,26 @@ export interface Services {
 /** One call of one operation. */
 export interface Call<Params = unknown> {
   caller: Caller
-  /** Reads the params in the dialect of the caller. @throws ParleyError InvalidParams */
+  /** Reads the params in the caller's dialect. @throws ParleyError InvalidParams */
   params: () => Params
-  /** Request headers, lower case. */
+  /** The request headers, with lower-case names. */
   headers: Readonly<Record<string, string | string[] | undefined>>
-  /** The address that the caller used: that of the gateway, if a trusted gateway forwarded the call. */
+  /** The address that the caller used, which is the gateway's if a trusted gateway forwarded the call. */
   baseUrl: () => string
   /** SHA-256 of method and params, in base64url. */
   bodyHash: () => string
   /**
-   * Marks the signature of the request as used, if signatures are required: each is accepted once. Call it after all checks
+   * If signatures are required, marks the request's signature as used, so that it is accepted once. Call it after all checks
    * and before the first write, so that a refused request can be repeated. Further calls have no effect.
    * @throws ParleyError InvalidTokenSignature `replayed`
    */
   takeSignature: () => Promise<void>
   /**
    * Reserves memory for an answer of at least this size. Call it before reading anything large and before the first write.
-   * @throws ParleyError TooManyRequests, Unavailable when the caller, or all callers together, have too many unread bytes
+   * @throws ParleyError TooManyRequests when the caller, Unavailable when all callers together, have too many unread bytes
    */
   reserve: (bytes: number) => void
-  /** Opens another claim of the same caller, for memory in addition to the answer. The method that opens it disposes it. */
+  /** Opens another claim for the same caller, for memory in addition to the answer. The method that opens it must dispose it. */
   openClaim: () => AnswerClaim
   /** Aborted when the caller disconnects. */
   signal: AbortSignal
@@ -72,7 +72,7 @@ export type Answer<Result = unknown> =
 
 /** The implementation of an operation. Its scope is in the table `operations`. */
 export interface Method<O extends Operation> {
-  /** The method calls `takeSignature` itself. For other operations that write, the dispatcher calls it before `run`. */
+  /** Set if the method calls `takeSignature` itself. For other write operations, the dispatcher calls it before `run`. */
   takesSignature?: true
   run: (services: Services, call: Call<Calls[O]['params']>) => Promise<Answer<Calls[O]['result']>>
 }

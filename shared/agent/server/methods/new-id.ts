@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 /**
- * An ID for a task or a context: a UUID version 7 (RFC 9562), which consists of the time and 74 random bits. Consecutive IDs are
+ * Creates a task or context ID, a UUID version 7 (RFC 9562) made of the time and 74 random bits. Consecutive IDs are
  * adjacent in the indexes of the store, so that a commit changes few pages.
  */
 export function newId(): string {

@@ -8,18 +8,18 @@ export interface AcceptedMessage {
   record: TaskRecord
   /** Hands the task to the scheduler. Call it once the answer, or the follower of a stream, is ready. */
   start: () => void
-  /** Headers of the answer: the receipt of a payment. */
+  /** Response headers, which contain the receipt of a payment. */
   headers?: Record<string, string>
 }
 
 export type NewTask = SendMessage & {
   taskId: string
   acceptedOutputModes: string[]
-  /** Referenced tasks of other agents. */
+  /** The referenced tasks of other agents. */
   foreign: Task[]
 }
 
-/** A task in `submitted`, as it is first stored. */
+/** Creates a task in `submitted`, as it is first stored. */
 export function newRecord(parts: {
   owner: string
   signed: boolean
@@ -51,7 +51,7 @@ export function newRecord(parts: {
   }
 }
 
-/** The caller's message as sent, with the IDs of the task it belongs to. */
+/** Returns the caller's message as sent, with the IDs of its task and context. */
 export function messageOf(message: IncomingMessage, taskId: string, contextId: string): Message {
   const { role, parts, messageId, referenceTaskIds, metadata } = message
   const kept: Message = { role, parts, messageId, contextId, taskId }

@@ -18,7 +18,7 @@ test('a task in an existing context sees earlier tasks; the first task and a tas
   expect(seen).toEqual([0, 1, 0])
 })
 
-test('a context of another owner is -32020 on every attempt, and occupies no worker', async () => {
+test('every attempt to use a context of another owner receives -32020 and occupies no worker', async () => {
   await using agent = await testAgent({ concurrency: 1, handle: ({ text }) => text })
   const [alice, bob] = [agent.caller('alice'), agent.caller('bob')]
   const contextId = randomUUID()

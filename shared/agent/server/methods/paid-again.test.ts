@@ -14,14 +14,14 @@ async function request() {
   return { message: { text: 'x', messageId: randomUUID() }, headers }
 }
 
-/** Ages the payment as if its process had died. */
+/** Makes the payment look old, as if its process had died. */
 async function grownOld({ app }: TestAgent) {
   const { payments } = app.services.store
   const spent = async () => (await payments.listByState({ state: 'spent', limit: 10 })).items
   await expect.poll(async () => (await spent()).length).toBe(1)
   const [row] = await spent()
   if (row === undefined) throw new Error('no payment')
-  // Changes only what others read: the row itself is unchanged.
+  // This changes only what readers receive; the row itself is unchanged.
   const updatedAt = timestampOf((Date.now() - 6000) * 1000)
   const find = payments.findByPurpose.bind(payments)
   payments.findByPurpose = async (purpose) => {
@@ -30,7 +30,7 @@ async function grownOld({ app }: TestAgent) {
   }
 }
 
-/** Holds the process that took the payment until it is released; then it continues, or runs the given function instead. */
+/** Suspends the process that took the payment. Once released, it continues or runs the given function instead. */
 async function abandon(agent: TestAgent, orElse?: () => never) {
   const { engine } = agent.app.services
   const create = engine.create.bind(engine)
@@ -45,7 +45,7 @@ async function abandon(agent: TestAgent, orElse?: () => never) {
 
 const paymentAlone = (headers: Record<string, string>) => ({ 'x-payment': headers['x-payment'] ?? '' })
 
-test('the process died between payment and task: the repeated request gets its task for the same payment', async () => {
+test('after the process dies between payment and task, a repeated request receives a task for the same payment', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const first = await abandon(agent)
@@ -54,7 +54,7 @@ test('the process died between payment and task: the repeated request gets its t
   await first.paid()
   const task = await alice.send(message, undefined, { headers })
   expect((await alice.wait(task.id)).status.state).toBe('completed')
-  // The process was slow, not dead: it finds the task and leaves the payment with it.
+  // The process was slow but alive. It finds the task and leaves the payment with it.
   first.goOn()
   expect((await unanswered).id).toBe(task.id)
   const { payments } = agent.app.services.store
@@ -97,7 +97,7 @@ test('if the store disconnects after the write, the payment stays with the task 
   await expect(alice.send('y', undefined, { headers: other })).rejects.toMatchObject({ status: 402 })
 })
 
-test('a payment that another attempt released in the meantime is not reported as used', async () => {
+test('a payment that another attempt has released in the meantime is not reported as used', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { payments } = agent.app.services.store
@@ -113,7 +113,7 @@ test('a payment that another attempt released in the meantime is not reported as
   expect((await alice.wait(task.id)).status.state).toBe('completed')
 })
 
-test('an attempt taken for dead and refused after its repetition succeeded: the payment stays with the repetition', async () => {
+test('the payment stays with a successful repeated request if the first attempt is refused later', async () => {
   const handled = Promise.withResolvers<string>()
   await using agent = await testAgent({ executionCost: price, handle: () => handled.promise })
   const alice = agent.caller('alice')
@@ -134,7 +134,7 @@ test('an attempt taken for dead and refused after its repetition succeeded: the 
   await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('the attempt that took it over is refused: the first attempt may still create the task, and no other request can use the payment', async () => {
+test('after the attempt that took over a payment is refused, only the first attempt can still use the payment', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { engine } = agent.app.services
@@ -154,7 +154,7 @@ test('the attempt that took it over is refused: the first attempt may still crea
   expect((await alice.wait((await unanswered).id)).status.state).toBe('completed')
 })
 
-test('one of several concurrent attempts to take over an abandoned payment continues', async () => {
+test('only one of several concurrent attempts to take over an abandoned payment succeeds', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { message, headers } = await request()
@@ -169,7 +169,7 @@ test('one of several concurrent attempts to take over an abandoned payment conti
   await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('a paused task that continued by a repetition of a slow message keeps its payment', async () => {
+test('a paused task keeps its payment if a repetition of a slow message continues it', async () => {
   const handled = Promise.withResolvers<string>()
   await using agent = await testAgent({
     executionCost: { ...price, amount: '0' },

@@ -11,7 +11,7 @@ const done = () => 'done'
 const rowsIn = async ({ app }: TestAgent, state: PaymentState) =>
   (await app.services.store.payments.listByState({ state, limit: 10 })).items
 
-/** Holds the process that took the payment until it is released or dies. */
+/** Suspends the process that took the payment until it is released or dies. */
 function standStill({ app }: TestAgent, thenDie = false) {
   const { engine } = app.services
   const create = engine.create.bind(engine)
@@ -25,7 +25,7 @@ function standStill({ app }: TestAgent, thenDie = false) {
   return () => goOn.resolve()
 }
 
-/** The payment is listed for refund, because its task was never created. */
+/** Returns the payment, which is listed for refund because its task was never created. */
 async function listed(agent: TestAgent): Promise<PaymentRecord> {
   await expect.poll(async () => (await rowsIn(agent, 'spent')).length).toBe(1)
   const { payments } = agent.app.services
@@ -47,7 +47,7 @@ async function payBack(agent: TestAgent, { id }: PaymentRecord): Promise<number>
   return response.status
 }
 
-test('refunded while a process hung between payment and task: the task does not run', async () => {
+test('a task does not run if its payment was refunded while its process hung before creating it', async () => {
   let runs = 0
   await using agent = await testAgent({
     executionCost: price,
@@ -67,7 +67,7 @@ test('refunded while a process hung between payment and task: the task does not 
   expect(await agent.app.services.store.payments.countPaymentsByState()).toEqual({ refunded: 1 })
 })
 
-test('listed for refund when its task starts: the payment leaves the list before the work and is not refunded', async () => {
+test('a payment listed for refund leaves the list when its task starts and is not refunded', async () => {
   const may = Promise.withResolvers<string>()
   await using agent = await testAgent({ executionCost: price, handle: () => may.promise })
   const alice = agent.caller('alice')
@@ -96,7 +96,7 @@ test.each<[string, (agent: TestAgent, alice: TestCaller) => Promise<Record<strin
   ['a signed transfer', byTransfer],
   ['a session', bySession],
 ])(
-  'paid by %s, and listed for refund when its process died: the same request again has its task',
+  'a repeated request paid by %s receives its task even after the payment was listed for refund',
   async (_by, pay) => {
     await using agent = await testAgent({ executionCost: price, handle: done })
     const alice = agent.caller('alice')
@@ -121,7 +121,7 @@ test.each<[string, (agent: TestAgent, alice: TestCaller) => Promise<Record<strin
   },
 )
 
-test('refunded: the repeated request gets no task for it', async () => {
+test('a repeated request receives no task for a refunded payment', async () => {
   await using agent = await testAgent({ executionCost: price, handle: done })
   const alice = agent.caller('alice')
   const headers = { ...(await wallet.header()), 'idempotency-key': randomUUID() }
@@ -135,7 +135,7 @@ test('refunded: the repeated request gets no task for it', async () => {
   await dead
 })
 
-test('settled in time, but its message was refused: it pays for another task, also after its expiry', async () => {
+test('a payment that was settled for a refused message pays for another task, even after its expiry', async () => {
   await using agent = await testAgent({ executionCost: price, handle: done })
   const alice = agent.caller('alice')
   const { engine, store } = agent.app.services

@@ -17,9 +17,9 @@ import type { Call, Services } from './method.ts'
 import { claimQueuePlace } from './queue-place.ts'
 
 /**
- * Accepts the payment for a new task, after all other checks (spec/payments.md#settlement). Undefined if the task is free.
+ * Accepts the payment for a new task after all other checks (spec/payments.md#settlement). Undefined if the task is free.
  * @throws PaymentRequired (402); ParleyError InvalidParams for data that the skill would reject, TaskNotFound or ContextNotFound
- * for IDs of other owners, Unavailable, Conflict
+ * for other owners' IDs, Unavailable, Conflict
  */
 export async function payForTask(
   services: Services,
@@ -65,7 +65,7 @@ export async function payForMessage(
   return pay(services, call, { message, taskId: task.id, purpose, prices })
 }
 
-/** Waits for the task of the same request, which another connection is paying for. Undefined after 15 s. */
+/** Waits for the task that another connection is paying for with the same request. Undefined after 15 s. */
 export async function taskOfSameRequest(
   { store }: Services,
   taskId: string,
@@ -124,7 +124,7 @@ function paidBy({ payments }: Services, bought: PurchaseResult): MessagePayment 
   }
 }
 
-/** A message that its skill would reject is refused before payment. @throws ParleyError InvalidParams */
+/** Refuses a message before payment if its skill would reject it. @throws ParleyError InvalidParams */
 async function requireFit({ agent }: Services, taskId: string, messages: SkillMessage[]): Promise<void> {
   const fit = await fitSkill(agent, messages)
   if (!('reason' in fit)) return
@@ -132,7 +132,7 @@ async function requireFit({ agent }: Services, taskId: string, messages: SkillMe
   throw new ParleyError('InvalidParams', { data: { taskId, issues } })
 }
 
-/** The skill that a caller names last runs: its price must be the one that was paid. @throws ParleyError InvalidParams */
+/** Checks that the skill that the caller named last has the price that was paid. @throws ParleyError InvalidParams */
 function requireSamePrice({ agent }: Services, task: TaskRecord, message: IncomingMessage): void {
   if (typeof skillIdIn(message.metadata) !== 'string') return
   const callers = areCallers(task.history)

@@ -43,7 +43,7 @@ test.each([{ schemes: ['Bearer'], credentials: 'a-secret' }, { schemes: ['Basic'
   },
 )
 
-test('camelCase is accepted too, and long_running defaults to false', async () => {
+test('camelCase is also accepted, and long_running defaults to false', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('wait')
@@ -55,7 +55,7 @@ test('camelCase is accepted too, and long_running defaults to false', async () =
   expect(await alice.call(method('delete'), named)).toMatchObject({ push_notification_config: given })
 })
 
-test('several configs per task by id: a known id replaces, get returns the latest; in memory and on disk', async () => {
+test('a task has several configs; setting a known id replaces its config, and get returns the latest, in memory and on disk', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('wait')
@@ -86,7 +86,7 @@ test('several configs per task by id: a known id replaces, get returns the lates
   expect(await ids()).toHaveLength(20)
 })
 
-test('they work on ended tasks too, without deliveries', async () => {
+test('the methods also work on ended tasks, without deliveries', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start()
   const alice = agent.caller('alice')
@@ -100,7 +100,7 @@ test('they work on ended tasks too, without deliveries', async () => {
   expect(receiver.connections).toBe(0)
 })
 
-test('another caller gets the same TaskNotFound as for a missing task', async () => {
+test('another caller receives the same TaskNotFound as for a missing task', async () => {
   await using agent = await start()
   const task = await agent.caller('alice').sendAndWait('wait')
   await agent.caller('alice').call(method('set'), { id: task.id, push_notification_config: config() })
@@ -120,7 +120,7 @@ test('another caller gets the same TaskNotFound as for a missing task', async ()
   }
 })
 
-test('get and delete without a config: -32001 with a text that names the config', async () => {
+test('get and delete without a config receive -32001 with a text that names the config', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('wait')
@@ -157,7 +157,7 @@ test.each<[string, unknown]>([
     'authentication without end',
     config({ authentication: { type: 'http', scheme: 'x', more: 'x'.repeat(9000) } }),
   ],
-])('a config with %s is -32602, at set and inline, and no task is created', async (_what, given) => {
+])('a config with %s receives -32602, whether set or inline, and creates no task', async (_what, given) => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const { id } = await alice.sendAndWait('wait')
@@ -185,7 +185,7 @@ test('apiKey is stored and returned; a name that does not resolve is accepted', 
   expect(await alice.call(method('get'), { task_id: id })).toMatchObject({ push_notification_config: given })
 })
 
-test('without the capability the four methods answer -32005 with the push-specific name for any params', async () => {
+test('without the capability, the four methods answer -32005 with the push-specific name for any params', async () => {
   await using agent = await testAgent(
     { handle: () => 'x', capabilities: { pushNotifications: false } },
     { env },
@@ -204,12 +204,12 @@ test.each([
   ['delete', 'agent:read'],
   ['get', 'agent:write'],
   ['list', 'agent:write'],
-])('%s with the scope %s only: -32013', async (name, scope) => {
+])('%s with only the scope %s receives -32013', async (name, scope) => {
   await using agent = await start()
   await expect(agent.caller('alice', scope).call(method(name), {})).rejects.toMatchObject({ code: -32013 })
 })
 
-test('a refused message leaves no webhook: context of another owner, working task, used key', async () => {
+test('a message that is refused for its context, its working task or its used key leaves no webhook', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start()
   const [alice, bob] = [agent.caller('alice'), agent.caller('bob')]
@@ -229,7 +229,7 @@ test('a refused message leaves no webhook: context of another owner, working tas
   expect(receiver.connections).toBe(0)
 })
 
-test('two concurrent messages with one Idempotency-Key are one task with its webhook', async () => {
+test('two concurrent messages with one Idempotency-Key create one task with its webhook', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start()
   const alice = agent.caller('alice')

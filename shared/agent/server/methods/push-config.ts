@@ -6,13 +6,13 @@ import { isTerminal } from '@parley/wire/model/task'
 import type { Run, Services } from './method.ts'
 import { requireTask } from './tasks.ts'
 
-/** The webhook receives later events only; earlier ones are in `tasks/events`. */
+/** The webhook receives only later events; earlier events are in `tasks/events`. */
 export const setPushConfig: Run<'setPushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
   const { taskId, longRunning, pushNotificationConfig } = call.params()
   await requireTask(services, call, taskId)
   await registrations.check(pushNotificationConfig)
-  // Read again: the check resolves a host name, and events committed during it are not delivered.
+  // The task is read again, because events committed while the check resolves a host name are not delivered.
   const task = await requireTask(services, call, taskId)
   const { config } = await registrations.set(task, pushNotificationConfig, {
     longRunning,
@@ -23,7 +23,7 @@ export const setPushConfig: Run<'setPushConfig'> = async (services, call) => {
   return { result: config }
 }
 
-/** The named config, or the one that was set last. */
+/** Returns the named config, or the one that was set last. */
 export const getPushConfig: Run<'getPushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
   const { taskId, pushNotificationConfigId: id } = call.params()
@@ -39,7 +39,7 @@ export const listPushConfigs: Run<'listPushConfigs'> = async (services, call) =>
   return { result: await registrations.list(task) }
 }
 
-/** Pending deliveries are discarded. */
+/** Removes a config and discards its pending deliveries. */
 export const deletePushConfig: Run<'deletePushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
   const { taskId, pushNotificationConfigId } = call.params()
@@ -57,7 +57,7 @@ function requirePush({ registrations }: Services): Registrations {
   })
 }
 
-/** The answer says that the config is missing, not the task (spec/methods.md#taskspushnotificationconfig). */
+/** Reports that the config, and not the task, is missing (spec/methods.md#taskspushnotificationconfig). */
 function requireConfig(config: PushConfig | undefined, taskId: string): PushConfig {
   if (config !== undefined) return config
   throw new ParleyError('TaskNotFound', {

@@ -29,7 +29,7 @@ async function busyAgent(env: Record<string, string>) {
 }
 
 const fairness = (env: () => Record<string, string>) => {
-  test('one caller may use at most half of TASK_QUEUE_MAX: further messages are 503 with Retry-After for this caller only', async () => {
+  test('a caller that uses half of TASK_QUEUE_MAX receives 503 with Retry-After, while other callers are served', async () => {
     const { agent, refused, release, scheduler } = await busyAgent({ ...env(), TASK_QUEUE_MAX: '8' })
     await using _agent = agent
     const [alice, bob, carol] = [agent.caller('alice'), agent.caller('bob'), agent.caller('carol')]
@@ -43,7 +43,7 @@ const fairness = (env: () => Record<string, string>) => {
       expect(error.headers.get('retry-after')).toMatch(/^\d+$/)
     }
     for (const text of ['1', '2', '3', '4']) await bob.send(text)
-    // The total is limited too.
+    // The total is also limited.
     const error = await carol.send('too many').catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ status: 503, data: { reason: 'queue_full' } })
     expect((error as Error).message).toBe('Too many tasks are waiting')
@@ -66,7 +66,7 @@ const fairness = (env: () => Record<string, string>) => {
     expect(ran).toEqual(['runs', 'd', 'e'])
   })
 
-  test('waiting tasks are served round robin over their callers', async () => {
+  test('waiting tasks are served round robin by caller', async () => {
     const { agent, release, ran } = await busyAgent({ ...env(), TASK_QUEUE_MAX: '100' })
     await using _agent = agent
     const ids: [string, string][] = []
@@ -97,7 +97,7 @@ describe('the queue in this process', () => {
 })
 
 describe.skipIf(!hasRedis || !hasMongodb)(
-  'the queue that processes share (needs redis-server and mongod)',
+  'the queue shared by processes (needs redis-server and mongod)',
   () => {
     let [redis, mongodb]: [RedisServer?, MongodbServer?] = []
     beforeAll(async () => {

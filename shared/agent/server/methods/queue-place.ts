@@ -4,8 +4,8 @@ import type { Services } from './method.ts'
 
 /**
  * Claims a worker or a place in the queue, so that concurrent messages cannot share the last one. One owner may hold at most
- * half of the places (in a queue of 1: that one).
- * @throws ParleyError Unavailable when TASK_QUEUE_MAX tasks wait, or half as many of this owner
+ * half of the places, or the only place in a queue of 1.
+ * @throws ParleyError Unavailable when TASK_QUEUE_MAX tasks are waiting, or half as many of this owner's tasks
  */
 export async function claimQueuePlace(
   { scheduler, taskQueueMax: all }: Services,
@@ -21,7 +21,7 @@ export async function claimQueuePlace(
     message: isOwners
       ? `${ofOwner} tasks of this caller are waiting, which is the maximum: wait until some end, or cancel some`
       : 'Too many tasks are waiting',
-    // Gateways send the message to another agent for this reason, whichever limit was reached.
+    // Gateways then send the message to another agent, whichever limit was reached.
     data: { reason: 'queue_full', max: isOwners ? ofOwner : all },
     headers: { 'retry-after': '5' },
   })

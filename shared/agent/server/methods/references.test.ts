@@ -22,7 +22,7 @@ const foreign = (over: object = {}) => ({
 
 const referring = (referenceTaskIds: string[]) => ({ text: 'sum it up', referenceTaskIds })
 
-test('a referenced task of another agent is read through the gateway with the token of the caller', async () => {
+test('the agent reads a referenced task of another agent through the gateway with the token of the caller', async () => {
   await using gateway = await scriptedAgent({ 'tasks/get': () => ({ result: foreign() }) })
   await using agent = await testAgent(
     { handle: ({ references }) => references.map(({ text }) => text).join() },
@@ -39,7 +39,7 @@ test('a referenced task of another agent is read through the gateway with the to
   })
 })
 
-test('its output is stored when the message is accepted, including large output', async () => {
+test('the output of a referenced task is stored when the message is accepted, even if it is large', async () => {
   const text = 'x'.repeat(400_000)
   let told = foreign({ artifacts: [{ artifact_id: foreignId, name: '', parts: [{ kind: 'text', text }] }] })
   await using gateway = await scriptedAgent({ 'tasks/get': () => ({ result: told }) })
@@ -66,7 +66,7 @@ test.each<[string, () => never | object, number]>([
   ],
   ['is answered with another task', () => ({ result: foreign({ id: crypto.randomUUID() }) }), -32001],
   ['is answered with nonsense', () => ({ result: 'yes' }), -32001],
-  ['is answered with what is not JSON', () => ({ status: 200, body: '<html>' }), -32001],
+  ['is answered with text that is not JSON', () => ({ status: 200, body: '<html>' }), -32001],
   [
     'has parts that are none',
     () => ({ result: foreign({ artifacts: [{ parts: [{ kind: 'odd' }] }] }) }),
@@ -110,7 +110,7 @@ test('at most ten referenced tasks are read from the gateway', async () => {
   expect(gateway.calls).toEqual([])
 })
 
-test('a message repeated with its key is the same task, even if its reference is gone', async () => {
+test('a message repeated with its key receives the same task, even if the referenced task is gone', async () => {
   let there = true
   const answer = () => (there ? { result: foreign() } : { status: 404, error: { code: -32001, message: '' } })
   await using gateway = await scriptedAgent({ 'tasks/get': answer as never })

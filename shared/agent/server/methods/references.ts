@@ -3,15 +3,15 @@ import { isTerminal, type Task } from '@parley/wire/model/task'
 import { authorizationOf } from './foreign-task.ts'
 import type { Call, Services } from './method.ts'
 
-/** Limits for tasks of other agents that one message refers to: their number, total output, and total time to read them. */
+/** Limits on the other agents' tasks that a message refers to: their number, their total output and the time to read them. */
 const foreignMax = 10
 const foreignMaxBytes = 8 * 1024 * 1024
 const foreignMaxMs = 10_000
 
 /**
  * Checks the referenced tasks (spec/tasks.md#references) and returns those of other agents, read through the gateway. Their
- * output is stored with the new task.
- * @throws ParleyError TaskNotFound for a task of another owner or one that cannot be read, UnsupportedOperation for one
+ * output is then stored with the new task.
+ * @throws ParleyError TaskNotFound for another owner's task or one that cannot be read, UnsupportedOperation for one
  * that has not ended
  */
 export async function readReferences(

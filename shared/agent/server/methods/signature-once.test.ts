@@ -64,7 +64,7 @@ test('a message refused by a full queue does not use up its signature: the same 
   expect(await call()).toMatchObject(replayed)
 })
 
-test('of 20 concurrent copies one is accepted, and the others occupy no place', async () => {
+test('one of 20 concurrent copies is accepted, and the others occupy no place in the queue', async () => {
   const call = signedCall('message/send', message('x'))
   const answers = await Promise.all(Array.from({ length: 20 }, () => call()))
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
@@ -78,13 +78,16 @@ test.each<[string, object]>([
   ['message/stream', {}],
   ['tasks/cancel', { id: randomUUID() }],
   ['tasks/feedback', { id: randomUUID(), feedback: 'good' }],
-])('%s with the params %j is refused for them again when repeated', async (method, params) => {
-  const call = signedCall(method, params)
-  const first = await call()
-  expect(first.status).toBeGreaterThanOrEqual(400)
-  expect(await call()).toEqual(first)
-  expect(first.reason).not.toBe('replayed')
-})
+])(
+  'a repeated %s with the invalid params %j is refused again because of the params',
+  async (method, params) => {
+    const call = signedCall(method, params)
+    const first = await call()
+    expect(first.status).toBeGreaterThanOrEqual(400)
+    expect(await call()).toEqual(first)
+    expect(first.reason).not.toBe('replayed')
+  },
+)
 
 test('feedback is accepted once', async () => {
   const sent = await signedCall('message/send', message('x'))()
@@ -117,7 +120,7 @@ test.each([...names].filter(([, { operation }]) => isTakenForIt(operation)))(
   },
 )
 
-test('a request that was signed for one agent is refused by another, and without its audience by all', async () => {
+test('a request signed for one agent is refused by other agents, and a request without an audience by all', async () => {
   await using other = await testAgent(
     { signatures: 'required', handle: () => 'done' },
     { identityProvider: agent.identityProvider },

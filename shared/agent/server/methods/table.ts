@@ -8,7 +8,7 @@ import { deletePushConfig, getPushConfig, listPushConfigs, setPushConfig } from 
 import { listTaskEvents } from './task-events.ts'
 import { cancelTask, getTask, giveFeedback, listTasks } from './tasks.ts'
 
-/** Every operation of an agent. The dialect of the caller defines method names and the format of params. */
+/** Every operation of an agent. The caller's dialect defines the method names and the format of the params. */
 export const methods: { readonly [O in Operation]: Method<O> } = {
   sendMessage: { takesSignature: true, run: sendMessage },
   streamMessage: { takesSignature: true, run: streamMessage },

@@ -4,11 +4,11 @@ import type { TaskEvent } from '@parley/wire/model/event'
 import type { Run } from './method.ts'
 import { requireOutline } from './tasks.ts'
 
-/** A page ends once its events reach this size, because they contain whole artifacts. */
+/** A page ends once its events reach this size, because events contain whole artifacts. */
 const pageMaxChars = 8 * 1024 * 1024
 
 /**
- * The event log of a task, with the events that streams and webhooks carry (spec/methods.md#tasksevents). `lastSequence` is the
+ * Returns a page of a task's event log, as in streams and webhooks (spec/methods.md#tasksevents). `lastSequence` is the
  * number of the newest event; `afterSequence` continues after a page that ends before it.
  */
 export const listTaskEvents: Run<'listTaskEvents'> = async (services, call) => {

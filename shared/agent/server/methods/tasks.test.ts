@@ -35,7 +35,7 @@ test.each(['task_id', 'taskId', 'id'])('tasks/get reads the id as %s', async (na
   })
 })
 
-test('tasks/get: history_length gives the last messages, 0 none, absent all', async () => {
+test('tasks/get returns as many of the last messages as history_length states, or all without it', async () => {
   const alice = owner()
   const { id, history } = await alice.sendAndWait('hello')
   expect(history).toHaveLength(2)
@@ -61,7 +61,7 @@ test.each([
   { task_id: randomUUID(), history_length: -1 },
   { task_id: randomUUID(), history_length: '1' },
   { task_id: randomUUID(), history_length: 1.5 },
-])('tasks/get with %j: -32602 with issues', async (params) => {
+])('tasks/get with %j receives -32602 with issues', async (params) => {
   const { status, json } = await rpc(agent, 'tasks/get', params)
   expect([status, json.error]).toMatchObject([400, { code: -32602, data: { issues: [expect.any(Object)] } }])
 })
@@ -75,7 +75,7 @@ const taskMethods: [string, object][] = [
 ]
 
 test.each(taskMethods)(
-  '%s %j: another owner’s task is a missing task: the same code, text and data',
+  '%s %j reports a task of another owner like a missing task, with the same code, text and data',
   async (method, more) => {
     const [alice, eve] = [owner(), owner()]
     const ended = await alice.sendAndWait('hello')
@@ -92,7 +92,7 @@ test.each(taskMethods)(
   },
 )
 
-test('tasks/list: tasks of the caller only, newest first', async () => {
+test('tasks/list returns only the tasks of the caller, newest first', async () => {
   const [alice, eve] = [owner(), owner()]
   const ids: string[] = []
   for (const text of ['a', 'b', 'c']) ids.unshift((await alice.send(text)).id)
@@ -111,7 +111,7 @@ test('tasks/list contains the creation time of each task, which a later change o
   expect(await createdAt()).toEqual(before)
 })
 
-test('tasks/list in pages: every task once, the cursor in X-Next-Cursor, none on the last page', async () => {
+test('tasks/list returns every task once in pages, with a cursor in X-Next-Cursor except on the last page', async () => {
   const alice = owner()
   const ids: string[] = []
   for (let i = 0; i < 7; i += 1) ids.unshift((await alice.send(`${i}`)).id)
@@ -125,7 +125,7 @@ test('tasks/list in pages: every task once, the cursor in X-Next-Cursor, none on
   expect(seen).toEqual(ids)
 })
 
-test('a cursor is valid for its owner and its list; any other text is -32602', async () => {
+test('a cursor is valid only for its owner and its list, and any other text is -32602', async () => {
   const [alice, eve] = [owner(), owner()]
   await alice.send('a')
   await alice.send('b')
@@ -137,7 +137,7 @@ test('a cursor is valid for its owner and its list; any other text is -32602', a
     expect(await failure(alice.call('tasks/list', { cursor: text }))).toMatchObject(refused)
 })
 
-test('tasks/list by context and state', async () => {
+test('tasks/list filters by context and state', async () => {
   const alice = owner()
   const done = await alice.sendAndWait('a')
   const asking = await alice.sendAndWait('ask')
@@ -157,11 +157,11 @@ test.each([
   { state: 'done' },
   { context_id: 'x' },
   { cursor: 5 },
-])('tasks/list with %j: -32602', async (params) => {
+])('tasks/list with %j receives -32602', async (params) => {
   expect((await rpc(agent, 'tasks/list', params)).json.error.code).toBe(-32602)
 })
 
-test('tasks/cancel: the Task in `canceled`; again -32002; nothing changes', async () => {
+test('tasks/cancel returns the task in `canceled`; a second call receives -32002 and changes nothing', async () => {
   const alice = owner()
   const task = await alice.send('wait')
   const canceled = await alice.cancel(task.id)
@@ -174,7 +174,7 @@ test('tasks/cancel: the Task in `canceled`; again -32002; nothing changes', asyn
   expect(await alice.get(task.id)).toEqual(canceled)
 })
 
-test('tasks/cancel of a completed and of a paused task', async () => {
+test('tasks/cancel refuses a completed task and cancels a paused task', async () => {
   const alice = owner()
   const done = await alice.sendAndWait('hello')
   expect(await failure(alice.cancel(done.id))).toMatchObject({ code: -32002 })
@@ -183,7 +183,7 @@ test('tasks/cancel of a completed and of a paused task', async () => {
   expect((await alice.cancel(asking.id)).status).toEqual({ state: 'canceled', timestamp: expect.any(String) })
 })
 
-test('tasks/feedback: recorded, replaced by a second call, and the task does not change', async () => {
+test('tasks/feedback is recorded, and a second call replaces it; the task does not change', async () => {
   const alice = owner()
   const task = await alice.sendAndWait('hello')
   for (const rating of [1, 5]) {
@@ -213,13 +213,13 @@ test.each([
   { feedback: 'x', rating: 2.5 },
   { feedback: 'x', rating: '5' },
   { feedback: 'x', metadata: 'y' },
-])('tasks/feedback with %j: -32602', async (params) => {
+])('tasks/feedback with %j receives -32602', async (params) => {
   expect((await rpc(agent, 'tasks/feedback', { task_id: randomUUID(), ...params })).json.error.code).toBe(
     -32602,
   )
 })
 
-test('contexts/list: contexts of the caller, latest change first, with their tasks', async () => {
+test('contexts/list returns the contexts of the caller with their tasks, latest change first', async () => {
   const [alice, eve] = [owner(), owner()]
   const first = await alice.sendAndWait('a')
   const second = await alice.sendAndWait('b')
@@ -244,7 +244,7 @@ test('contexts/list: contexts of the caller, latest change first, with their tas
   expect(rest.headers.get('x-next-cursor')).toBeNull()
 })
 
-test('contexts/clear: running tasks -32021; ended tasks and the context are removed and not found afterwards', async () => {
+test('contexts/clear removes a context with its ended tasks, and is -32021 while a task runs', async () => {
   const [alice, eve] = [owner(), owner()]
   const task = await alice.send('wait')
   const context = { context_id: task.context_id }
@@ -274,7 +274,7 @@ test('contexts/clear: running tasks -32021; ended tasks and the context are remo
   expect(await failure(alice.call('contexts/clear', context))).toMatchObject({ code: -32020 })
 })
 
-test('contexts/clear: a paused task has not ended', async () => {
+test('contexts/clear treats a paused task as not ended', async () => {
   const alice = owner()
   const task = await alice.sendAndWait('ask')
   expect(await failure(alice.call('contexts/clear', { context_id: task.context_id }))).toMatchObject({
@@ -283,13 +283,13 @@ test('contexts/clear: a paused task has not ended', async () => {
 })
 
 test.each([{}, { context_id: 'x' }, { context_id: null }])(
-  'contexts/clear with %j: -32602',
+  'contexts/clear with %j receives -32602',
   async (params) => {
     expect((await rpc(agent, 'contexts/clear', params)).json.error.code).toBe(-32602)
   },
 )
 
-test('agent/getAuthenticatedExtendedCard: -32007 without one, else the card with its additions', async () => {
+test('agent/getAuthenticatedExtendedCard returns the card with its additions, or -32007 if there are none', async () => {
   const { status, json } = await rpc(agent, 'agent/getAuthenticatedExtendedCard')
   expect([status, json.error.code]).toEqual([400, -32007])
   const more = { id: 'hidden', name: 'Hidden', description: 'For those who know' }

@@ -4,21 +4,21 @@ import type { Task } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { Call, Run, Services } from './method.ts'
 
-/** @throws ParleyError TaskNotFound, also for a task of another owner */
+/** @throws ParleyError TaskNotFound, even for a task of another owner */
 export async function requireTask({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
   const task = await store.findTask(taskId, call.caller.id, call.reserve)
   if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
   return task
 }
 
-/** The task without its large parts, which are read from the store while the answer is sent. @throws as `requireTask` */
+/** Returns the task without its large parts, which are read while the answer is sent. @throws as `requireTask` */
 export async function requireOutline({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
   const outline = await store.outlineTask(taskId, call.caller.id, call.reserve)
   if (outline === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
   return outline.task
 }
 
-/** The task with its newest messages only, if the caller limits their number. */
+/** Returns the task with only its newest messages if the caller limits their number. */
 function withHistory<T extends Task>(task: T, historyLength: number | undefined): T {
   if (historyLength === undefined || historyLength >= task.history.length) return task
   return { ...task, history: task.history.slice(task.history.length - historyLength) }
@@ -39,7 +39,7 @@ export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
     ...(state === undefined ? {} : { state }),
   }
   const page = await store.outlineTasks(query, call.reserve)
-  // In the order of creation, which the gateway needs to merge the lists of several agents.
+  // The items are in order of creation, which the gateway needs to merge the lists of several agents.
   const items = page.items.map(({ task }) => withHistory(task, historyLength))
   return { result: { ...page, items } }
 }
@@ -51,7 +51,7 @@ export const cancelTask: Run<'cancelTask'> = async (services, call) => {
   return { result: await services.engine.change(task, () => ({ kind: 'cancel' })) }
 }
 
-/** Does not change the task; a second call of the same caller replaces the first (spec/methods.md#tasksfeedback). */
+/** Does not change the task. The same caller's second call replaces the first (spec/methods.md#tasksfeedback). */
 export const giveFeedback: Run<'giveFeedback'> = async (services, call) => {
   const { taskId, feedback, rating, metadata } = call.params()
   const task = await requireTask(services, call, taskId)

@@ -54,7 +54,7 @@ const beaten = (told: string[]) =>
   vi.waitUntil(() => told.includes(`PUT ${path}/heartbeat`), { timeout: 100_000, interval: 10 })
 const farewells = (told: string[]) => told.filter((line) => line.startsWith('DELETE'))
 
-test('one of several processes removes its own entry once, and waits until every gateway process has applied it', async () => {
+test('one of several processes removes its own entry once and waits until every gateway process has applied the removal', async () => {
   const heard = new Map<string, number>()
   const { told, url } = await gateway((line, response) => {
     heard.set(line, performance.now())
@@ -65,7 +65,7 @@ test('one of several processes removes its own entry once, and waits until every
   const membership = await member(url, { replicaId })
   await beaten(told)
   await membership.leaveFirst()
-  // Other gateway processes apply a change within 2 s; no request is refused before.
+  // Other gateway processes apply a change within 2 s, and no request is refused before then.
   expect(performance.now() - (heard.get(farewell) ?? 0)).toBeGreaterThanOrEqual(2000)
   expect(farewells(told)).toEqual([farewell])
   await membership[Symbol.asyncDispose]()

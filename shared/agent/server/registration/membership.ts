@@ -14,7 +14,7 @@ import { request } from 'undici'
 /** Provides bearer tokens, for example a `ClientToken`. */
 export interface TokenSource {
   get(): Promise<string>
-  /** Called when the gateway refused the token. */
+  /** Called when the gateway has refused the token. */
   forget(): void
 }
 
@@ -23,18 +23,18 @@ export interface MembershipOptions {
   /** Signs the registration; its DID names the agent. */
   signer: { did: string; key: Pick<KeyPair, 'sign'> }
   tokens: TokenSource
-  /** The client of the token is the DID of the agent: the first registration is signed. */
+  /** Whether the token's client ID is the agent's DID, so that the first registration is signed. */
   clientIsDid: boolean
   /** False for a supervised agent, which the supervisor registers. */
   registers: boolean
-  /** A UUID of this process, if several processes share the identity, tasks and queue of the agent. */
+  /** A UUID of this process, if several processes share the agent's identity, tasks and queue. */
   replicaId?: string | undefined
   log: Log
-  /** Interval of heartbeats. Default 10 s. */
+  /** The interval between heartbeats. Default 10 s. */
   everyMs?: number
 }
 
-/** The address and the load of the agent, once it listens. */
+/** The agent's address and load, once it is listening. */
 export interface Presence {
   /** The address that clients use. */
   url: string
@@ -50,13 +50,13 @@ interface Answer {
 const answerMaxBytes = 1024 * 1024
 const requestLimitMs = 20_000
 const [leaveLimitMs, claimLimitMs] = [3000, 3000]
-/** Changes of the registry reach every gateway process within 2 s. */
+/** Registry changes reach every gateway process within 2 s. */
 const registryDelayMs = 2500
 
 /**
- * The registration of an agent at its gateway (spec/gateway-registry.md#registration): registers, sends a heartbeat with load figures
- * every 10 s, registers again if its lease has expired, and removes its entry on disposal. Failures are retried; the agent works
- * without its gateway.
+ * Registers an agent with its gateway (spec/gateway-registry.md#registration), sends a heartbeat with load figures
+ * every 10 s, registers again if the lease has expired, and removes the entry on disposal. Retries failures; the agent works
+ * even without its gateway.
  */
 export class Membership implements AsyncDisposable {
   readonly #options: MembershipOptions
@@ -66,7 +66,7 @@ export class Membership implements AsyncDisposable {
   #round: Promise<void> = Promise.resolve()
   #registered: boolean
   #signs: boolean
-  /** The last logged failure: an outage is logged once. */
+  /** The last logged failure, kept so that an outage is logged only once. */
   #failure = ''
 
   constructor(options: MembershipOptions) {
@@ -82,7 +82,7 @@ export class Membership implements AsyncDisposable {
   }
 
   /**
-   * Claims a signed request for this agent (spec/authentication.md#replay); false if another agent of the gateway has claimed it.
+   * Claims a signed request for this agent (spec/authentication.md#replay). Returns false if another agent has claimed it.
    * @throws ParleyError Unavailable when the gateway does not answer or refuses the claim
    */
   async claimSignature(did: string, signature: Uint8Array): Promise<boolean> {
@@ -92,7 +92,7 @@ export class Membership implements AsyncDisposable {
     let answer: Answer
     try {
       answer = await claim()
-      // The token may have been revoked: retried once with a new one.
+      // The token may have been revoked, so the claim is retried once with a new token.
       if (answer.status === 401) answer = await claim()
     } catch (error) {
       throw cannotClaim('The gateway does not answer', error)
@@ -102,7 +102,7 @@ export class Membership implements AsyncDisposable {
   }
 
   /**
-   * One of several processes removes its entry before it refuses work, so that no request is routed to it. Resolves when every
+   * Removes the entry of one of several processes before it refuses work, so that no request is routed to it. Resolves when every
    * gateway process has applied the change. Does nothing for an agent with one process, which removes its entry last.
    */
   async leaveFirst(): Promise<void> {
@@ -203,7 +203,7 @@ export class Membership implements AsyncDisposable {
   }
 }
 
-/** A check that cannot run refuses the request. A signature with the DID of this agent as audience needs no claim. */
+/** If the check cannot run, the request is refused. A signature with this agent's DID as audience needs no claim. */
 function cannotClaim(why: string, cause?: unknown): ParleyError {
   return new ParleyError('Unavailable', {
     message: `${why}, so the agent cannot check whether another agent accepted this signed request. Try again later, or set X-DID-Audience to the DID of this agent`,
@@ -213,7 +213,7 @@ function cannotClaim(why: string, cause?: unknown): ParleyError {
   })
 }
 
-/** The fields of a JSON-RPC error that a log line needs. */
+/** Returns the fields of a JSON-RPC error that a log line needs. */
 function errorOf({ json }: Answer): Record<'message' | 'reason' | 'issue', unknown> {
   const error = isObject(json['error']) ? json['error'] : {}
   const data = isObject(error['data']) ? error['data'] : {}

@@ -11,7 +11,7 @@ import { isLinked } from '@parley/kit/did/key-link'
 import { expect, test } from 'vitest'
 import { ownClient } from './own-client.ts'
 
-/** Verifies a request with the key and the DID that it registers. */
+/** Verifies a request with the key and the DID that the request registers. */
 function isSigned(headers: IncomingHttpHeaders, text: Buffer, body: Record<string, unknown>): boolean {
   const key = readPublicKey(String(body['public_key']))
   checkSignedBy({ headers, body: text, clientId: String(body['client_id']) }, key ?? Buffer.alloc(32))
@@ -62,7 +62,7 @@ async function registrar(answer?: string) {
   }
 }
 
-test('after a rotation the new key is registered, with the chain of signatures', async () => {
+test('after a key rotation, the agent registers the new key with the chain of signatures', async () => {
   await using server = await registrar()
   const first = await server.ask()
   expect(server.told[0]).toMatchObject({
@@ -81,7 +81,7 @@ test('after a rotation the new key is registered, with the chain of signatures',
   expect(server.told).toHaveLength(2)
 })
 
-test('an oversized answer is not read completely, and nothing is stored', async () => {
+test('the agent does not read an oversized answer completely and stores nothing', async () => {
   await using server = await registrar(`"${'x'.repeat(100_000)}"`)
   await expect(server.ask()).rejects.toThrow('larger than')
   await expect(readFile(path.join(server.dir, 'oauth-client.json'))).rejects.toThrow('ENOENT')

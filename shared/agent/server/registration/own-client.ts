@@ -27,23 +27,23 @@ export class ClientRefused extends Error {
 
 export interface OwnClientOptions {
   issuer: string
-  /** `registration_endpoint` of the OAuth server. */
+  /** Returns the `registration_endpoint` of the OAuth server. */
   endpoint: () => Promise<string>
-  /** OAUTH_INITIAL_TOKEN, the initial access token of the server. */
+  /** OAUTH_INITIAL_TOKEN, the OAuth server's initial access token. */
   initialToken: string | undefined
   did: string
   /** The current key, which is registered and signs the request. */
   key: Pick<KeyPair, 'publicKeyBase58' | 'sign'>
-  /** All keys so far, each signed by the previous one; undefined before the first rotation. */
+  /** All keys so far, each signed by the previous key; undefined before the first rotation. */
   keyHistory: DidDocument['keyHistory'] | undefined
   name: string
-  /** File that stores the client, mode 0600. */
+  /** The file that stores the client, with mode 0600. */
   file: string
 }
 
 /**
- * The OAuth client of the agent (RFC 7591): its ID is the DID of the agent. It is registered once and stored; after a key rotation
- * its key is updated (RFC 7592). Undefined if no client is stored and there is no initial access token.
+ * Returns the agent's OAuth client (RFC 7591), which has the agent's DID as its ID. It is registered once; after a key rotation,
+ * its key is updated (RFC 7592). Returns undefined without a stored client and without an initial access token.
  * @throws ClientRefused when the server refuses, with a message that contains no secret; ExposedSecretFile
  */
 export async function ownClient(options: OwnClientOptions): Promise<SuppliedClient | undefined> {
@@ -67,7 +67,7 @@ async function storedClient({ file, issuer, did }: OwnClientOptions): Promise<St
   if (text === undefined) return undefined
   const parsed = clientFile.safeParse(jsonOf(text)).data
   if (parsed === undefined) throw new Error(`${file} is not a client file`)
-  // A file for another server, or for an identity whose key was deleted, is ignored.
+  // A file for another server or for an identity with a deleted key is ignored.
   return parsed.issuer === issuer && parsed.client_id === did ? parsed : undefined
 }
 
@@ -84,13 +84,13 @@ async function update(stored: StoredClient, options: OwnClientOptions): Promise<
 
 function metadataOf({ issuer, did, name, key, keyHistory }: OwnClientOptions) {
   return {
-    // The signature covers the issuer, so that another server cannot reuse the request here.
+    // The signature covers the issuer, so that another server cannot replay the request to this issuer.
     issuer,
     client_id: did,
     client_name: name,
     grant_types: ['client_credentials'],
     public_key: key.publicKeyBase58,
-    // Proves that a new key belongs to the same identity.
+    // This proves that a new key belongs to the same identity.
     key_history: keyHistory?.map(({ publicKeyBase58, signature }) => ({ publicKeyBase58, signature })),
   }
 }
@@ -102,7 +102,7 @@ function readAnswer(answer: object, { did, issuer, key }: OwnClientOptions): Sto
   return client
 }
 
-/** Sends a request that is signed with the key of the agent. @throws ClientRefused */
+/** Sends a request signed with the agent's key. @throws ClientRefused */
 async function ask(
   method: 'POST' | 'PUT',
   url: string,
@@ -128,7 +128,7 @@ async function ask(
   )
 }
 
-/** Writes the file atomically, readable by its owner only. */
+/** Writes the file atomically; only its owner can read it. */
 async function store(file: string, client: StoredClient): Promise<void> {
   const draft = `${file}.${randomUUID()}`
   await writeFile(draft, `${JSON.stringify(client, null, 2)}\n`, { mode: 0o600, flag: 'wx' })

@@ -17,8 +17,8 @@ export interface SuppliedClient {
 export const isSupervised = (): boolean => process.send !== undefined
 
 /**
- * Sends the identity of the agent to the supervisor and waits for its OAuth client. The client is registered after the agent has a
- * key, and its secret is not passed in the environment, which other processes may read. Undefined if the operator configures clients.
+ * Sends the agent's identity to the supervisor and waits for an OAuth client. The client is registered after the agent has a
+ * key. Its secret is not in the environment, which other processes may read. Undefined if the operator configures clients.
  * @throws Error when the supervisor does not answer within `waitMs` (default 15 s)
  */
 export async function requestClient(
@@ -43,7 +43,7 @@ export async function requestClient(
   }
 }
 
-/** Reports to the supervisor that the agent listens. `replica`: the ID of this process, if it is one of several. */
+/** Reports to the supervisor that the agent is listening. `replica` is the ID of this process if it is one of several. */
 export function reportReady(url: string, card: object, replica?: string): void {
   process.send?.({ type: 'ready', url, card, ...(replica !== undefined && { replica }) })
 }

@@ -5,12 +5,12 @@ import type { HandlerContext } from '../../author/context.ts'
 import type { Handler } from '../../author/define-agent.ts'
 import type { Output } from '../../author/output.ts'
 
-/** Time after which a generator yields to the event loop. */
+/** The time after which a generator must yield to the event loop. */
 const turnMs = 10
 
 /**
  * Runs the handler until it ends, pauses or is aborted, and collects its output.
- * @throws the error of the handler, MalformedOutputError, OutputTooLargeError
+ * @throws the handler's error, MalformedOutputError, OutputTooLargeError
  */
 export async function executeHandler(
   handle: Handler,

@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => new Promise((closed) => files.close(closed)))
 
-test('a file part with a uri is fetched before the handler runs; its type is that of the part, else of the response', async () => {
+test('a file part with a uri is fetched before the handler runs, and the part or else the response determines its type', async () => {
   await using agent = await reader({ FILE_ALLOWED_HOSTS: '127.0.0.1' })
   const task = await send(agent, [
     { uri: `${origin}/a` },
@@ -41,7 +41,7 @@ test('a file part with a uri is fetched before the handler runs; its type is tha
   })
 })
 
-test('a private address is not requested without an exception, and the task is rejected', async () => {
+test('without an exception, a private address is not requested and the task is rejected', async () => {
   await using agent = await reader()
   asked = []
   for (const uri of [
@@ -66,7 +66,7 @@ test.each([
     Array.from({ length: 16 }, () => `/${'a'.repeat(150)}`),
     /^File 13 of .*larger than/,
   ],
-])('%s: the task fails with the reason, and the handler does not run', async (_title, paths, reason) => {
+])('%s fails the task with the reason, and the handler does not run', async (_title, paths, reason) => {
   await using agent = await reader({ FILE_ALLOWED_HOSTS: '127.0.0.1', ARTIFACT_MAX_BYTES: '2000' })
   const task = await send(
     agent,
@@ -76,7 +76,7 @@ test.each([
   expect(reasonOf(task)).toMatch(reason)
 })
 
-test('more than 16 files by uri: rejected, and none is fetched', async () => {
+test('a message with more than 16 files by uri is rejected, and no file is fetched', async () => {
   await using agent = await reader({ FILE_ALLOWED_HOSTS: '127.0.0.1' })
   asked = []
   const task = await send(
@@ -86,7 +86,7 @@ test('more than 16 files by uri: rejected, and none is fetched', async () => {
   expect([task.status.state, asked]).toEqual(['rejected', []])
 })
 
-describe('after a question of the agent', () => {
+describe('after a question from the agent', () => {
   const asksFirst = (env: Record<string, string> = {}) =>
     testAgent(
       {
@@ -144,7 +144,7 @@ describe('after a question of the agent', () => {
     })
   })
 
-  test('at most 16 files and ARTIFACT_MAX_BYTES in total; the newest message has priority', async () => {
+  test('at most 16 files and ARTIFACT_MAX_BYTES are fetched in total, and the newest message has priority', async () => {
     await using agent = await asksFirst({ ARTIFACT_MAX_BYTES: '2000' })
     const many = Array.from({ length: 10 }, (_, at) => `/${at}`)
     await answered(agent, many, many)

@@ -5,17 +5,17 @@ import type { Part } from '@parley/wire/model/task'
 import type { FetchedFile } from '../../author/build-context.ts'
 
 export interface FileFetching {
-  /** Limit for all files of a message together. */
+  /** The total size limit for the files of a message. */
   maxBytes: number
-  /** Limit for all files together. Default 30 s. */
+  /** The total time limit for all files. Default 30 s. */
   timeoutMs?: number
-  /** Exceptions to the private-address guard: FILE_ALLOWED_HOSTS. Default none. */
+  /** FILE_ALLOWED_HOSTS, the exceptions to the private-address guard. Default: none. */
   allowed?: AllowedHosts | undefined
 }
 
 const urisMax = 16
 
-/** A file could not be fetched. `refused`: its address is not allowed or too many files were named; otherwise the host failed. */
+/** A file could not be fetched. If `refused`, its address is not allowed or there are too many files; else the host failed. */
 export class FileNotFetchedError extends Error {
   override readonly name = 'FileNotFetchedError'
   readonly refused: boolean
@@ -25,16 +25,16 @@ export class FileNotFetchedError extends Error {
   }
 }
 
-/** Parts that may name a `uri`. */
+/** Parts that may have a `uri`. */
 export interface PartsWithFiles {
-  /** Parts of the newest message: every file must be fetched. */
+  /** Parts of the newest message. Every file must be fetched. */
   newest: readonly Part[]
-  /** Parts of earlier messages, newest first: fetched as far as the same limits allow, otherwise left out. */
+  /** Parts of earlier messages, newest first. Files that exceed the same limits are left out. */
   earlier: readonly Part[]
 }
 
 /**
- * Fetches the file parts that name a `uri` (spec/messages-and-artifacts.md#files-by-uri), one after another. Private addresses are
+ * Fetches the file parts that have a `uri` (spec/messages-and-artifacts.md#files-by-uri), one by one. Private addresses are
  * refused.
  * @throws FileNotFetchedError
  */
@@ -73,7 +73,7 @@ function uriOf(part: Part): UriPart[] {
   return part.kind === 'file' && part.file.uri !== undefined ? [{ part, uri: part.file.uri }] : []
 }
 
-/** A file of an earlier message may no longer be available: the handler runs without it. */
+/** A file of an earlier message may no longer be available; the handler then runs without it. */
 function unlessNotFetched(error: unknown): void {
   if (!(error instanceof FileNotFetchedError)) throw error
 }

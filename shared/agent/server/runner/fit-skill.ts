@@ -15,12 +15,12 @@ export interface SkillMatch {
   input: unknown
 }
 
-/** The skill that the messages of the caller select, and its input; `reason` if there is no such skill or the input does not match. */
+/** Returns the skill that the caller's messages select and its input, or a `reason` if either is missing or invalid. */
 export async function fitSkill(
   agent: Agent,
   messages: readonly SkillMessage[],
 ): Promise<SkillMatch | { reason: string }> {
-  // A later message need not repeat the data, or the skill, of the first one.
+  // A later message need not repeat the data or the skill of the first message.
   const named = skillNamed(messages)
   const skill = named === undefined ? onlySkill(agent) : agent.skills.find(({ id }) => id === named)
   if (named !== undefined && skill === undefined)
@@ -34,7 +34,7 @@ export async function fitSkill(
   return { reason: `The message does not match the skill ${skill.id}: ${faults.slice(0, 20).join('; ')}` }
 }
 
-/** The skill that the caller named last. */
+/** Returns the skill that the caller named last. */
 function skillNamed(messages: readonly SkillMessage[]): string | undefined {
   const names = messages.map(({ metadata }) => skillIdIn(metadata))
   return names.findLast((name) => typeof name === 'string')

@@ -4,7 +4,7 @@ import { timestamp } from '@parley/wire/model/timestamp'
 
 /**
  * Publishes parts of the main artifact while the handler runs (spec/streaming.md#deltas). Parts are held back until the
- * `working` event is published. If the task ends before, they are dropped: the artifact event contains them.
+ * `working` event is published. If the task ends earlier, they are dropped, because the artifact event contains them.
  */
 export class LiveDeltas {
   readonly artifactId: string

@@ -25,7 +25,7 @@ const pausedStateOf: Record<'ask' | 'auth' | 'payment' | 'bid', PausedState> = {
 }
 
 /**
- * The change of a task for the output of its handler. `mainArtifactId` is the ID that deltas of the main artifact carried; `key`
+ * Returns the task change for the handler's output. `mainArtifactId` is the ID used in deltas of the main artifact; `key`
  * signs every part.
  */
 export function changeOfOutput(
@@ -35,7 +35,7 @@ export function changeOfOutput(
     mainArtifactId: string
     workedMs: number
     key: KeyPair
-    /** Makes the part that requests a payment; absent on agents without a price. */
+    /** Makes the part that requests a payment; absent for agents without a price. */
     prompt?: ((record: TaskRecord, request: PaymentRequest) => Part) | undefined
   },
 ): Change {
@@ -76,7 +76,7 @@ function paymentRequestOf(parts: readonly Part[]): PaymentRequest {
   throw new MalformedOutputError('requirePayment requires an amount and a reason, both strings')
 }
 
-/** The change of a task whose handler threw. The message contains no stack, no path and no text of a driver. */
+/** Returns the task change after the handler threw. The message contains no stack trace, path or driver message. */
 export function changeOfError(record: TaskRecord, error: unknown): Change {
   if (error instanceof MalformedOutputError) {
     const code = errorTable.InvalidAgentResponse.code
@@ -93,15 +93,15 @@ export function changeOfError(record: TaskRecord, error: unknown): Change {
   return failed(record, reasonOf(error))
 }
 
-/** The first line of the author's message. Errors of the system or a library may contain paths and stay in the log. */
+/** Returns the first line of the author's message. System and library errors may contain paths, so only the log has them. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error) || error.message === '') return 'The agent failed.'
-  // Errors of the system, of Node.js and of libraries have a code.
+  // Errors from the system, Node.js and libraries have a code.
   if ('code' in error && typeof error.code === 'string') return 'The agent failed.'
   return (error.message.split('\n', 1)[0] ?? '').slice(0, reasonMax)
 }
 
-/** Whether the store refuses the output because of its size: a retry cannot succeed. */
+/** Whether the store refuses the output because of its size, so that a retry cannot succeed. */
 export function isTooLarge(error: unknown): error is ParleyError {
   return error instanceof ParleyError && error.data['reason'] === 'too_large'
 }

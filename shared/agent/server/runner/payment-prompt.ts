@@ -12,7 +12,7 @@ import { allPrices, priceOf } from '../../author/price-of.ts'
 /** The amount and the reason of a payment that a handler requested. */
 export type PaymentRequest = NonNullable<TaskRecord['asked']>
 
-/** The terms of a payment that a handler requests during a task: those of the price of its skill, with another amount. */
+/** Returns the terms of a payment requested during a task, which are the terms of the skill's price with another amount. */
 export function requestedTerms(
   agent: Agent,
   payments: Payments,
@@ -27,7 +27,7 @@ export function requestedTerms(
 }
 
 /**
- * The data part of `payment-required`: the amount and the x402 requirements in atomic units (spec/payments.md#unpaid-calls).
+ * Makes the data part of `payment-required`: the amount and x402 requirements in atomic units (spec/payments.md#unpaid-calls).
  * @throws MalformedOutputError when the handler requested a malformed amount
  */
 export function paymentPrompt(

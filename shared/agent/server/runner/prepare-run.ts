@@ -15,7 +15,7 @@ import { fitSkill } from './fit-skill.ts'
 
 /** A handler sees the newest 50 tasks of its context (spec/tasks.md#contexts). */
 const contextHistoryMax = 50
-/** Delay between reads of a store that is unavailable. */
+/** The delay between attempts to read from an unavailable store. */
 const retryMs = 500
 
 interface Run {
@@ -32,7 +32,7 @@ interface Run {
 }
 
 /**
- * Prepares the argument of the handler. `ends`: the change that ends the task without a run, because its payment was refunded,
+ * Prepares the handler's argument. `ends` is the change that ends the task without a run if its payment was refunded,
  * its message does not match the skill, or a file cannot be fetched.
  */
 export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { ends: Change }> {
@@ -78,7 +78,7 @@ function isPaid(run: Run): boolean | Promise<boolean> {
   return patiently(run, () => isStillPaid(record))
 }
 
-/** Retries until the signal aborts: a task does not fail because the store is unavailable. @throws the abort reason */
+/** Retries until the signal aborts, so that an unavailable store does not fail the task. @throws the abort reason */
 async function patiently<T>({ signal, log }: Run, read: () => Promise<T>): Promise<T> {
   const result = await persistently(async () => ({ value: await read() }), {
     retryMs,
@@ -90,7 +90,7 @@ async function patiently<T>({ signal, log }: Run, read: () => Promise<T>): Promi
   throw new Error('the read was aborted')
 }
 
-/** Files of earlier messages are fetched too: the newest message may only answer a question about them. */
+/** Includes files of earlier messages, because the newest message may merely answer a question about them. */
 function partsWithFiles(record: TaskRecord, messages: Message[]): PartsWithFiles {
   const newest = newestMessage(record)
   const earlier = messages.filter((message) => message !== newest).toReversed()
@@ -103,7 +103,7 @@ function notFetched(error: unknown): FileNotFetchedError {
 }
 
 /**
- * Whether each signed part was signed with the key of the caller (spec/messages-and-artifacts.md#signatures). Empty if the key
+ * Whether each signed part was signed with the caller's key (spec/messages-and-artifacts.md#signatures). Empty if the key
  * cannot be read.
  */
 async function verifyCallersParts(

@@ -19,7 +19,7 @@ test('the output of a handler is committed once the store works again', async ()
   using other = new DatabaseSync(path.join(dataDir, 'agent.db'))
   other.exec('BEGIN IMMEDIATE')
   made.resolve('made while nothing could be written')
-  // Longer than the lock timeout of the store.
+  // The wait is longer than the store's lock timeout.
   await new Promise((resolve) => setTimeout(resolve, 1500))
   expect((await alice.get(id)).status.state).toBe('working')
   other.exec('ROLLBACK')
@@ -27,14 +27,14 @@ test('the output of a handler is committed once the store works again', async ()
   expect(task.artifacts[0]?.parts).toMatchObject([{ text: 'made while nothing could be written' }])
 })
 
-test('no path or library text is disclosed: an error with a code is reported as `The agent failed.`', async () => {
+test('an error with a code is reported as `The agent failed.` without disclosing paths or library messages', async () => {
   const load = createRequire(import.meta.url)
   await using agent = await testAgent({ handle: () => load('not-there') as string })
   const { status } = await agent.caller('alice').sendAndWait('go')
   expect(status).toMatchObject({ state: 'failed', message: { parts: [{ text: 'The agent failed.' }] } })
 })
 
-test('an unknown skill: rejected with the list of skills, and not run without an input schema', async () => {
+test('a message with an unknown skill is rejected with the list of skills and does not run unvalidated', async () => {
   const skills = [{ id: 'add', name: 'Add', description: 'Adds', input: z.object({ a: z.number() }) }]
   await using agent = await testAgent({ skills, handle: () => 'ran' })
   const task = await agent.caller('alice').sendAndWait({ text: 'go', metadata: { skill_id: 'typo' } })
@@ -64,7 +64,7 @@ test('a deadline above the maximum of a timer makes the definition invalid', () 
   expect(() => define(2 ** 31)).toThrow('deadlineMs')
 })
 
-test('TASK_QUEUE_MAX applies to messages to paused tasks too', async () => {
+test('TASK_QUEUE_MAX also applies to messages to paused tasks', async () => {
   await using agent = await testAgent(
     {
       concurrency: 1,
@@ -82,7 +82,7 @@ test('TASK_QUEUE_MAX applies to messages to paused tasks too', async () => {
   expect((await alice.get(paused[2]?.id ?? '')).status.state).toBe('input-required')
 })
 
-test('one UUID in upper and lower case is one task', async () => {
+test('a UUID in upper case and in lower case identifies the same task', async () => {
   await using agent = await testAgent({ handle: () => 'done' })
   const alice = agent.caller('alice')
   const id = 'ABCDEF01-2345-4789-ABCD-EF0123456789'
@@ -90,7 +90,7 @@ test('one UUID in upper and lower case is one task', async () => {
   expect((await alice.get(id)).id).toBe(id.toLowerCase())
 })
 
-test('a message of a caller in the role of an assistant is a message of the caller', async () => {
+test('a message from the caller with the role `assistant` counts as a message from the caller', async () => {
   const skills = [{ id: 'add', name: 'Add', description: 'Adds', input: z.object({ a: z.number() }) }]
   await using agent = await testAgent({
     skills,

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { artifact, file, type Handler, type HandlerContext, type Output } from '../../author/define-agent.ts'
 import { testAgent } from '../../testing.ts'
 
-/** Runs one task with the handler until it ends or pauses. */
+/** Runs one task with the handler until the task ends or pauses. */
 async function resultOf(handle: Handler, message = 'go') {
   await using agent = await testAgent({ handle })
   const alice = agent.caller('alice')
@@ -61,18 +61,21 @@ test.each<[string, Handler, object[]]>([
     () => ({ n: Number.NaN, f: () => 1, u: undefined }) as unknown as Output,
     [{ kind: 'data', data: { n: null } }],
   ],
-])('a handler returns or yields %s: `completed`, the answer in `artifacts`', async (_name, handle, parts) => {
-  const { task } = await resultOf(handle)
-  expect(task.status.state).toBe('completed')
-  expect(task.status).not.toHaveProperty('message')
-  expect(task.artifacts).toMatchObject([{ artifact_id: expect.any(String), name: 'result', parts }])
-})
+])(
+  'a handler that returns or yields %s completes its task with the answer in `artifacts`',
+  async (_name, handle, parts) => {
+    const { task } = await resultOf(handle)
+    expect(task.status.state).toBe('completed')
+    expect(task.status).not.toHaveProperty('message')
+    expect(task.artifacts).toMatchObject([{ artifact_id: expect.any(String), name: 'result', parts }])
+  },
+)
 
 test.each<[string, Handler]>([
   ['nothing', () => {}],
   ['null', () => null],
   ['an empty generator', function* () {}],
-])('a handler returns %s: `completed` without artifacts', async (_name, handle) => {
+])('a handler that returns %s completes its task without artifacts', async (_name, handle) => {
   const { task } = await resultOf(handle)
   expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [] })
 })
@@ -148,7 +151,7 @@ test.each<[string, Handler]>([
     },
   ],
 ])(
-  'output that cannot be an artifact (%s): `failed` with a data part of code -32006; the next task is served',
+  'output that cannot be an artifact (%s) fails the task with code -32006, and the next task runs',
   async (_name, handle) => {
     let first = true
     const { task, after } = await resultOf((context) => {
@@ -181,7 +184,7 @@ test.each<[string, unknown, string]>([
     'The agent failed.',
   ],
 ])(
-  'a handler throws %s: `failed`, the reason in `status.message` and in the history, no stack',
+  'a handler that throws %s fails its task with the reason in `status.message` and in the history, without a stack',
   async (_name, thrown, expected) => {
     const { task } = await resultOf(() => {
       throw thrown
@@ -194,7 +197,7 @@ test.each<[string, unknown, string]>([
   },
 )
 
-test('100 MB: `failed` with the reason, as are endless small parts', async () => {
+test('100 MB of output or an endless number of small parts fails the task with the reason', async () => {
   const { task } = await resultOf(({ text: said }) => (said === 'again' ? 'fine' : 'x'.repeat(100_000_000)))
   expect(reason(task).text).toContain('ARTIFACT_MAX_BYTES')
   const pieces = await resultOf(function* ({ text: said }: HandlerContext) {
@@ -218,7 +221,7 @@ test('ARTIFACT_MAX_BYTES limits the whole output of a task', async () => {
   expect((await alice.sendAndWait('400 400')).status.state).toBe('failed')
 })
 
-test('a handler that ignores its signal: `failed` at its deadline, without effect on other tasks', async () => {
+test('a handler that ignores its signal fails its task at the deadline without affecting other tasks', async () => {
   await using agent = await testAgent({
     deadlineMs: 200,
     handle: ({ text: said }) => (said === 'go' ? new Promise<never>(() => {}) : 'fine'),
@@ -229,7 +232,7 @@ test('a handler that ignores its signal: `failed` at its deadline, without effec
   expect(reason(await alice.wait(task.id)).text).toContain('deadline of 200 ms')
 })
 
-test('an endless generator of empty texts lets other tasks run and ends at its deadline', async () => {
+test('an endless generator of empty texts does not block other tasks and ends at its deadline', async () => {
   await using agent = await testAgent({
     deadlineMs: 300,
     *handle({ text: said }) {
@@ -243,7 +246,7 @@ test('an endless generator of empty texts lets other tasks run and ends at its d
   expect((await alice.wait(task.id)).status.state).toBe('failed')
 })
 
-test('cancel aborts the signal; later output or errors of the handler change nothing', async () => {
+test('cancel aborts the signal, and later output or errors of the handler change nothing', async () => {
   const heard: string[] = []
   await using agent = await testAgent({
     async *handle({ text: said, signal }) {
@@ -267,7 +270,7 @@ test('cancel aborts the signal; later output or errors of the handler change not
   }
 })
 
-test('cancel and finish race: exactly one wins, and the event numbers are contiguous', async () => {
+test('when cancel and finish race, exactly one wins, and the event numbers are contiguous', async () => {
   await using agent = await testAgent({
     handle: async ({ text: said }) => {
       for (let turn = 0; turn < Number(said); turn += 1) await new Promise((resolve) => setImmediate(resolve))
@@ -293,7 +296,7 @@ test('cancel and finish race: exactly one wins, and the event numbers are contig
   expect(Object.values(winners).reduce((sum, count) => sum + count)).toBe(60)
 })
 
-test('a bid: amount, latency and note in a data part; {accept: true} continues, {accept: false} rejects, else -32602', async () => {
+test('a bid has a data part; {accept: true} continues the task, {accept: false} rejects it, and other answers are -32602', async () => {
   await using agent = await testAgent({
     handle: ({ bid, history }) =>
       history.length === 1 ? bid({ amount: '1.50', latencyMs: 10, note: 'cheap' }) : 'worked',
@@ -344,7 +347,7 @@ test('requireAuth pauses with the prompt; decline rejects with the reason; requi
   })
 })
 
-test('text yielded before a question precedes it', async () => {
+test('text yielded before a question precedes the question', async () => {
   const { task } = await resultOf(async function* ({ ask }: HandlerContext) {
     yield 'so far'
     yield ask('which?')
@@ -361,7 +364,7 @@ const adding = {
   input: z.object({ a: z.number(), b: z.number().default(1) }),
 }
 
-test('input that does not match the schema of the skill: `rejected` with the reason, without running the handler', async () => {
+test('input that does not match the schema of the skill rejects the task with the reason and does not run the handler', async () => {
   let runs = 0
   await using agent = await testAgent({
     skills: [adding],

@@ -33,27 +33,27 @@ export interface RunnerParts {
   figures: WorkStats
   usage: HandlerContext['usage']
   artifactMaxBytes: number
-  /** Makes the message part that requests a payment during a task; absent on agents without a price. */
+  /** Makes the message part that requests a payment during a task; absent for agents without a price. */
   prompt?: ((record: TaskRecord, request: PaymentRequest) => Part) | undefined
-  /** Whether the payments of a task are still valid; absent on agents without a price. */
+  /** Checks whether the payments of a task are still valid; absent for agents without a price. */
   isStillPaid?: ((record: TaskRecord) => Promise<boolean>) | undefined
   /** Signs the parts of artifacts. */
   key: KeyPair
-  /** Absent: signatures of callers' parts cannot be verified. */
+  /** If absent, signatures of callers' parts cannot be verified. */
   clientKeys?: ClientKeys
-  /** Exceptions to the private-address guard for files named by `uri`. Default none. */
+  /** Exceptions to the private-address guard for files with a `uri`. Default: none. */
   fileAllowedHosts?: AllowedHosts
-  /** Time that an aborted handler may take before its worker is reused. Default 5 s. */
+  /** How long an aborted handler may take before its worker is reused. Default 5 s. */
   abortGraceMs?: number
 }
 
-/** Longest delay before a failed commit is retried, and shortest interval between two log lines about it. */
+/** The longest delay before a failed commit is retried, and the shortest interval between log lines about it. */
 const [retryMaxMs, logEveryMs] = [2000, 10_000]
-/** Delay before a failed read is retried. */
+/** The delay before a failed read is retried. */
 const readRetryMs = 500
-/** A task fails if its process ended during this many starts. */
+/** A task fails if its process died during this many starts. */
 export const startsMax = 3
-/** Limit for all starts. A handler that blocks the event loop loses its lease each time without ending the process. */
+/** The limit on all starts. A handler that blocks the event loop loses its lease each time without ending the process. */
 const allStartsMax = 10
 
 /** Runs queued tasks until they end, pause, or are taken over by another process. */
@@ -71,7 +71,7 @@ export class TaskRunner {
     this.#parts = parts
   }
 
-  /** The lease of a task that is created while a worker is free: this process holds it from the start. */
+  /** Returns the lease of a task created while a worker is free, which this process holds from the beginning. */
   lease(): { holder: string; until: number } {
     return this.#parts.leases.lease()
   }
@@ -80,7 +80,7 @@ export class TaskRunner {
     return this.#parts.leases.holder
   }
 
-  /** Keeps a new record for its first run, which then need not read it. Only if no other process can run it first. */
+  /** Keeps a new record so that its first run need not read it. Does nothing if another process could run the task first. */
   remember(record: TaskRecord, firstOfContext: boolean): void {
     const runsHere = record.lease !== undefined || this.#parts.engine.store.exclusive
     if (runsHere) this.#fresh.put(record, firstOfContext)
@@ -91,7 +91,7 @@ export class TaskRunner {
     this.#fresh.delete(taskId)
   }
 
-  /** Ignores jobs of these tasks until `letRun`: a shared queue or the sweep may deliver one too early. */
+  /** Ignores jobs for these tasks until `letRun`, because a shared queue or the sweep may deliver a job too early. */
   holdBack(taskIds: Iterable<string>): void {
     for (const id of taskIds) this.#heldBack.add(id)
   }
@@ -110,11 +110,11 @@ export class TaskRunner {
   }
 
   /**
-   * Never rejects: internal errors are logged. A failed commit is retried until the process stops. Resolves with the time at
+   * Never rejects; internal errors are logged. A failed commit is retried until the process stops. Resolves with the time at
    * which the lease of another process ends, if one holds the task.
    */
   run(job: Job): Promise<number | undefined> {
-    // Delivery is at least once: a job that arrives while its task runs waits for the end of that run.
+    // A job is delivered at least once. If it arrives while its task is running, it waits for the end of that run.
     const before = this.#underWay.get(job.taskId)
     const run = before === undefined ? this.#run(job) : before.then(() => this.#run(job))
     this.#underWay.set(job.taskId, run)
@@ -140,7 +140,7 @@ export class TaskRunner {
     return undefined
   }
 
-  /** Retries until the process stops while the store is unavailable. */
+  /** Loads the task; while the store is unavailable, retries until the process stops. */
   #load(taskId: string): Promise<TaskRecord | undefined> {
     const { engine, log } = this.#parts
     return persistently(() => engine.store.loadTask(taskId), {
@@ -160,20 +160,20 @@ export class TaskRunner {
     const { engine, agent, leases } = this.#parts
     const { state } = record.status
     if (state !== 'submitted' && state !== 'working') return
-    // Waits for its payment: the job is delivered again once the payment is settled.
+    // The task is waiting for its payment; the job is delivered again once the payment is settled.
     if (record.heldBy !== undefined) return
     const claimed = record.lease?.holder === leases.holder
     const reason = claimed ? undefined : startedTooOften(record)
     const draft = engine.draft(record)
     const restarted = !claimed && state === 'working' && agent.onRestart === 'fail'
     if (reason !== undefined || restarted) {
-      // One attempt: if another process has changed the task, the reasons no longer apply.
+      // There is only one attempt, because the reason no longer applies if another process has changed the task.
       draft.apply(failed(record, reason ?? 'The agent restarted while this task ran.'))
       await this.#commit(draft)
       return
     }
     draft.apply({ kind: 'pick-up', lease: leases.lease() })
-    // The start is stored before the handler runs: with the creation of the task, or here.
+    // The start is stored before the handler runs, either when the task is created or here.
     if ((!claimed || agent.onRestart === 'fail') && !(await this.#commit(draft))) return
     await this.#execute(draft, firstOfContext)
   }
@@ -195,7 +195,7 @@ export class TaskRunner {
         await this.#finish(draft, await outcome)
         return
       }
-      // Subscribed before the commit: a cancellation either makes the commit fail or arrives as an event.
+      // The subscription precedes the commit, so that a cancellation either makes the commit fail or arrives as an event.
       using _cancel = bus.subscribe(id, (item) => {
         if (item.kind === 'status-update' && item.final) abort.abort(new Stopped('canceled'))
       })
@@ -224,7 +224,7 @@ export class TaskRunner {
     grace.clear()
   }
 
-  /** If the commit loses a race (task canceled or taken over), the winner has published the result. */
+  /** If the commit loses a race because the task was canceled or taken over, the winner has published the result. */
   async #finish(draft: TaskDraft, change: Change): Promise<void> {
     const started = draft.record
     draft.apply(change)
@@ -240,7 +240,7 @@ export class TaskRunner {
       this.#parts.figures.recordOutcome(status.state, workedMs, id)
   }
 
-  /** Another process took over the task although this one is alive: the start must not count as a crash. */
+  /** Another process took over the task although this process is alive, so the start must not count as a crash. */
   #noteSurvived({ id, starts }: TaskRecord): void {
     this.#parts.engine.store.noteSurvived(id, starts).catch((error: unknown) => {
       this.#parts.log.debug(
@@ -251,7 +251,7 @@ export class TaskRunner {
   }
 
   /**
-   * Retries while the store fails (unavailable, or its disk is full), so that the output of the handler is not lost.
+   * Retries while the store is unavailable or its disk is full, so that the handler's output is not lost.
    * Resolves with false if another process has changed the task.
    */
   async #commit(draft: TaskDraft): Promise<boolean> {
@@ -316,7 +316,7 @@ function startedTooOften({ starts, survived = 0 }: TaskRecord): string | undefin
   return `The task was started ${starts} times, and its process ended or stopped responding each time.`
 }
 
-/** The reason of an aborted handler. */
+/** The reason why a handler was aborted. */
 class Stopped extends Error {
   override readonly name = 'AbortError'
   constructor(why: 'canceled' | 'deadline' | 'stopping' | 'taken') {

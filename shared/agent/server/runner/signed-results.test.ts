@@ -15,7 +15,7 @@ const key = keyPairFromSeed(Buffer.alloc(32, 1))
 const stranger = keyPairFromSeed(Buffer.alloc(32, 2))
 const did = makeDid({ author: 'alice', name: 'agent', publicKey: key.publicKey })
 
-/** Public information about the agent. */
+/** Returns the agent's public keys. */
 async function keysOf(agent: TestAgent): Promise<string[]> {
   const answer = await raw(agent, {
     method: 'GET',
@@ -24,7 +24,7 @@ async function keysOf(agent: TestAgent): Promise<string[]> {
   return verifyDocument(answer.json, agent.did)
 }
 
-test('each text, data and file part of an artifact carries the signature of the agent; one changed byte invalidates it', async () => {
+test('each text, data and file part of an artifact carries the signature of the agent, which one changed byte invalidates', async () => {
   await using agent = await testAgent({
     handle: async function* (): AsyncGenerator<never> {
       yield* [
@@ -48,7 +48,7 @@ test('each text, data and file part of an artifact carries the signature of the 
   expect(task.history.at(-1)?.parts[0]).toEqual(task.artifacts[0]?.parts[0])
 })
 
-test('a part that an agent returns from its caller carries the signature of the agent, not the one in the request', async () => {
+test('a part that an agent returns to its caller carries the signature of the agent instead of the one in the request', async () => {
   await using agent = await testAgent({
     handle: ({ message }) => ({ ...artifact('echo'), parts: message.parts as Part[] }),
   })
@@ -57,7 +57,7 @@ test('a part that an agent returns from its caller carries the signature of the 
   const task = await agent.caller('alice').sendAndWait({ parts })
   expect(verifyParts(task, await keysOf(agent))[0]?.verdict).toBe('verified')
   expect(task.artifacts[0]?.parts[0]?.metadata).toMatchObject({ page: 7 })
-  // Stored unchanged in the message of the caller.
+  // The caller's message is stored unchanged.
   expect(task.history[0]?.parts[0]?.metadata).toEqual(forged)
 })
 
@@ -94,7 +94,7 @@ async function told(parts: object[], how: { as?: string; signed?: boolean; agent
 const text: Part = { kind: 'text', text: 'hi' }
 const bytes: Part = { kind: 'file', file: { name: 'a', mimeType: 'a/b', bytes: 'aGk=' } }
 
-test('the signature of an incoming part is verified with the key of the caller, and the handler sees the result', async () => {
+test('the agent verifies the signature of a received part with the key of the caller, and the handler sees the result', async () => {
   const parts = [
     signPart(text, key),
     signPart(text, stranger),
@@ -109,7 +109,7 @@ test('the signature of an incoming part is verified with the key of the caller, 
   })
 })
 
-test('without the key of the caller `verified` is absent, whatever the part contains', async () => {
+test('without the key of the caller, `verified` is absent whatever the part contains', async () => {
   const parts = [{ ...signPart(text, key), verified: true }]
   const nothing = { parts: [undefined], files: [], signed: false }
   expect(await told(parts, { as: 'alice' })).toEqual(nothing)

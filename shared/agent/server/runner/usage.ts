@@ -1,7 +1,7 @@
 import type { TaskMetrics } from '@parley/kit/process/metrics'
 import type { HandlerContext } from '../../author/context.ts'
 
-/** Further model names are counted as `other`, because handlers choose them and each one is a series of the metric. */
+/** Further model names are counted as `other`, because handlers choose the names and each one adds a metric series. */
 const modelsMax = 50
 
 /** Adds the usage that handlers report to the metric `agent_llm_tokens_total`. */
