@@ -16,7 +16,7 @@ export interface GatewayOptions {
   supervise: boolean
   /** Defaults to `agents` in the working directory. */
   agentsDir?: string
-  /** Processes per agent and gateways on this machine. Both default to 1. More require a shared store and REDIS_URL. */
+  /** Processes per agent and gateways on this machine. Both default to 1. More need a shared store and REDIS_URL. */
   replicas?: number
   gateways?: number
   /** Whether to suppress the table of addresses. */

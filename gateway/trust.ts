@@ -33,7 +33,7 @@ export interface Trust extends AsyncDisposable {
   resolve: (did: string) => Promise<JsonObject | undefined>
   /** Returns the Ed25519 keys that authenticate a DID, or none if the DID cannot be resolved. */
   keysOf: (did: string) => Promise<readonly string[]>
-  /** Connections to external agents. */
+  /** The connections to external agents. */
   upstream: Agent
 }
 
@@ -54,7 +54,7 @@ export function startTrust(options: TrustOptions): Trust {
     // Documents of other methods are resolved by their method, because the registry's copy may be outdated.
     if (did.startsWith('did:parley:')) return registry.find(did)?.document
     if (!did.startsWith('did:bindu:')) return undefined
-    // A did:bindu document may be unproven, so only that of an admitted agent is used.
+    // A did:bindu document may be unproven, so it is used only if its agent is admitted.
     const entry = registry.find(did)
     return entry?.admitted === true ? entry.document : undefined
   }

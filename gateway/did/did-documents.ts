@@ -6,7 +6,7 @@ import { parse, Resolver } from 'did-resolver'
 import { didWebUrl, type ReadExternal, readDidWeb } from './did-web.ts'
 
 export interface DidDocumentsOptions {
-  /** Returns the documents of the gateway and of registered agents. */
+  /** Returns the document of the gateway or a registered agent. */
   own: (did: string) => JsonObject | undefined
   readExternal: ReadExternal
   /** How long an external document is cached. Defaults to 60 s. */
@@ -33,7 +33,7 @@ export class DidDocuments {
   }
 
   /**
-   * Returns undefined for an unknown DID or an unsupported method.
+   * Resolves with undefined if the DID is unknown or its method is not supported.
    * @throws ParleyError InvalidParams if the DID is malformed, Unavailable if too many look-ups are in progress
    */
   async resolve(did: string): Promise<JsonObject | undefined> {
@@ -75,7 +75,7 @@ export class DidDocuments {
   }
 }
 
-/** The resolver is loaded on first use, because most gateways never see a did:key. */
+/** Reads a did:key. The resolver is loaded on first use, because most gateways never encounter a did:key. */
 async function readDidKey(did: string): Promise<JsonObject | undefined> {
   const { getResolver } = await import('key-did-resolver')
   const { didDocument, didResolutionMetadata } = await new Resolver(getResolver()).resolve(did)

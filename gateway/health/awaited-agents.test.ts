@@ -12,7 +12,7 @@ const sky = {
   since: minutesAgo(60),
 } satisfies Partial<AgentEntry>
 
-test('a supervised agent is awaited for as long as it is down', () => {
+test('a supervised agent is awaited as long as it is unavailable', () => {
   const awaited = new AwaitedAgents({ host: 'here', runs: new Set(['sky']) })
   expect(awaited.isAwaited(sky)).toBe(true)
   const { host: _, ...old } = sky
@@ -27,7 +27,7 @@ test('an agent that has no folder or is not started by the supervisor is not awa
   expect(awaited.isAwaited({ ...sky, status: 'starting' })).toBe(false)
 })
 
-test('an agent on another machine is awaited for 15 minutes', () => {
+test('an agent on another machine is awaited for only 15 minutes', () => {
   for (const runs of [undefined, new Set(['sea'])]) {
     const awaited = new AwaitedAgents({ host: 'there', runs })
     expect(awaited.isAwaited(sky)).toBe(false)

@@ -151,7 +151,7 @@ export class LeaseKeeper implements AsyncDisposable {
     )
     for (const entry of entries) {
       if (!this.#isDue(entry) || (room <= 0 && !this.#ejectionExpired(entry))) continue
-      // Set before the probe starts, so that a waiting agent is not queued twice.
+      // The time is set before the probe starts so that a waiting agent is not queued twice.
       this.#probedAt.set(entry.id, this.#now())
       this.#waiting.add(entry.id)
       room -= 1

@@ -60,14 +60,14 @@ test('agents read a client’s key from the configured URL', async () => {
 })
 
 test.each(['nobody', '', '..', 'a/b', 'did:x:%', 'x'.repeat(5000)])(
-  'unknown client: %j is 404',
+  'a request for the unknown client %j returns 404',
   async (clientId) => {
     const answer = await ask(clientId)
     expect([answer.status, answer.body['error']]).toEqual([404, expect.any(String)])
   },
 )
 
-test('other callers are refused', async () => {
+test('requests without the credentials of a client that may introspect are refused', async () => {
   const other = await server.provider.ensureClient({
     clientId: 'other',
     clientName: 'o',

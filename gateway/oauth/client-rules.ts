@@ -48,7 +48,7 @@ export function checkRegistration(metadata: ClientMetadata): void {
   for (const own of ['introspection', 'managed']) {
     if (metadata[own] !== undefined) refuse(`${own} cannot be registered`)
   }
-  // The server would have to fetch these from untrusted addresses.
+  // The server would have to fetch these documents from untrusted addresses.
   for (const remote of ['jwks_uri', 'sector_identifier_uri'] as const) {
     if (metadata[remote] !== undefined) refuse(`${remote} is not supported`)
   }
@@ -87,7 +87,7 @@ export function isLoopback(uri: string): boolean {
   return loopbackHosts.has(URL.parse(uri)?.hostname ?? '')
 }
 
-/** Allows https, and http on loopback (RFC 8252, section 7.3). */
+/** Allows only https and, on loopback addresses, http (RFC 8252, section 7.3). */
 function checkRedirectUris(uris: unknown): void {
   if (!Array.isArray(uris)) return
   if (uris.length > redirectUrisMax) refuse(`redirect_uris must contain at most ${redirectUrisMax} addresses`)

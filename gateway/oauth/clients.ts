@@ -80,7 +80,7 @@ function metadataOf(client: ManagedClient): AllClientMetadata & { client_id: str
     grant_types: ['client_credentials', ...(usesCodeGrant ? ['authorization_code', 'refresh_token'] : [])],
     response_types: usesCodeGrant ? ['code'] : [],
     redirect_uris: redirectUris,
-    // The port of a loopback redirect of a native client may vary (RFC 8252, section 7.3).
+    // The port in a native client's loopback redirect may vary (RFC 8252, section 7.3).
     application_type: usesCodeGrant && redirectUris.every(isLoopback) ? 'native' : 'web',
     ...(client.publicKey === undefined ? {} : { public_key: client.publicKey }),
     ...(client.introspection === true ? { introspection: true } : {}),

@@ -43,7 +43,7 @@ export interface IdentityProvider extends Introspector, AsyncDisposable {
   /** Handles requests to the issuer's path and the well-known paths. The request body must still be unread. */
   readonly callback: NodeListener
   /**
-   * Adds the routes to the gateway's server before it listens.
+   * Adds the routes to the gateway's server, which must not be listening yet.
    * @param watch its `onClientChecked` is called with credentials and whether they may introspect
    */
   mount(app: FastifyInstance, watch?: Pick<IntrospectionRouteOptions, 'onClientChecked'>): void

@@ -33,7 +33,7 @@ export function listenerFor(issuer: string, callback: NodeListener): NodeListene
   }
 }
 
-/** Adds the routes of the OAuth server: everything below the issuer's path, and its metadata (RFC 8414) at the root. */
+/** Adds the OAuth server's routes: everything below the issuer's path and the metadata (RFC 8414) at the root. */
 export function mountOAuth(
   app: FastifyInstance,
   options: InteractionOptions & IntrospectionRouteOptions & ClientRouteOptions & { listener: NodeListener },

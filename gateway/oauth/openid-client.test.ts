@@ -32,7 +32,7 @@ function found(issuer: string, id: string, authentication: oauth.ClientAuth) {
   })
 }
 
-/** Acts as the browser of an approving person and returns the redirect to the application. */
+/** Acts as the browser of the person who approves, and returns the redirect to the application. */
 async function approved(address: URL): Promise<URL> {
   const cookies = new Map<string, string>()
   const go = async (to: string, form?: Record<string, string>) => {
@@ -52,7 +52,7 @@ async function approved(address: URL): Promise<URL> {
 describe.each([
   ['the origin of the gateway', () => server.origin],
   ['the issuer with its path', () => `${server.origin}/oauth2`],
-])('openid-client, given %s', (_what, issuer) => {
+])('openid-client configured with %s', (_what, issuer) => {
   test('discovers the server and gets a token with client credentials', async () => {
     const { id, secret } = await registered({ grant_types: ['client_credentials'] })
     const config = await found(issuer(), id, oauth.ClientSecretPost(secret))

@@ -66,7 +66,7 @@ describe('registration (RFC 7591)', () => {
     expect(await server.token(credentials(answer))).toMatch(/^[\w-]{43}$/)
   })
 
-  test('a DID becomes the client id, with its public key', async () => {
+  test('a DID becomes the client id and is registered with its public key', async () => {
     const identity = newIdentity()
     const { client_id: did, public_key } = identity
     const answer = await register({ ...machine, ...identity })
@@ -346,7 +346,7 @@ describe('clients of the gateway', () => {
   })
 
   test.each([{ scope: 'agent:all' }, { publicKey: 'x' }, { redirectUris: ['http://app.example'] }])(
-    'not valid: %j',
+    'metadata that is not valid is refused: %j',
     async (change) => {
       await expect(server.provider.ensureClient({ ...asked, clientId: 'bad', ...change })).rejects.toThrow(
         'invalid_',

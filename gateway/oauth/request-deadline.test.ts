@@ -35,7 +35,7 @@ test.each<[string, () => Promise<never>]>([
   ['refuses', () => Promise.reject(unavailable('The storage does not answer'))],
   ['never responds', () => new Promise(() => {})],
 ])(
-  '/oauth2/authorize waits once for a store that %s, and responds with 503',
+  '/oauth2/authorize waits only once for a store that %s and then responds with 503',
   async (_how, away) => {
     await using folder = await temporaryFolder()
     await using server = await startIdentityProvider({ dir: folder.dir })

@@ -62,7 +62,7 @@ test.each(['oauth-keys.json', 'sign-in-code', 'initial-access-token'])(
 )
 
 test.each(['oauth-keys.json', 'sign-in-code', 'initial-access-token'])(
-  'a file %s that others can read is refused at start, with a message that names chmod',
+  'a file %s that others can read prevents the start with a message that mentions chmod',
   async (name) => {
     await using folder = await temporaryFolder()
     const server = await startIdentityProvider({ dir: folder.dir })
@@ -75,7 +75,7 @@ test.each(['oauth-keys.json', 'sign-in-code', 'initial-access-token'])(
   },
 )
 
-test('nothing is written to the console', async () => {
+test('the OAuth server writes nothing to the console', async () => {
   const spies = (['log', 'info', 'warn', 'error'] as const).map((name) => vi.spyOn(console, name))
   try {
     await using folder = await temporaryFolder()

@@ -192,7 +192,7 @@ test('the key of a did:web client cannot be changed without a new registration',
 })
 
 test.each(['did:example:1', 'did:ion:abc', 'did:parley:ann:agent:1'])(
-  '%s is refused as client',
+  '%s is refused as a client id',
   async (did) => {
     await deployment.start()
     const { status, body } = await register({ did })

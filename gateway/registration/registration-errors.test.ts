@@ -149,7 +149,7 @@ const identified = {
 }
 
 test.each(['', '/', '/agents/external'])(
-  'the gateway does not register itself: its address%s',
+  'the gateway does not register itself at its address%s',
   async (path) => {
     await deployment.start()
     const free = net.createServer().listen(0, '127.0.0.1')

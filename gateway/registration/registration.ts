@@ -141,7 +141,7 @@ function keysWithProofLast({ did, identity }: FetchedAgent, proof: string): stri
   return did?.startsWith('did:parley:') ? keys : [...keys.filter((key) => key !== proof), proof]
 }
 
-/** A gateway in its own registry would forward requests to itself endlessly. */
+/** Detects the gateway's own address. A gateway in its own registry would forward requests to itself endlessly. */
 function isGatewayAddress(url: string, gateway: string): boolean {
   return url === gateway || url.startsWith(`${gateway}/agents/`)
 }

@@ -11,7 +11,7 @@ beforeEach(async () => {
 
 afterEach(() => deployment[Symbol.asyncDispose]())
 
-test('taking over a DID, slug or address is refused with -32043 and logged', async () => {
+test('an attempt to take over a DID, slug or address is refused with -32043 and logged', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice })
   await deployment.join(agent.url, await deployment.carol())

@@ -145,7 +145,7 @@ export class EntryRepository {
       const local = this.index.byId(stored.entry.id)
       const sameFacts = local !== undefined && this.#revisions.get(local.id) === stored.revision
       this.#revisions.set(stored.entry.id, stored.revision)
-      // Unsaved updates of this gateway are newer than the stored ones.
+      // This gateway's unsaved updates are newer than the stored ones.
       const isUnsaved = local !== undefined && this.#unsaved.has(local.id)
       if (isUnsaved && sameFacts) continue
       const entry = local === undefined ? stored.entry : mergedEntry(local, stored.entry, sameFacts)

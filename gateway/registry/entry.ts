@@ -10,7 +10,7 @@ import type { Timestamp } from '@parley/wire/model/timestamp'
 export const agentStatuses = ['starting', 'ready', 'unreachable'] as const
 export type AgentStatus = (typeof agentStatuses)[number]
 
-/** Load figures that an agent reports with each heartbeat. */
+/** The load figures that an agent reports with each heartbeat. */
 export interface Load {
   queueDepth?: number
   activeTasks?: number
@@ -54,8 +54,8 @@ export interface Replica {
 }
 
 /**
- * A registered agent. The id never changes; the slug changes only when a supervised agent needs it. Slug and DID are
- * unique.
+ * A registered agent. Its id never changes, and its slug changes only if a supervised agent needs that slug. Slugs and
+ * DIDs are unique.
  */
 export interface AgentEntry {
   id: string
@@ -71,7 +71,7 @@ export interface AgentEntry {
   skills: ListedSkill[]
   /** OAuth client that registered the agent and may manage it. */
   owner: string
-  /** Started by the supervisor, or registered by a client. */
+  /** Whether the supervisor started the agent or a client registered it. */
   origin: 'supervised' | 'registered'
   /** Host name of the machine that supervises the agent. */
   host?: string
@@ -81,7 +81,7 @@ export interface AgentEntry {
   document?: JsonObject
   /** Keys of the document in base58, oldest first. If the agent is verified, the last one was proven. */
   keys?: string[]
-  /** Whether the agent may be given work. */
+  /** Whether the agent may receive work. */
   admitted: boolean
   /** `supervisor`, `open` (for an open registry) or the operator's client id. */
   admittedBy?: string
@@ -109,7 +109,7 @@ export interface AgentEntry {
   measurements?: Measurements
 }
 
-/** The fields of a registration. */
+/** The fields that a registration provides. */
 export type Announcement = Pick<
   AgentEntry,
   'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'

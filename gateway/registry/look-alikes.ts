@@ -7,7 +7,7 @@ import type { AgentEntry } from './entry.ts'
 const sharedMin = 0.8
 /** Two cards are also near-identical if they share this fraction of the smaller card's words in any order. */
 const wordsSharedMin = 0.85
-/** Cards with fewer features are not compared. */
+/** Cards with fewer features than this are not compared. */
 const featuresMin = 10
 const wordsMax = 2000
 const resultsMax = 10

@@ -59,7 +59,7 @@ test.each([
   ['../..', undefined],
   [uuid.toUpperCase(), undefined],
   ['x'.repeat(200), 'x'.repeat(63)],
-])('the slug of %j is %j', (name, slug) => {
+])('the name %j gets the slug %j', (name, slug) => {
   expect(slugOf(name)).toBe(slug)
 })
 
@@ -74,7 +74,7 @@ test('an agent is found by its slug, DID and id, and the id is part of the DID',
 test.each<[string, Partial<Announcement>]>([
   ['a DID of another method', { did: `did:x:${uuid}` }],
   ['a did:parley with the same key', { did: `did:parley:mallory:agent:${uuid}` }],
-])('%s with the same last part as another agent’s gets a new id', async (_what, changes) => {
+])('an agent that registers %s ending like another agent’s DID gets a new id', async (_what, changes) => {
   const { registry } = await openRegistry()
   const victim = await registry.register(announcement())
   const other = { name: 'Mallory', owner: 'mallory', url: 'http://127.0.0.1:9999', ...changes }

@@ -203,7 +203,7 @@ export class Registry {
   }
 
   /**
-   * Admits the agent to work.
+   * Admits the agent, which may then receive work.
    * @throws ParleyError Conflict if the entry changed since the review, or has no proven key for `own`
    */
   admit(id: string, by: string, as: AdmissionOptions = {}): Promise<AgentEntry> {
@@ -313,7 +313,7 @@ export class Registry {
     if (!hasOtherReplica(entry, replicaId)) this.setStatus(id, status)
   }
 
-  /** Handles a successful probe like a heartbeat. */
+  /** Renews the lease after a successful probe, as a heartbeat does. */
   probeSucceeded(id: string): void {
     const entry = this.#index.byId(id)
     if (entry !== undefined) this.#renewLease(entry)

@@ -3,7 +3,7 @@ import type { Claims } from './claims.ts'
 
 interface Opened {
   one: Claims
-  /** A second connection, like that of another process. */
+  /** A second connection, like one from another process. */
   other: Claims
   count: () => Promise<number>
 }

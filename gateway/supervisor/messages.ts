@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 /** Messages from an agent's process to the supervisor over the IPC channel. */
 const message = z.discriminatedUnion('type', [
-  /** Sent before the agent starts. The reply `{type: 'client', client_id, client_secret}` contains its OAuth client. */
+  /** Sent before the agent starts. The reply is its OAuth client, `{type: 'client', client_id, client_secret}`. */
   z.object({
     type: z.literal('identity'),
     did: z.string().startsWith('did:').max(512),

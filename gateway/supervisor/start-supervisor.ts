@@ -74,7 +74,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
       const now: RegisteredProcess = { id: undefined, agent }
       processes.set(key, now)
       now.id = await register(agent, options)
-      // The process ended during its registration, so `onGone` did not reach the registry.
+      // The process ended during its registration, when `onGone` could not yet update the registry.
       if (processes.get(key) !== now) registry.replicaEnded(now.id, agent.replica, 'starting')
     },
     onGone: (name, back, number) => {

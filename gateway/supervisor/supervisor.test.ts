@@ -108,7 +108,7 @@ async function start(options: Partial<SupervisorOptions> = {}) {
 
 const dataOf = (name: string, file: string) =>
   readFile(path.join(folder, 'data', 'agents', name, file), 'utf8')
-/** A zombie process still has its process id. */
+/** Returns whether a process is running. A zombie process still has its process id but is not running. */
 const isAlive = (pid: number) => {
   try {
     process.kill(pid, 0)
@@ -184,7 +184,7 @@ test.each<[string, unknown, RegExp]>([
   ['settings.json is not JSON', '{', /is not JSON/],
   ['settings.json does not match the schema', { env: 'PATH' }, /env/],
 ])(
-  'an agent is not started when %s: logged once, and the other agents run',
+  'an agent is not started if %s, which is logged once while the other agents run',
   async (_what, settings, reason) => {
     await addAgent('odd', healthy, settings)
     await addAgent('fine', healthy)

@@ -286,7 +286,7 @@ describe('the approval page', () => {
   })
 
   test.each(['http://127.0.0.1/cb', 'https://app.example/cb'])(
-    'is shown for each authorization, also in the same browser, by the application at %s',
+    'is shown for each authorization by the application at %s, even in the same browser',
     async (redirect_uri) => {
       const { clientId } = await server.provider.ensureClient({
         clientId: redirect_uri,

@@ -29,7 +29,7 @@ const owner = { session: 'owner-page', address: '198.51.100.1' }
 const attacker = { session: 'attacker-page', address: '203.0.113.7' }
 
 test.each([code, code.toLowerCase(), code.replaceAll('-', ''), ` ${code.replaceAll('-', ' ')} `])(
-  'the code may be entered as %s',
+  'the code can be entered as %s',
   async (typed) =>
     expect(await (await make()).signIn.check({ ...owner, code: typed })).toMatchObject({ accepted: true }),
 )

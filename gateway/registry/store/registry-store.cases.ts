@@ -57,7 +57,7 @@ export function registryStoreCases(name: string, open: () => Promise<RegistrySto
       expect(await entries()).toEqual([entry])
     })
 
-    test('several entries may have no DID', async () => {
+    test('the store accepts several entries without a DID', async () => {
       const { did: _, ...none } = sampleEntry()
       await store.add(none)
       await store.add({ ...none, id: randomUUID(), slug: 'other' })
@@ -72,7 +72,7 @@ export function registryStoreCases(name: string, open: () => Promise<RegistrySto
       expect(await entries()).toEqual([entry])
     })
 
-    test('liveness updates are written with all figures', async () => {
+    test('an update of lease and load is written with all its figures', async () => {
       const entry = sampleEntry()
       await store.add(entry)
       const signs = {

@@ -10,9 +10,9 @@ export interface StoredEntry {
 /** An update of an entry's lease and load. */
 export interface Signs {
   entry: AgentEntry
-  /** Ids of replicas seen by this gateway since the last update. */
+  /** Ids of the replicas that this gateway has heard from since the last update. */
   heard: readonly string[]
-  /** Ids of removed replicas. */
+  /** Ids of the removed replicas. */
   gone: readonly string[]
 }
 
@@ -26,7 +26,7 @@ export class EntryChanged extends Error {
  * DIDs are unique.
  */
 export interface RegistryStore {
-  /** Whether other gateways use the same store. */
+  /** Whether other gateways also use this store. */
   readonly shared: boolean
   all(): Promise<StoredEntry[]>
   /** Adds an entry and resolves with its revision. @throws EntryChanged if a shared store already contains it */
@@ -42,7 +42,7 @@ export interface RegistryStore {
   saveSigns(signs: readonly Signs[]): Promise<void>
   /**
    * Returns the changes since the last call or since `all`. These may include changes made by this gateway.
-   * @param thorough compares all entries instead of the recent changes
+   * @param thorough whether to compare all entries instead of only the recent changes
    */
   changes(thorough?: boolean): Promise<{ changed: StoredEntry[]; removed: string[] }>
   /** Checks that the storage responds and is writable. */

@@ -33,8 +33,8 @@ export class Changes<T extends Changing> {
   #missed: string[] = []
 
   /**
-   * @param few whether the collection is small enough to track all stamps, so that a thorough poll reads only changed
-   * documents
+   * @param few whether the collection is small enough to track all stamps, so that even a thorough poll reads only the
+   * documents that changed
    */
   constructor(all: Collection<T>, few = false) {
     this.#all = all

@@ -83,7 +83,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect(one.findIncludingLeft(id)).toBeUndefined()
     })
 
-    test('a gateway that missed the tombstone of a removed entry detects the removal in a thorough synchronization', async () => {
+    test('a gateway that missed a removed entry’s tombstone detects the removal in a thorough synchronization', async () => {
       const [one, other] = await registries(2)
       const stays = await one.register(announcement())
       const { id } = await one.register(announcement())
