@@ -46,7 +46,7 @@ test('every method is protected, including unknown ones', async () => {
   }
 })
 
-test('the caller is checked before the body: a malformed body without a token is -32009', async () => {
+test('the caller is checked before the body, so a malformed body without a token returns -32009', async () => {
   expect((await rpc(agent, '', {}, { token: undefined, body: '{' })).json.error.code).toBe(-32009)
 })
 
@@ -83,14 +83,14 @@ test.each<[string, () => string, number]>([
     () => agent.identityProvider.issue('alice', { client_id: undefined, sub: undefined }),
     -32010,
   ],
-])('a token that is %s: 401 and its code', async (_name, issue, code) => {
+])('a token that is %s receives 401 and its code', async (_name, issue, code) => {
   const answer = await list({ authorization: `Bearer ${issue()}` })
   expect([answer.status, answer.json.error.code, answer.json.id]).toEqual([401, code, 'r-1'])
   const challenge = code === -32009 ? 'Bearer' : 'Bearer error="invalid_token", error_description='
   expect(answer.headers.get('www-authenticate')).toContain(challenge)
 })
 
-test('an audience that names this server, by address or DID, is accepted', async () => {
+test('an audience that names this server by address or DID is accepted', async () => {
   for (const aud of [agent.url, `${agent.url}/`, agent.did, ['x', agent.url]]) {
     const token = agent.identityProvider.issue('alice', { aud })
     expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
@@ -99,7 +99,7 @@ test('an audience that names this server, by address or DID, is accepted', async
   expect((await rpc(agent, 'tasks/list', {}, { token: none })).status).toBe(200)
 })
 
-test('the owner is client_id, else sub', async () => {
+test('the owner is client_id, or sub if there is no client_id', async () => {
   const bySub = agent.identityProvider.issue('x', { client_id: undefined, sub: 'sub-user' })
   await rpc(agent, 'message/send', { message: aMessage() }, { token: bySub })
   const byClient = agent.identityProvider.issue('sub-user')
@@ -141,7 +141,7 @@ test.each([
   ...reads.map((method) => [method, 'agent:read', 'agent:write']),
   ...writes.map((method) => [method, 'agent:write', 'agent:read']),
 ] as [string, string, string][])(
-  '%s requires %s: otherwise -32013 with 403; agent:execute implies it',
+  '%s requires %s or agent:execute and otherwise returns -32013 with 403',
   async (method, needed, other) => {
     const codeWith = async (scope: string | undefined) =>
       (await rpc(agent, method, {}, { token: agent.identityProvider.issue('alice', { scope }) })).json.error
@@ -165,7 +165,7 @@ test.each([
   },
 )
 
-test('a token is introspected on every request: a revoked one is rejected on the next call', async () => {
+test('a token is introspected on every request, so a revoked token is rejected on the next call', async () => {
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
   agent.identityProvider.revoke(token)
@@ -190,7 +190,7 @@ test.each(['status 500', 'not json', 'silence'] as const)(
   },
 )
 
-test('while the provider is unavailable: 503, -32042', async () => {
+test('requests receive 503 with -32042 while the provider is unavailable', async () => {
   await using lonely = await testAgent({ handle: () => 'done' })
   const { token } = lonely.caller('alice')
   await lonely.identityProvider[Symbol.asyncDispose]()
@@ -198,7 +198,7 @@ test('while the provider is unavailable: 503, -32042', async () => {
   expect([answer.status, answer.json.error.code]).toEqual([503, -32042])
 })
 
-test('64 concurrent calls share introspections; a later call starts a new one', async () => {
+test('64 concurrent calls share introspections, and a later call starts a new one', async () => {
   let requests = 0
   const answers: (() => void)[] = []
   await using provider = await providerThat((_request, response) => {
@@ -231,25 +231,25 @@ test.each<[string, RequestListener]>([
     },
   ],
   [
-    'drips',
+    'sends its response too slowly',
     (_request, response) => {
       const timer = setInterval(() => response.write(' '), 50)
       response.on('close', () => clearInterval(timer))
     },
   ],
   [
-    'breaks off',
+    'closes the connection early',
     (_request, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('{"active":true')
       setImmediate(() => response.destroy())
     },
   ],
-])('a provider that %s: Unavailable', async (_name, listener) => {
+])('requests are rejected with Unavailable if the provider %s', async (_name, listener) => {
   await using provider = await providerThat(listener)
   await expect(provider.introspector.introspect('token')).rejects.toMatchObject({ code: -32042, status: 503 })
 })
 
-test('a provider that does not respond delays each of many callers by the time limit at most', async () => {
+test('a provider that does not respond delays each of many callers by at most the time limit', async () => {
   await using provider = await providerThat(() => {})
   const all = Array.from({ length: 100 }, (_, i) => provider.introspector.introspect(`token-${i}`))
   const outcomes = await Promise.allSettled(all)
@@ -269,7 +269,7 @@ const exceptBad =
 test.each<[string, RequestListener]>([
   ['status 500', (_request, response) => response.writeHead(500).end()],
   ['status 429', (_request, response) => response.writeHead(429).end()],
-  ['nonsense', (_request, response) => response.end('nonsense')],
+  ['a malformed response', (_request, response) => response.end('nonsense')],
   ['a response that is too large', (_request, response) => response.end('x'.repeat(100_000))],
 ])(
   'repeated introspection failures of one token (%s) do not affect other tokens',
@@ -287,7 +287,7 @@ test('one introspection whose connection breaks leaves other callers unaffected'
   expect(await provider.introspector.introspect('good')).toMatchObject({ active: true })
 })
 
-test('after several consecutive connection failures the circuit breaker opens: no further request is sent', async () => {
+test('after several consecutive connection failures, the circuit breaker opens and no further request is sent', async () => {
   let requests = 0
   await using provider = await providerThat((request) => {
     requests += 1
@@ -301,7 +301,7 @@ test('after several consecutive connection failures the circuit breaker opens: n
   expect(requests).toBe(before)
 })
 
-test('an error response of the provider does not open the circuit breaker', async () => {
+test('an error response from the provider does not open the circuit breaker', async () => {
   let requests = 0
   await using provider = await providerThat((_request, response) => {
     requests += 1

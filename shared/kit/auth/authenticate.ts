@@ -40,8 +40,8 @@ export class Authenticator {
   }
 
   /**
-   * Returns the caller of the token without checking the audience or a signature, for a proxy that decides whether to forward
-   * the token to another server.
+   * Returns the token's caller without checking the audience or a signature. A proxy uses this to decide whether to
+   * forward the token to another server.
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
    */
   async identify(headers: IncomingHttpHeaders): Promise<Caller> {
@@ -52,7 +52,8 @@ export class Authenticator {
   }
 
   /**
-   * Accepts a required signature once (spec/authentication.md#replay). Methods that write call it after all other checks.
+   * Accepts a required signature once (spec/authentication.md#replay). Methods that write call it after all other
+   * checks.
    * @throws ParleyError InvalidTokenSignature `replayed`, Unavailable
    */
   async takeOnce({ id, signature, signedAudience }: Caller): Promise<void> {
@@ -125,8 +126,8 @@ function refused(error: 'InvalidToken' | 'TokenExpired', description: string): P
 }
 
 /**
- * The unverified `exp` of a token that looks like a JWT. It only distinguishes "expired" from "not active" in the error for a
- * token that the provider has already rejected.
+ * The unverified `exp` of a token that looks like a JWT. It only distinguishes "expired" from "not active" in the
+ * error for a token that the provider has already rejected.
  */
 function jwtExpiry(token: string): number | undefined {
   const payload = token.split('.')[1]

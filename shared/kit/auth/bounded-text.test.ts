@@ -4,7 +4,7 @@ import { boundedText } from '../net/bounded-text.ts'
 import { ClientToken } from './client-token.ts'
 import { discover } from './discovery.ts'
 
-test('a text of exactly the limit is read completely, across chunk boundaries', async () => {
+test('a body whose size equals the limit is read completely across chunk boundaries', async () => {
   async function* halves() {
     yield Buffer.from('€').subarray(0, 1)
     yield Buffer.from('€').subarray(1)
@@ -13,7 +13,7 @@ test('a text of exactly the limit is read completely, across chunk boundaries', 
   await expect(boundedText(halves(), 2)).rejects.toThrow('larger than')
 })
 
-test('reading stops when a text exceeds the limit', async () => {
+test('reading stops when a body exceeds the limit', async () => {
   let read = 0
   async function* endless() {
     for (;;) {
@@ -27,7 +27,7 @@ test('reading stops when a text exceeds the limit', async () => {
 
 const huge = () => ({ status: 200, type: 'application/json', body: `"${'x'.repeat(70_000)}"` })
 
-test('metadata and token responses over the limit are rejected', async () => {
+test('metadata and token responses that exceed the limit are rejected', async () => {
   await using server = await scriptedAgent({
     'GET /.well-known/oauth-authorization-server': huge,
     'GET /.well-known/openid-configuration': huge,

@@ -37,7 +37,7 @@ test('opens after several consecutive connection failures, then fails fast with 
   expect(requests).toHaveLength(3)
 })
 
-test('a success resets the count of failures', async () => {
+test('a success resets the failure count', async () => {
   const { requests, settled } = guardedServer()
   for (let i = 0; i < 5; i += 1) {
     await settled(refused())
@@ -47,7 +47,7 @@ test('a success resets the count of failures', async () => {
   expect(requests).toHaveLength(15)
 })
 
-test('error responses never open it and reset the count of failures', async () => {
+test('error responses never open the breaker, and they reset the failure count', async () => {
   const { requests, settled } = guardedServer()
   for (let i = 0; i < 10; i += 1) await settled(new Error('status 500'))
   await settled(refused())
@@ -58,7 +58,7 @@ test('error responses never open it and reset the count of failures', async () =
   expect(requests).toHaveLength(15)
 })
 
-test('after the pause one probe is let through; a failed probe opens it for another pause', async () => {
+test('after the pause, the breaker lets one probe through, and a failed probe starts another pause', async () => {
   const { requests, call, settled } = guardedServer()
   for (let i = 0; i < 3; i += 1) await settled(refused())
   vi.advanceTimersByTime(999)
@@ -75,7 +75,7 @@ test('after the pause one probe is let through; a failed probe opens it for anot
 test.each<[string, Error | undefined]>([
   ['a success', undefined],
   ['an error response', new Error('status 500')],
-])('%s of the probe closes it', async (_name, outcome) => {
+])('a probe that ends with %s closes the breaker', async (_name, outcome) => {
   const { requests, call, settled } = guardedServer()
   for (let i = 0; i < 3; i += 1) await settled(refused())
   vi.advanceTimersByTime(1000)
@@ -85,7 +85,7 @@ test.each<[string, Error | undefined]>([
   expect(await Promise.all(both)).toEqual(['ok', 'ok'])
 })
 
-test('failures of requests sent before a successful probe do not open it again', async () => {
+test('failures of requests sent before a successful probe do not reopen the breaker', async () => {
   const { requests, call, settled } = guardedServer()
   const slow = [call(), call(), call()]
   for (let i = 0; i < 3; i += 1) await settled(refused())
@@ -101,7 +101,7 @@ test.each<[string, unknown, boolean]>([
   ['an unknown host', Object.assign(new Error('x'), { code: 'ENOTFOUND' }), true],
   ['a broken connection', Object.assign(new Error('x'), { code: 'UND_ERR_SOCKET' }), true],
   ['a connection timeout', Object.assign(new Error('x'), { code: 'UND_ERR_CONNECT_TIMEOUT' }), true],
-  ['a time-out', new DOMException('no answer in time', 'TimeoutError'), true],
+  ['a timeout', new DOMException('no answer in time', 'TimeoutError'), true],
   [
     'a connection failure as the cause of another error',
     new Error('no metadata', { cause: refused() }),
@@ -111,6 +111,6 @@ test.each<[string, unknown, boolean]>([
   ['an error response', new Error('the introspection endpoint returned 500'), false],
   ['a programming error', new TypeError('x is not a function'), false],
   ['a value that is not an error', 'text', false],
-])('%s is a connection failure: %#', (_name, error, expected) => {
+])('classifies %s as a connection failure or not: %#', (_name, error, expected) => {
   expect(isConnectionFailure(error)).toBe(expected)
 })

@@ -3,22 +3,22 @@ import { errorCode } from '../net/error-code.ts'
 export interface CircuitBreakerOptions {
   /** Consecutive connection failures or timeouts that open the breaker. Default 5. */
   failureThreshold?: number
-  /** How long requests fail without being sent before a probe is let through. Default 1 s. */
+  /** How long requests fail without being sent before the breaker lets a probe through. Default 1 s. */
   openMs?: number
 }
 
 /**
- * Circuit breaker for the requests to one server. It opens after several consecutive connection failures or timeouts:
- * requests then fail immediately with the last error. After a pause it lets one probe through; the outcome of the probe closes
- * the breaker or starts another pause. An error response never opens the breaker, because it shows that the server is
- * reachable: a request that provokes one must not affect other callers.
+ * Circuit breaker for requests to one server. It opens after several consecutive connection failures or timeouts, and
+ * requests then fail immediately with the last error. After a pause it lets one probe through; the outcome of the
+ * probe closes the breaker or starts another pause. An error response never opens the breaker, because it shows that
+ * the server is reachable: a request that provokes one must not affect other callers.
  */
 export class CircuitBreaker {
   readonly #failureThreshold: number
   readonly #openMs: number
   #failures = 0
   #open: { error: unknown; until: number; isProbing: boolean } | undefined
-  /** Incremented when the breaker opens or closes. Outcomes of requests of an earlier generation are ignored. */
+  /** Incremented when the breaker opens or closes. Outcomes of requests from earlier generations are ignored. */
   #generation = 0
 
   constructor({ failureThreshold = 5, openMs = 1000 }: CircuitBreakerOptions = {}) {
@@ -62,13 +62,13 @@ export class CircuitBreaker {
   }
 }
 
-/** Error codes of undici, sockets and DNS lookups that mean that no response was received. */
+/** Error codes from undici, sockets and DNS lookups that mean that no response was received. */
 const connectionCodes =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|ENOTFOUND|EAI_\w+|UND_ERR_(SOCKET|CONNECT_TIMEOUT|HEADERS_TIMEOUT|BODY_TIMEOUT))$/
 
 /** Whether no complete response was received: no connection, a broken connection or a timeout. */
 export function isConnectionFailure(error: unknown): boolean {
-  // Errors of discovery wrap their cause.
+  // Discovery errors wrap their cause.
   let cause = error
   for (let depth = 0; depth < 4 && cause instanceof Error; depth += 1) {
     if (cause.name === 'TimeoutError') return true

@@ -29,7 +29,7 @@ afterEach(async () => {
 
 const bytesOf = (key: Uint8Array | undefined) => (key === undefined ? undefined : Buffer.from(key))
 
-test('the key of a client is cached for a minute, unless a fresh one is requested', async () => {
+test('the key of a client is cached for a minute unless a fresh one is requested', async () => {
   expect(bytesOf(await keys.publicKey(did))).toEqual(Buffer.from(key.publicKey))
   await keys.publicKey(did)
   expect(provider.metadataRequests).toBe(1)
@@ -72,7 +72,7 @@ test('the client id is encoded in the URL, and requests use HTTP Basic with form
   )
 })
 
-describe('a faulty provider: 503, the request is never accepted', () => {
+describe('a faulty provider leads to 503, and the request is never accepted', () => {
   test.each(['status 500', 'not json', 'silence'] as const)('%s', async (fault) => {
     provider.fault = fault
     await expect(keys.publicKey(did)).rejects.toMatchObject(unavailable)
@@ -82,14 +82,14 @@ describe('a faulty provider: 503, the request is never accepted', () => {
     ['another client', { client_id: 'did:parley:mallory', public_key: old.publicKeyBase58 }],
     ['a key that is not a string', { public_key: 7 }],
     ['metadata that is not an object', { metadata: 'x' }],
-    ['too much', { public_key: 'x'.repeat(100_000) }],
+    ['a response that is too large', { public_key: 'x'.repeat(100_000) }],
     ['an array', [1]],
   ])('%s', async (_what, metadata) => {
     provider.clients.set(did, metadata)
     await expect(keys.publicKey(did)).rejects.toMatchObject(unavailable)
   })
 
-  test('after several consecutive connection failures, requests are suspended', async () => {
+  test('requests are suspended after several consecutive connection failures', async () => {
     await using proxy = await startFaultyProxy('http://127.0.0.1:1/clients')
     proxy.fault = 'down'
     await using cut = new HttpClientKeys({ url: `${proxy.url}/{client_id}`, ...client })
@@ -136,7 +136,7 @@ describe('a signature that does not verify', () => {
     expect(provider.metadataRequests).toBe(2)
   })
 
-  test('while the provider is unavailable: 503', async () => {
+  test('leads to 503 while the provider is unavailable', async () => {
     await keys.publicKey(did)
     provider.fault = 'status 500'
     await expect(checkDidSignature(by(old), { clientKeys: keys })).rejects.toMatchObject(unavailable)

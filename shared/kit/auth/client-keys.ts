@@ -11,7 +11,7 @@ import { unavailable } from './introspection.ts'
 /** Reads the public keys that clients have registered with the OAuth server. */
 export interface ClientKeys {
   /**
-   * Undefined if the client does not exist or has no acceptable key.
+   * Returns undefined if the client does not exist or has no acceptable key.
    * @param fresh bypass the cache
    * @throws ParleyError Unavailable if the provider is down, slow or sends an invalid response
    */
@@ -20,11 +20,11 @@ export interface ClientKeys {
 
 export interface ClientKeysOptions {
   /**
-   * URL template of the client metadata (RFC 7592, or Ory Hydra's admin API) with `{client_id}`. A function performs discovery:
-   * it is called until it returns a template; while there is none, no client has a key.
+   * URL template of the client metadata (RFC 7592, or Ory Hydra's admin API) with `{client_id}`. A function performs
+   * discovery and is called until it returns a template; until then, no client has a key.
    */
   url: ClientMetadataUrl
-  /** Client id of this server at the OAuth server. */
+  /** This server's client id at the OAuth server. */
   clientId: string
   clientSecret: string
   /** Default 2 s. */
@@ -33,7 +33,7 @@ export interface ClientKeysOptions {
   cacheMs?: number
 }
 
-/** `public_key` (base58) is a field of the metadata, or of the free-form `metadata` of Hydra. Null counts as absent. */
+/** `public_key` (base58) is a field of the metadata or of Hydra's free-form `metadata`. Null counts as absent. */
 const keyHolder = z.object({ public_key: z.string().nullish() })
 const clientMetadata = keyHolder.extend({ client_id: z.string().optional(), metadata: keyHolder.nullish() })
 
@@ -147,7 +147,7 @@ function keyIn(metadata: z.infer<typeof clientMetadata>, clientId: string): Uint
   return readPublicKey(metadata.metadata?.public_key ?? metadata.public_key ?? '')
 }
 
-/** Decodes a base58 public key. Undefined if it is malformed or not acceptable. */
+/** Decodes a base58 public key. Returns undefined if it is malformed or not acceptable. */
 export function readPublicKey(base58: string): Uint8Array | undefined {
   const key = readBase58(base58, publicKeyBytes)
   return key !== undefined && isAcceptableKey(key) ? key : undefined

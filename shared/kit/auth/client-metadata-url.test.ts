@@ -45,11 +45,11 @@ test.each([
   ['https://a.example/hydra/admin/oauth2/introspect', 'https://a.example/hydra/admin/clients/{client_id}'],
   ['https://a.example/oauth2/introspect', undefined],
   ['https://a.example/admin/oauth2/introspect/more', undefined],
-])('derived from the introspection endpoint %s: %s', (introspectionUrl, expected) => {
+])('the introspection endpoint %s results in the template %s', (introspectionUrl, expected) => {
   expect(clientMetadataUrl({ ...nothing, introspectionUrl })).toBe(expected)
 })
 
-test('a configured URL takes precedence; without an issuer there is none', () => {
+test('a configured URL takes precedence, and without an issuer there is no URL', () => {
   const configured = 'https://b.example/{client_id}'
   const introspectionUrl = 'http://127.0.0.1:4445/admin/oauth2/introspect'
   const issuer = 'https://a.example'
@@ -57,7 +57,7 @@ test('a configured URL takes precedence; without an issuer there is none', () =>
   expect(clientMetadataUrl(nothing)).toBeUndefined()
 })
 
-test('the template in the metadata of the issuer is used, and discovered once', async () => {
+test('the template in the issuer’s metadata is used and discovered only once', async () => {
   await using issuer = await issuerWith((url) => ({
     parley_client_metadata_uri_template: `${url}/clients/{client_id}`,
   }))
@@ -69,7 +69,7 @@ test('the template in the metadata of the issuer is used, and discovered once', 
   expect(issuer.requests).toEqual(['/.well-known/oauth-authorization-server', path, path])
 })
 
-test('with Hydra’s introspection endpoint in the metadata, the template is derived from it', async () => {
+test('the template is derived from Hydra’s introspection endpoint if the metadata contains it', async () => {
   await using issuer = await issuerWith((url) => ({
     introspection_endpoint: `${url}/admin/oauth2/introspect`,
   }))
@@ -81,10 +81,10 @@ test('with Hydra’s introspection endpoint in the metadata, the template is der
 test.each<[string, unknown]>([
   ['nothing', undefined],
   ['an address without {client_id}', 'https://a.example/clients'],
-  ['no text', 7],
+  ['a number', 7],
   ['another scheme', 'file:///{client_id}'],
   ['a template with the id as the host', 'https://{client_id}/x'],
-])('an issuer that publishes %s: no client has a key; this is logged and cached', async (_what, template) => {
+])('no client has a key if the issuer publishes %s, which is logged and cached', async (_what, template) => {
   await using issuer = await issuerWith(() => ({ parley_client_metadata_uri_template: template }))
   let missing = 0
   await using keys = issuer.keys(() => {
@@ -94,7 +94,7 @@ test.each<[string, unknown]>([
   expect([missing, issuer.requests]).toEqual([1, ['/.well-known/oauth-authorization-server']])
 })
 
-test('an issuer without metadata: 503; concurrent calls share one discovery', async () => {
+test('an issuer without metadata leads to 503, and concurrent calls share one discovery', async () => {
   await using issuer = await issuerWith(() => undefined)
   await using keys = issuer.keys()
   const lookUp = (id: string) =>
@@ -104,9 +104,9 @@ test('an issuer without metadata: 503; concurrent calls share one discovery', as
 })
 
 test.each<[string, (response: ServerResponse) => void]>([
-  ['never answers', () => {}],
+  ['never responds', () => {}],
   [
-    'drips',
+    'responds too slowly',
     (response) => {
       const timer = setInterval(() => response.write(' '), 20)
       response.on('close', () => clearInterval(timer))
@@ -130,6 +130,6 @@ test.each([
   ['https://a.example/#{client_id}', false],
   ['{client_id}', false],
   ['', false],
-])('%j is a valid template: %s', (template, expected) => {
+])('whether %j is a valid template is %s', (template, expected) => {
   expect(isClientTemplate(template)).toBe(expected)
 })

@@ -1,6 +1,6 @@
 import { discover } from './discovery.ts'
 
-/** Addresses of an OAuth server from the settings. */
+/** Addresses of an OAuth server, as given in the settings. */
 export interface OAuthAddresses {
   issuer: string | undefined
   introspectionUrl: string | undefined
@@ -8,16 +8,18 @@ export interface OAuthAddresses {
   clientMetadataUrl: string | undefined
 }
 
-/** URL template of client metadata with `{client_id}`. A function performs discovery; undefined: the issuer publishes none. */
+/**
+ * URL template with `{client_id}`. A function performs discovery; it returns undefined if the issuer publishes none.
+ */
 export type ClientMetadataUrl = string | (() => Promise<string | undefined>)
 
 const hydraIntrospection = /\/admin\/oauth2\/introspect$/
 
 /**
- * Returns the URL template of client metadata: the configured one; else one derived from the introspection endpoint, if that
- * is Ory Hydra's; else the one in the metadata of the issuer (RFC 8414, `parley_client_metadata_uri_template`). Undefined if
- * there is no issuer: every signed request is then rejected.
- * @param onMissing called when the metadata of the issuer contains no template
+ * Returns the URL template of client metadata: the configured template, one derived from the introspection endpoint
+ * if that is Ory Hydra's, or the one in the issuer's metadata (RFC 8414, `parley_client_metadata_uri_template`).
+ * Returns undefined if there is no issuer; every signed request is then rejected.
+ * @param onMissing called if the issuer's metadata contains no template
  */
 export function clientMetadataUrl(
   oauth: OAuthAddresses,

@@ -42,7 +42,7 @@ test('a token for one server is requested with `resource` (RFC 8707) and `audien
   })
 })
 
-test('without a resource, the token is valid for every server', async () => {
+test('a token requested without a resource is valid for every server', async () => {
   await using server = await tokenEndpoint()
   await new ClientToken({ ...client, ...server }).get()
   expect(Object.keys(server.forms[0] ?? {}).sort()).toEqual([
@@ -60,7 +60,7 @@ test('a token with a lifetime below one second is used once', async () => {
   expect(server.forms).toHaveLength(2)
 })
 
-test('after several consecutive connection failures, requests are suspended', async () => {
+test('requests are suspended after several consecutive connection failures', async () => {
   await using proxy = await startFaultyProxy('http://127.0.0.1:1/token')
   proxy.fault = 'down'
   const token = new ClientToken({ ...client, tokenUrl: proxy.url })

@@ -9,14 +9,14 @@ const tokenResponse = z.object({
 })
 
 export interface TokenClient {
-  /** The token endpoint. A function performs discovery and is called for each request. */
+  /** The token endpoint, or a function that performs discovery and is called for each request. */
   tokenUrl: string | (() => Promise<string>)
   clientId: string
   clientSecret: string
   scope: string
   /**
-   * Address or DID of the only server that may accept the token (RFC 8707). Sent as `resource`, and as `audience` for Ory Hydra,
-   * where the audience must be allowed for the client.
+   * Address or DID of the only server that may accept the token (RFC 8707). It is sent as `resource`, and as
+   * `audience` for Ory Hydra, where the client must be allowed to use the audience.
    */
   resource?: string
 }
@@ -24,8 +24,9 @@ export interface TokenClient {
 const timeoutMs = 5000
 
 /**
- * Obtains an access token with client credentials (RFC 6749, section 4.4), caches it, and renews it before it expires.
- * Concurrent callers share one request. A circuit breaker suspends requests while the OAuth server is unreachable.
+ * Obtains an access token with client credentials (RFC 6749, section 4.4), caches it, and renews it before it
+ * expires. Concurrent callers share one request. A circuit breaker suspends requests while the OAuth server is
+ * unreachable.
  */
 export class ClientToken {
   readonly #client: TokenClient
@@ -59,7 +60,7 @@ export class ClientToken {
     const { status, text } = await this.#breaker.run(() => this.#request())
     if (status !== 200) throw new Error(`the token endpoint returned ${status}`)
     const { access_token, expires_in } = tokenResponse.parse(JSON.parse(text))
-    // Renewed after four fifths of its lifetime.
+    // The token is renewed after four fifths of its lifetime.
     this.#token = { text: access_token, renewAt: Date.now() + expires_in * 800 }
     return access_token
   }

@@ -64,7 +64,7 @@ const refusal = (reason: string) => ({ status: 403, id: 'r-1', code: -32012, rea
 const fine = { status: 200, id: 'r-1', code: undefined, reason: undefined }
 
 describe('a signed request', () => {
-  test('is accepted, including non-ASCII text, escaped or raw', async () => {
+  test('is accepted even with non-ASCII text, escaped or raw', async () => {
     const body = sendBody()
     expect(await call(body, signed(body))).toEqual(fine)
     const timestamp = unixNow()
@@ -88,19 +88,19 @@ describe('a signed request', () => {
     },
   )
 
-  test('from a client that is not a DID: client_not_did, before any other fault', async () => {
+  test('is rejected with client_not_did before any other fault if the client is not a DID', async () => {
     expect(await call(list, signed(), { as: 'alice' })).toEqual(refusal('client_not_did'))
     const junk = { 'x-did': 'x', 'x-did-timestamp': 'x', 'x-did-signature': 'x' }
     expect(await call(list, junk, { as: 'alice' })).toEqual(refusal('client_not_did'))
   })
 
-  test('with a token that has only a subject: client_not_did, even if the subject is a DID', async () => {
+  test('is rejected with client_not_did if the token has only a subject, even if the subject is a DID', async () => {
     const token = agent.identityProvider.issue('x', { client_id: undefined, sub: did })
     const answer = await rpc(agent, 'tasks/list', {}, { token, body: list, headers: signed() })
     expect(answer.json.error.data).toEqual({ reason: 'client_not_did' })
   })
 
-  test('with the DID of another client: did_mismatch', async () => {
+  test('is rejected with did_mismatch if it has the DID of another client', async () => {
     const theirs = signRequest({ did: otherDid, key: otherKey, body: list })
     expect(await call(list, theirs)).toEqual(refusal('did_mismatch'))
     expect(
@@ -108,7 +108,7 @@ describe('a signed request', () => {
     ).toEqual(refusal('did_mismatch'))
   })
 
-  test('from a client without an acceptable key: public_key_unavailable', async () => {
+  test('is rejected with public_key_unavailable if the client has no acceptable key', async () => {
     const { clients } = agent.identityProvider
     const theirs = signRequest({ did: otherDid, key: otherKey, body: list })
     const unusable = [
@@ -143,14 +143,14 @@ describe('a signed request', () => {
     [301, refusal('timestamp_out_of_window')],
     [-1e9, refusal('timestamp_out_of_window')],
     [1e11, refusal('timestamp_out_of_window')],
-  ])('%s seconds from the clock of the server', async (offset, expected) => {
+  ])('is accepted or rejected with a clock difference of %s seconds', async (offset, expected) => {
     vi.useFakeTimers({ toFake: ['Date'] })
     vi.setSystemTime(Math.floor(Date.now() / 1000) * 1000 + 999)
     expect(await call(list, signed(list, { timestamp: unixNow() + offset }))).toEqual(expected)
   })
 })
 
-describe('a header that is not well-formed: malformed_input', () => {
+describe('a malformed header is rejected with malformed_input', () => {
   const now = () => String(unixNow())
   const signature = () => signed()['x-did-signature']
 
@@ -190,17 +190,20 @@ describe('a header that is not well-formed: malformed_input', () => {
   })
 })
 
-test.each(['X-DID', 'X-DID-Timestamp', 'X-DID-Signature'])('%s sent twice: malformed_input', async (name) => {
-  const headers = { authorization: `Bearer ${agent.identityProvider.issue(did)}`, ...signed() }
-  const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)
-  const doubled = `${name}: ${signed()[name.toLowerCase() as 'x-did']}\r\n`
-  const head = `POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${list.length}\r\n`
-  const answer = await bareSocket(agent.url, `${head}${lines.join('')}${doubled}\r\n${list}`)
-  expect(answer).toMatch(/^HTTP\/1\.1 403 /)
-  expect(answer).toContain('"reason":"malformed_input"')
-})
+test.each(['X-DID', 'X-DID-Timestamp', 'X-DID-Signature'])(
+  'two %s headers lead to malformed_input',
+  async (name) => {
+    const headers = { authorization: `Bearer ${agent.identityProvider.issue(did)}`, ...signed() }
+    const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)
+    const doubled = `${name}: ${signed()[name.toLowerCase() as 'x-did']}\r\n`
+    const head = `POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${list.length}\r\n`
+    const answer = await bareSocket(agent.url, `${head}${lines.join('')}${doubled}\r\n${list}`)
+    expect(answer).toMatch(/^HTTP\/1\.1 403 /)
+    expect(answer).toContain('"reason":"malformed_input"')
+  },
+)
 
-describe('the signature does not match the request: crypto_mismatch', () => {
+describe('a signature that does not match the request is rejected with crypto_mismatch', () => {
   const L = 2n ** 252n + 27742317777372353535851937790883648493n
   const headers = () => signed()
   const bytesOf = () => Buffer.from(bs58.decode(headers()['x-did-signature']))
@@ -249,7 +252,7 @@ describe('the signature does not match the request: crypto_mismatch', () => {
 })
 
 describe('the order of the checks', () => {
-  test('the token comes before the signature, the signature before the body and the scope', async () => {
+  test('the token is checked before the signature, and the signature before the body and the scope', async () => {
     const noToken = await rpc(
       agent,
       'tasks/list',
@@ -268,12 +271,12 @@ describe('an agent that requires signatures', () => {
   const send = (body: string, headers: Record<string, string>, as = did) =>
     call(body, headers, { to: strict, as })
 
-  test('rejects unsigned requests of clients that are DIDs; other clients need no signature', async () => {
+  test('rejects unsigned requests only from clients that are DIDs', async () => {
     expect(await send(list, {})).toEqual(refusal('missing_signature_headers'))
     expect(await send(list, {}, 'alice')).toEqual(fine)
   })
 
-  test('accepts a signed write once, then reports replayed; a signed read may be repeated', async () => {
+  test('accepts a signed write only once, while a signed read may be repeated', async () => {
     const body = sendBody()
     const headers = signed(body)
     expect(await send(body, headers)).toEqual(fine)
@@ -284,7 +287,7 @@ describe('an agent that requires signatures', () => {
     expect(await send(again, signed(again))).toEqual(fine)
   })
 
-  test('accepts one of 20 concurrent copies', async () => {
+  test('accepts only one of 20 concurrent copies', async () => {
     const body = sendBody()
     const headers = signed(body)
     const answers = await Promise.all(Array.from({ length: 20 }, () => send(body, headers)))

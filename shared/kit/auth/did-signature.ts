@@ -13,22 +13,25 @@ import type { ClientKeys } from './client-keys.ts'
 
 /** Signature requirements of a server (spec/authentication.md#did-signatures). */
 export interface SignatureRules {
-  /** Absent: public keys cannot be read, and signed requests are rejected. */
+  /** If absent, public keys cannot be read, and signed requests are rejected. */
   clientKeys?: ClientKeys
-  /** Clients that are DIDs must sign, and each signature of a write is accepted once. Absent: a signature is optional. */
+  /**
+   * If set, clients that are DIDs must sign, and each signature of a write is accepted once. Otherwise it is
+   * optional.
+   */
   required?: { accepted: AcceptedSignatures; shared?: SharedSignatures }
 }
 
-/** Accepted signatures, shared by all replicas of a server. */
+/** Records accepted signatures; all replicas of a server share it. */
 export interface AcceptedSignatures {
-  /** True the first time, false until `until` (milliseconds since 1970). */
+  /** Returns true the first time, then false until `until` (milliseconds since 1970). */
   takeSignature(did: string, signature: Uint8Array, until: number): Promise<boolean>
 }
 
-/** Signed requests that any agent of the deployment has accepted. */
+/** Records the signed requests that any agent of the deployment has accepted. */
 export interface SharedSignatures {
   /**
-   * False if another agent has claimed the signature.
+   * Returns false if another agent has claimed the signature.
    * @throws ParleyError Unavailable if the claim cannot be made
    */
   claimSignature(did: string, signature: Uint8Array): Promise<boolean>
@@ -44,15 +47,15 @@ export interface CheckedSignature {
 
 export interface SignedRequest {
   headers: IncomingHttpHeaders
-  /** The raw bytes; empty for a GET. */
+  /** The raw bytes of the body; empty for a GET. */
   body: Uint8Array
   /** The token's `client_id`; empty if absent. */
   clientId: string
-  /** Whether an audience names this server. Absent: requests with an audience are rejected. */
+  /** Whether an audience names this server. If absent, requests with an audience are rejected. */
   names?: (audience: string) => boolean
 }
 
-/** `data.reason` of an InvalidTokenSignature. */
+/** Values of `data.reason` in an InvalidTokenSignature. */
 export type SignatureFault =
   | 'missing_signature_headers'
   | 'client_not_did'
@@ -70,8 +73,8 @@ const audienceMaxChars = 2048
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Checks the signature of the request, in the order of spec/authentication.md#did-signatures. Undefined if the request is
- * unsigned and no signature is required.
+ * Checks the signature of the request in the order of spec/authentication.md#did-signatures. Returns undefined if the
+ * request is unsigned and no signature is required.
  * @throws ParleyError InvalidTokenSignature with the reason, Unavailable if the provider does not respond
  */
 export async function checkDidSignature(
@@ -94,7 +97,7 @@ export async function checkDidSignature(
 }
 
 /**
- * Checks that the request was signed with this key. For clients that present a key before it is registered.
+ * Checks that the request was signed with this key, for clients that present a key before registering it.
  * @throws ParleyError InvalidTokenSignature with the reason
  */
 export function checkSignedBy(request: SignedRequest, publicKey: Uint8Array): void {
@@ -109,8 +112,10 @@ export function checkSignedBy(request: SignedRequest, publicKey: Uint8Array): vo
 }
 
 /**
- * Accepts the signature once. The claim across agents comes first: if its response is lost, the request may be repeated.
- * @throws ParleyError InvalidTokenSignature `replayed` if it was accepted before, Unavailable if the claim cannot be made
+ * Accepts the signature once. The claim across agents comes first: if its response is lost, the request may be
+ * repeated.
+ * @throws ParleyError InvalidTokenSignature `replayed` if it was accepted before, Unavailable if the claim cannot be
+ * made
  */
 export async function takeOnce(
   did: string,
@@ -188,7 +193,7 @@ function signedText(
   return { ...bound, did: clientId, body: textOf(body), timestamp }
 }
 
-/** The client may have changed its key since the key was cached: reads the key again. */
+/** Reads the key again, because the client may have changed it since it was cached. */
 async function requireNewKeyVerifies(
   { clientId }: SignedRequest,
   { clientKeys }: SignatureRules,

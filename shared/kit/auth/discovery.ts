@@ -8,7 +8,7 @@ const metadata = z.object({
   introspection_endpoint: z.url().optional(),
   token_endpoint: z.url().optional(),
   registration_endpoint: z.url().optional(),
-  /** Extension of Parley: URL template of client metadata with `public_key`. An invalid template counts as absent. */
+  /** Parley extension: URL template of client metadata with `public_key`. An invalid template counts as absent. */
   parley_client_metadata_uri_template: z
     .string()
     .max(2048)
@@ -42,10 +42,10 @@ export class DiscoveryFailed extends Error {
 }
 
 /**
- * Fetches the metadata of an authorization server (RFC 8414): from the well-known path inserted before the path of the issuer,
- * else from the OpenID Connect path appended to it.
- * @param timeoutMs for all requests together, including connecting
- * @throws DiscoveryFailed if neither request succeeds, or the metadata is about another issuer.
+ * Fetches the metadata of an authorization server (RFC 8414) from the well-known path inserted before the issuer's
+ * path or, if that fails, from the OpenID Connect path appended to it.
+ * @param timeoutMs time limit for all requests together, including connecting
+ * @throws DiscoveryFailed if neither request succeeds or the metadata is about another issuer
  */
 export async function discover(issuer: string, timeoutMs = 2000): Promise<ServerMetadata> {
   const { origin, pathname } = new URL(issuer)

@@ -10,7 +10,7 @@ interface HydraClient extends Partial<NewClient> {
   redirect_uris?: string[]
 }
 
-/** Creates or replaces the client with the admin API. */
+/** Creates or replaces the client through the admin API. */
 async function put({ adminUrl }: Hydra, client: HydraClient & { clientId: string }): Promise<Credentials> {
   const { clientId, publicKey, audience, ...more } = client
   const body = {
@@ -101,7 +101,7 @@ describe.skipIf(!hydraIsThere())('Ory Hydra (needs hydra)', () => {
   })
 })
 
-/** Authorization code flow, with login and consent given by the admin API. */
+/** Runs the authorization code flow and gives login and consent through the admin API. */
 async function approvedTokens(hydra: Hydra, client: Credentials, redirect: string) {
   const cookies = new Map<string, string>()
   const follow = async (url: string): Promise<URL> => {

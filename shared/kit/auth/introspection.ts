@@ -5,7 +5,9 @@ import { BoundedResponse } from '../net/bounded-response.ts'
 import { errorCode } from '../net/error-code.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 
-/** Owner ids are compared in the database, where all lone surrogates become the same character; such ids are rejected. */
+/**
+ * Owner ids are compared in the database, where all lone surrogates become the same character, so they are rejected.
+ */
 const name = z
   .string()
   .max(512)
@@ -36,7 +38,7 @@ export interface Introspector {
 }
 
 export interface IntrospectionOptions {
-  /** The introspection endpoint. A function performs discovery and is called until it succeeds. */
+  /** The introspection endpoint, or a function that performs discovery and is called until it succeeds. */
   url: string | (() => Promise<string>)
   clientId: string
   clientSecret: string
@@ -49,8 +51,8 @@ const responseMaxBytes = 64 * 1024
 const blockedMs = 100
 
 /**
- * Introspection over HTTP (RFC 7662). Results are not cached; concurrent introspections of one token share a request. A circuit
- * breaker suspends requests while the provider is unreachable; callers are then rejected.
+ * Introspects tokens over HTTP (RFC 7662). Results are not cached, but concurrent introspections of one token share a
+ * request. A circuit breaker suspends requests while the provider is unreachable; callers are then rejected.
  */
 export class HttpIntrospector implements Introspector, AsyncDisposable {
   readonly #options: IntrospectionOptions
@@ -88,7 +90,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
       const { status, text } = await this.#breaker.run(() => this.#postWithRetry(token))
       if (status !== 200) throw new Error(`the introspection endpoint returned ${status}`)
       const { token_use: use = 'access_token', ...result } = introspectionResponse.parse(JSON.parse(text))
-      // A refresh token is valid at its OAuth server only.
+      // A refresh token is valid only at its OAuth server.
       return use === 'access_token' ? result : { active: false }
     } catch (error) {
       throw unavailable(error)
@@ -97,7 +99,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
 
   async #postWithRetry(token: string): Promise<{ status: number; text: string }> {
     const response = await this.#post(token).catch((error: unknown) => {
-      // The provider closed a kept-alive connection during the request. Introspection is idempotent: retry once.
+      // The provider closed a kept-alive connection during the request. Introspection is idempotent, so retry once.
       if (errorCode(error) !== 'UND_ERR_SOCKET') throw error
       return this.#post(token)
     })
@@ -167,9 +169,9 @@ export function unavailable(cause: unknown): ParleyError {
 }
 
 /**
- * Calls `expired` after the limit. If the event loop was blocked during that time, the response may have arrived unread, or the
- * request may not have been sent: the limit then starts again, once.
- * @returns a function that cancels it
+ * Calls `expired` after the limit. If the event loop was blocked during that time, an unread response may have
+ * arrived, or the request may not have been sent, so the limit starts again once.
+ * @returns a function that cancels the timeout
  */
 export function responseTimeout(limitMs: number, expired: () => void): () => void {
   const due = performance.now() + limitMs

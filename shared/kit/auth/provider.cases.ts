@@ -18,7 +18,7 @@ export interface Credentials {
 export interface NewClient {
   clientId: string
   publicKey?: string
-  /** The audience that the client may request tokens for. */
+  /** The audience for which the client may request tokens. */
   audience: string
 }
 
@@ -34,7 +34,7 @@ export interface ProviderUnderTest extends AsyncDisposable {
   /** Creates the client or replaces its key. */
   client(client: NewClient): Promise<Credentials>
   revoke(token: string, as: Credentials): Promise<void>
-  /** An expired token of a separate client. */
+  /** Returns an expired token that belongs to a separate client. */
   expiredToken(): Promise<string>
 }
 
@@ -92,7 +92,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     expect([...caller.scopes].sort()).toEqual(['agent:read', 'agent:write'])
   })
 
-  test('a token has only the requested scopes; scopes not allowed for the client are not granted', async () => {
+  test('a token has only the requested scopes that the client is allowed to have', async () => {
     const caller = await authenticate(await tokenOf(bob, { scope: 'agent:read' }))
     expect([...caller.scopes]).toEqual(['agent:read'])
     await expect(tokenOf(bob, { scope: 'agent:admin' })).rejects.toThrow('400')
@@ -111,7 +111,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     expect(refused).toMatchObject({ status: 401, code: expect.toBeOneOf([-32010, -32011]) })
   })
 
-  test('a token with an audience is accepted by that server only; one without by all', async () => {
+  test('a token with an audience is accepted only by that server, and a token without one by all servers', async () => {
     const bound = await tokenOf(bob, { resource: here })
     expect([(await introspector.introspect(bound)).aud].flat()).toEqual([here])
     expect(await authenticate(bound)).toMatchObject({ id: bob.clientId })
@@ -131,11 +131,11 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     'é\u0000',
     '%00',
     '&token=x',
-  ])('an unknown token is inactive, without further fields: %#', async (token) => {
+  ])('introspection of an unknown token returns only that it is inactive: %#', async (token) => {
     expect(await introspector.introspect(token)).toEqual({ active: false })
   })
 
-  test('introspection with a wrong client secret fails, if clients authenticate', async () => {
+  test('introspection with a wrong client secret fails if clients authenticate', async () => {
     const token = await tokenOf(bob)
     for (const wrong of [{ clientSecret: 'wrong' }, { clientId: 'nobody' }, { clientId: 'did:x:y%%' }]) {
       const as = { ...provider.checker, ...wrong }
@@ -146,7 +146,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     }
   })
 
-  test('the key of a client is read from the discovered metadata URL', async () => {
+  test('a client’s key is read from the discovered metadata URL', async () => {
     expect(Buffer.from((await keys.publicKey(bob.clientId)) ?? [])).toEqual(Buffer.from(key.publicKey))
     const keyless = await provider.client({ clientId: didOf(newKey()), audience: here })
     expect(await keys.publicKey(keyless.clientId)).toBeUndefined()
@@ -158,13 +158,13 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     'did:x:../../health',
     `did:x:${'y'.repeat(400)}`,
     'did:x:%2e%2e',
-  ])('an unknown client has no key: %s', async (clientId) => {
-    // An id that is not a DID may be rejected as a path: then the lookup fails.
+  ])('an unknown client such as %s has no key', async (clientId) => {
+    // An id that is not a DID may be rejected as a path, in which case the lookup fails.
     const outcome = await keys.publicKey(clientId).catch(({ status }: { status: number }) => status)
     expect(outcome).toBeOneOf(clientId.includes('/') ? [undefined, 503] : [undefined])
   })
 
-  test('a request signed by the client is accepted, one signed with another key is not; a new key is used immediately', async () => {
+  test('only a request signed with the current key of the client is accepted, and a new key takes effect immediately', async () => {
     const token = await tokenOf(bob)
     const body = '{"grüße": "😀"}'
     const by = (signer: KeyPair) =>
@@ -207,7 +207,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
       },
     )
 
-    test('64 concurrent checks of one token share requests; a later check sends a new one', async () => {
+    test('64 concurrent checks of one token share requests, and a later check sends a new one', async () => {
       const before = proxy.requests
       const all = await Promise.all(Array.from({ length: 64 }, () => far.introspect(token)))
       expect(all.every(({ active }) => active)).toBe(true)

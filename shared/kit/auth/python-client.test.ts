@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { makeDid } from '../did/did.ts'
 import { keyPairFromSeed } from '../did/keys.ts'
 
-/** A Python with one of the two Ed25519 packages of Debian. */
+/** A Python installation with one of Debian's two Ed25519 packages. */
 const python = ['python3', '/usr/bin/python3'].find((program) =>
   ['nacl.signing', 'cryptography.hazmat.primitives.asymmetric.ed25519'].some(
     (name) => spawnSync(program, ['-c', `import ${name}`], { stdio: 'ignore' }).status === 0,
@@ -23,7 +23,7 @@ describe.skipIf(python === undefined)('a program in Python signs a request (need
   test.each([
     ['escaped, the default of json.dumps', true],
     ['not escaped', false],
-  ])('with a non-ASCII body, %s: accepted as signed', async (_how, escaped) => {
+  ])('a request with a non-ASCII body (%s) is accepted as signed', async (_how, escaped) => {
     const handled = Promise.withResolvers<unknown>()
     await using agent = await testAgent({
       handle: ({ text: received, caller }) => handled.resolve({ received, caller }),

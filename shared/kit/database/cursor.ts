@@ -3,19 +3,19 @@ import { ParleyError } from '@parley/wire/errors'
 
 const algorithm = 'aes-256-gcm'
 const [nonceBytes, tagBytes] = [12, 16]
-/** A position holds a few ids and times. */
+/** Default limit for a cursor, whose position contains only a few ids and times. */
 const textMaxLengthDefault = 1024
 
 /**
- * The end of a page, encrypted: a position would reveal how many tasks other owners have, and must not be forged. A cursor
- * is valid for one list of one owner.
+ * Encrypts the end of a page, because a position would reveal how many tasks other owners have, and must not be
+ * forged. A cursor is valid for one list of one owner.
  */
 export class Cursors {
   readonly #key: Uint8Array
   readonly #textMaxLength: number
 
   /**
-   * @param key 32 bytes, the same for all processes that read the store
+   * @param key 32 bytes, identical in all processes that read the store
    */
   constructor(key: Uint8Array, textMaxLength = textMaxLengthDefault) {
     this.#key = key
@@ -37,7 +37,7 @@ export class Cursors {
   }
 
   /**
-   * @throws ParleyError InvalidParams for a cursor that `seal` did not make for this list and owner
+   * @throws ParleyError InvalidParams if `seal` did not create the cursor for this list and owner
    */
   open(list: string, owner: string, cursor: string): unknown {
     try {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { absent, atMost, below, type DocumentDatabase, declareCollection, present } from './documents.ts'
 
-/** The table that the SQLite adapter needs for the collection of the cases. */
+/** The table that the SQLite adapter needs for the sample collection. */
 export const sampleTable = `
   CREATE TABLE samples (
     seq INTEGER PRIMARY KEY, owner TEXT NOT NULL, id TEXT NOT NULL, colour TEXT, slot TEXT, version INTEGER NOT NULL,
@@ -46,12 +46,12 @@ const sample = (
   ...fields,
 })
 
-/** The guarantees of every adapter of the document kernel. @param open a new, empty database */
+/** Tests the guarantees of every document kernel adapter. `open` returns a new, empty database. */
 export function documentCases(name: string, open: () => Promise<DocumentDatabase>): void {
   describe(`documents in ${name}`, () => {
     const collection = async () => (await open()).collection(samples)
 
-    test('insert writes a document once; get returns its fields under the whole key only', async () => {
+    test('insert writes a document once, and get returns it only for the whole key', async () => {
       const all = await collection()
       expect(await all.insert(sample('a', { until: 5 }))).toBe('written')
       expect(await all.insert(sample('a', { body: 'other' }))).toBe('refused')
@@ -64,13 +64,13 @@ export function documentCases(name: string, open: () => Promise<DocumentDatabase
       expect(await all.get({ owner: 'alice', id: 'a' }, { version: 1 })).toBeUndefined()
     })
 
-    test('of 20 concurrent inserts of one key, one is written', async () => {
+    test('only one of 20 concurrent inserts of a key is written', async () => {
       const all = await collection()
       const inserts = Array.from({ length: 20 }, (_, n) => all.insert(sample('a', { body: String(n) })))
       expect((await Promise.all(inserts)).filter((one) => one === 'written')).toHaveLength(1)
     })
 
-    test('insert replaces a document that meets `over`, and no other', async () => {
+    test('insert replaces a document only if it meets `over`', async () => {
       const all = await collection()
       await all.insert(sample('a', { until: 10 }))
       expect(await all.insert(sample('a', { until: 30 }), { over: { until: atMost(9) } })).toBe('refused')
@@ -78,7 +78,7 @@ export function documentCases(name: string, open: () => Promise<DocumentDatabase
       expect(await all.get({ owner: 'alice', id: 'a' })).toMatchObject({ until: 30 })
     })
 
-    test('put inserts or replaces, keeps declared fields, and renews the position', async () => {
+    test('put inserts or replaces a document, keeps declared fields and assigns a new position', async () => {
       const all = await collection()
       for (const id of ['a', 'b']) await all.put(sample(id, { colour: 'red' }))
       await all.put(sample('a', { colour: 'red', body: 'new' }))
@@ -86,7 +86,7 @@ export function documentCases(name: string, open: () => Promise<DocumentDatabase
       expect(found.map(({ body }) => body)).toEqual(['body of b', 'new'])
     })
 
-    test('a quota refuses a new document, and never a replacement', async () => {
+    test('a quota rejects new documents but never replacements', async () => {
       const all = await collection()
       const quota = { index: 'of_colour' as const, equals: { colour: 'red' }, max: 2 }
       for (const id of ['a', 'b']) expect(await all.put(sample(id, { colour: 'red' }), quota)).toBe('written')
@@ -95,7 +95,7 @@ export function documentCases(name: string, open: () => Promise<DocumentDatabase
       expect(await all.count('of_colour', { colour: 'red' })).toBe(2)
     })
 
-    test('of 10 concurrent updates that compare the version, one is written', async () => {
+    test('only one of 10 concurrent updates that compare the version is written', async () => {
       const all = await collection()
       await all.insert(sample('a'))
       const key = { owner: 'alice', id: 'a' }
@@ -106,7 +106,7 @@ export function documentCases(name: string, open: () => Promise<DocumentDatabase
       expect(await all.update({ owner: 'alice', id: 'missing' }, { version: 1 })).toBe('refused')
     })
 
-    test('update removes fields given as undefined; conditions compare, and `any` needs one of its entries', async () => {
+    test('update removes fields given as undefined and checks comparisons and `any` conditions', async () => {
       const all = await collection()
       const key = { owner: 'alice', id: 'a' }
       await all.insert(sample('a', { colour: 'red', until: 5 }))
@@ -122,7 +122,7 @@ export function documentCases(name: string, open: () => Promise<DocumentDatabase
       expect(found?.until).toBeUndefined()
     })
 
-    test('a unique value is taken once, by inserts and by updates, and free again after a removal', async () => {
+    test('inserts and updates can take a unique value only once until its document is removed', async () => {
       const all = await collection()
       const inserts = ['a', 'b', 'c'].map((id) => all.insert(sample(id, { slot: 's' })))
       const written = await Promise.all(inserts)
@@ -137,7 +137,7 @@ export function documentCases(name: string, open: () => Promise<DocumentDatabase
       expect(await all.update(d, { slot: 's', version: 1 }, { version: 0 })).toBe('written')
     })
 
-    test('a page is in the order of insertion and ends with where to continue', async () => {
+    test('a page is in order of insertion and ends with the position of the next page', async () => {
       const all = await collection()
       for (const id of ['a', 'b', 'c']) await all.insert(sample(id, { colour: 'red' }))
       await all.insert(sample('other', { colour: 'blue' }))
@@ -148,7 +148,7 @@ export function documentCases(name: string, open: () => Promise<DocumentDatabase
       expect(rest.next).toBeUndefined()
     })
 
-    test('an ordered index is bounded, limited and removed from; documents without its field are not in it', async () => {
+    test('an ordered index supports bounds, limits and removals, and omits documents without its field', async () => {
       const all = await collection()
       for (const until of [30, 10, 20]) await all.insert(sample(`u${until}`, { until }))
       await all.insert(sample('never'))
@@ -160,7 +160,7 @@ export function documentCases(name: string, open: () => Promise<DocumentDatabase
       expect(await all.get({ owner: 'alice', id: 'never' })).toBeDefined()
     })
 
-    test('an operator object from outside is an error, as a value and in a key', async () => {
+    test('an external operator object is rejected both as a value and in a key', async () => {
       const all = await collection()
       const operator: unknown = { $gt: '' }
       await expect((async () => all.get({ owner: 'alice', id: operator as string }))()).rejects.toThrow(

@@ -1,14 +1,14 @@
 /**
- * The document kernel: the operations under the store ports. A collection is declared once, as data; each adapter
- * (`sqlite/`, `mongodb/`, `memory/`) maps the declaration to its tables or collections. Guarantees of every adapter: a
- * resolved promise means that the change is durable (in memory: visible), and one operation changes its document atomically.
- * Transactions exist only in a database of one process.
+ * The document kernel provides the operations on which the store ports are built. A collection is declared once, as
+ * data, and each adapter (`sqlite/`, `mongodb/`, `memory/`) maps the declaration to its tables or collections. Every
+ * adapter guarantees that a change is durable (in memory, visible) once its promise resolves, and that an operation
+ * changes its document atomically. Transactions exist only in a database that a single process uses.
  */
 
 /**
- * `key`: a text that is compared for equality; a database that limits the length of keys stores a hash of a long one and
- * does not return it. `secret`: as `key`, but MongoDB always stores a hash. `text`: returned as it was written. `flag`:
- * `true` or absent. A question mark marks an optional field.
+ * A `key` is a string that is compared for equality; a database that limits the length of keys stores the hash of a
+ * long key and does not return the key. A `secret` is a `key` that MongoDB always stores as a hash. A `text` is
+ * returned as written. A `flag` is `true` or absent. A question mark denotes an optional field.
  */
 export type FieldType = `${'key' | 'secret' | 'text' | 'integer' | 'bytes'}${'' | '?'}` | 'flag'
 export type FieldTypes = Record<string, FieldType>
@@ -24,25 +24,25 @@ type ValueOf<T extends FieldType> = T extends 'flag'
 type RequiredNames<F extends FieldTypes> = {
   [N in keyof F]: F[N] extends `${string}?` | 'flag' ? never : N
 }[keyof F]
-/** Required fields that every adapter returns. */
+/** The required fields that every adapter returns. */
 type ReturnedNames<F extends FieldTypes> = {
   [N in keyof F]: F[N] extends 'text' | 'integer' ? N : never
 }[keyof F]
 
-/** A document as it is written. */
+/** A document to be written. */
 export type Row<F extends FieldTypes> = { [N in RequiredNames<F>]: ValueOf<F[N]> } & {
   [N in Exclude<keyof F, RequiredNames<F>>]?: ValueOf<F[N]> | undefined
 }
 
-/** A document as it is read: a `key`, `secret` or `bytes` field may be missing even where it is required. */
+/** A document that was read. A `key`, `secret` or `bytes` field may be missing even if it is required. */
 export type Found<F extends FieldTypes> = { [N in ReturnedNames<F>]: ValueOf<F[N]> } & {
   [N in Exclude<keyof F, ReturnedNames<F>>]?: ValueOf<F[N]>
 } & {
-  /** Position in the order of insertion; 0 in a collection without `sequence`. */
+  /** Position in order of insertion; 0 in a collection without `sequence`. */
   sequence: number
 }
 
-/** A condition other than equality. An instance, so that no object from outside is ever taken for one. */
+/** A condition other than equality. It is a class, so that no external object can be mistaken for a condition. */
 export class Comparison {
   readonly operator: '<' | '<=' | 'absent' | 'present'
   readonly value: string | number
@@ -55,22 +55,22 @@ export class Comparison {
 
 export const absent = new Comparison('absent')
 export const present = new Comparison('present')
-/** Never holds for an absent field. */
+/** A condition that never holds for an absent field. */
 export const below = (value: string | number) => new Comparison('<', value)
 export const atMost = (value: number) => new Comparison('<=', value)
-/** All must hold; of `any`, at least one entry. */
+/** Conditions that must all hold; at least one entry of `any` must hold. */
 export type Conditions<F extends FieldTypes> = { [N in keyof F]?: ValueOf<F[N]> | Comparison } & {
   any?: readonly Conditions<F>[]
 }
 
 export interface Index {
-  /** Fields that a query gives a value for. An adapter compares those that it stores as fields. */
+  /** Fields for which a query provides a value. An adapter compares those that it stores as fields. */
   equals?: readonly string[]
-  /** Only documents with one of these values. */
+  /** Restricts the index to documents with one of these values. */
   only?: Record<string, readonly string[] | true>
-  /** Order of the results: a field, or the order of insertion. */
+  /** Field by which the results are ordered, or the order of insertion. */
   order?: string
-  /** Its name in SQLite, which without statistics may choose another one. Default: SQLite chooses. */
+  /** Name of the SQLite index to use, because SQLite may choose another one. By default, SQLite chooses. */
   sqlite?: string
 }
 
@@ -80,31 +80,31 @@ export interface Collection<F extends FieldTypes, K extends string, I extends st
   /** Fields that identify a document. */
   key: readonly K[]
   indexes: { [N in I]: Index }
-  /** Fields that `put` does not change. */
+  /** Fields that `put` leaves unchanged. */
   kept?: readonly string[]
-  /** No two documents have the same value. `version` is the field that each update raises by one. */
+  /** Fields whose values are unique across documents. Each update increments the field `version`. */
   unique?: { fields: readonly string[]; version: string }
-  /** Milliseconds since 1970 after which a document no longer counts. Inserts remove a few of these. */
+  /** When a document expires, in milliseconds since 1970. Each insert removes a few expired documents. */
   expires?: { field: string; index: NoInfer<I> }
-  /** Documents have a position in the order of their insertion (`seq` in SQLite). */
+  /** Gives each document a position in order of insertion (`seq` in SQLite). */
   sequence?: true
   sqlite?: { table?: string; without?: readonly string[] }
   mongodb?: {
-    /** `_id` after the scope. Default: a hash of the key. */
+    /** Returns the part of `_id` that follows the scope. Default: a hash of the key. */
     id?: (row: Record<string, Value | undefined>) => string
     /** Fields that are stored only in `_id` or `body`. Default: the key. */
     without?: readonly string[]
     names?: Record<string, string>
-    /** Fields that are computed from the others, by name. */
+    /** Functions that compute additional fields from the others, by field name. */
     derived?: Record<string, (row: Record<string, Value | undefined>) => string>
-    /** Field of the sequence: microseconds since 1970. */
+    /** Field that contains the sequence, in microseconds since 1970. */
     sequence?: string
-    /** Collection in which unique values are claimed, with the prefix of each field. */
+    /** The collection in which unique values are claimed, and the prefix for each field. */
     claims?: { collection: string; prefixes: Record<string, string> }
   }
 }
 
-/** Checks a declaration and keeps its literal types. */
+/** Type-checks a declaration and keeps its literal types. */
 export function declareCollection<
   const F extends FieldTypes,
   const K extends keyof F & string,
@@ -113,11 +113,13 @@ export function declareCollection<
   return collection
 }
 
-/** `refused`: the key exists, a condition does not hold or the quota is used up. `taken`: another document has the unique value. */
+/**
+ * `refused`: the key exists, a condition fails or the quota is full. `taken`: another document has the unique value.
+ */
 export type Written = 'written' | 'refused' | { taken: string }
 
 export interface Query<F extends FieldTypes> {
-  /** Bounds of the field that the index is ordered by. */
+  /** Bounds on the field by which the index is ordered. */
   after?: number
   atMost?: number
   before?: string | number
@@ -126,33 +128,36 @@ export interface Query<F extends FieldTypes> {
   where?: Conditions<F>
 }
 
-/** One collection of one scope. */
+/** A collection within one scope. */
 export interface Documents<F extends FieldTypes, K extends keyof F, I extends string> {
   get(key: Pick<Row<F>, K & keyof Row<F>>, where?: Conditions<F>): Promise<Found<F> | undefined>
   /**
-   * Writes the document if its key is not taken, or over the one that meets `over`.
-   * @param options.removeExpiredAt removes a few documents that expired before this time
+   * Inserts the document if its key is free, or replaces the existing document if that one meets `over`.
+   * @param options.removeExpiredAt also remove a few documents that expired before this time
    */
   insert(row: Row<F>, options?: { over?: Conditions<F>; removeExpiredAt?: number }): Promise<Written>
-  /** Inserts or replaces. With `quota`, a new document is refused when the index has `max` with these values. */
+  /** Inserts or replaces a document. With `quota`, rejects a new one if the index has `max` with these values. */
   put(row: Row<F>, quota?: { index: I; equals: Conditions<F>; max: number }): Promise<Written>
-  /** Sets fields, or removes those that are given as undefined, if the document exists and meets the conditions. */
+  /** Sets fields, or removes those given as undefined, if the document exists and meets the conditions. */
   update(key: Pick<Row<F>, K & keyof Row<F>>, set: Partial<Row<F>>, where?: Conditions<F>): Promise<Written>
-  /** Returns the document that was removed. */
+  /** Removes and returns the document. */
   remove(key: Pick<Row<F>, K & keyof Row<F>>, where?: Conditions<F>): Promise<Found<F> | undefined>
   find(index: I, equals: Conditions<F>, query?: Query<F>): Promise<Found<F>[]>
-  /** In the order of insertion. A page may have a few more than `limit`: documents of the same position are not divided. */
+  /**
+   * Lists documents in order of insertion. A page may exceed `limit`, because documents with equal positions stay
+   * together.
+   */
   page(
     index: I,
     equals: Conditions<F>,
     query: { after?: number; limit: number; where?: Conditions<F> },
   ): Promise<{ items: Found<F>[]; next?: number }>
   count(index: I, equals: Conditions<F>): Promise<number>
-  /** Removes what `find` would return; returns how many. */
+  /** Removes the documents that `find` would return, and returns their number. */
   removeMany(index: I, equals: Conditions<F>, query?: Query<F>): Promise<number>
 }
 
-/** A collection inside of a transaction. */
+/** A collection inside a transaction. */
 export interface DocumentsInTransaction<F extends FieldTypes, K extends keyof F> {
   getNow(key: Pick<Row<F>, K & keyof Row<F>>): Found<F> | undefined
   insertNow(row: Row<F>): Written
@@ -164,11 +169,11 @@ export type OpenInTransaction = <const F extends FieldTypes, K extends keyof F &
 ) => DocumentsInTransaction<F, K>
 
 export interface DocumentDatabase {
-  /** Other processes write here too. */
+  /** Whether other processes also write to this database. */
   readonly shared: boolean
   /**
-   * Runs several operations as one; undefined in a shared database. `run` may be called twice and must have no other side
-   * effects. If it throws, nothing changes.
+   * Runs several operations atomically; undefined in a shared database. `run` may be called twice, so it must have no
+   * other side effects. If it throws, nothing changes.
    */
   readonly transaction: (<T>(run: (open: OpenInTransaction) => T) => Promise<T>) | undefined
   collection<const F extends FieldTypes, K extends keyof F & string, I extends string>(
@@ -176,7 +181,7 @@ export interface DocumentDatabase {
   ): Documents<F, K, I>
 }
 
-/** The types of the adapters: declarations without their literal types. */
+/** The type that adapters use for declarations, without literal types. */
 export type AnyCollection = Collection<FieldTypes, string, string>
 export type AnyRow = Record<string, Value | undefined>
 export type AnyFound = AnyRow & { sequence: number }
@@ -207,8 +212,8 @@ interface AnyInTransaction {
 }
 
 /**
- * The types of a declaration over an adapter that checks none at run time.
- * @param transaction of a database of one process
+ * Adds the types of a declaration to an adapter that performs no checks at run time.
+ * @param transaction runs a transaction in a database that a single process uses
  */
 export function documentDatabase(
   open: (declaration: AnyCollection) => AnyDocuments,
@@ -232,7 +237,7 @@ export function documentDatabase(
   }
 }
 
-/** The declared index. @throws Error where it is not declared */
+/** Returns the declared index. @throws Error if it is not declared */
 export function indexOf({ name, indexes }: AnyCollection, index: string): Index {
   const found = indexes[index]
   if (found === undefined) throw new Error(`The collection ${name} declares no index ${index}`)
@@ -240,8 +245,8 @@ export function indexOf({ name, indexes }: AnyCollection, index: string): Index 
 }
 
 /**
- * The value, if the field can hold it.
- * @throws TypeError for any other, such as an operator of a database that came from outside
+ * Returns the value if the field can hold it.
+ * @throws TypeError for any other value, such as an external object with a database operator
  */
 export function valueOf({ name, fields }: AnyCollection, field: string, value: unknown): Value {
   const type = fields[field]

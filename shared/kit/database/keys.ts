@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto'
 
-/** Longer texts are stored in keys and indexes as a hash. */
+/** Longer strings are hashed in keys and indexes. */
 const keyMaxLength = 500
 
 /**
- * Converts a text from outside for a key or a query. Rejects values that are not texts, because an object could be an
- * operator. Texts that BSON would change (lone surrogates, NUL) or that are too long become a hash, so that two different
- * texts never get the same key.
- * @throws TypeError for anything but a text
+ * Converts an external string for use in a key or a query. Rejects other values, because an object could be an
+ * operator. Strings that BSON would change (lone surrogates, NUL) or that are too long are hashed, so that two
+ * different strings never get the same key.
+ * @throws TypeError if the value is not a string
  */
 export function keyText(value: string): string {
   if (typeof value !== 'string') throw new TypeError('A key of the store is a text')
@@ -16,13 +16,13 @@ export function keyText(value: string): string {
   return plain ? value : `#${hashOf(value)}`
 }
 
-/** One key for several texts; different lists have different keys. */
+/** Returns one key for several strings; different lists have different keys. */
 export function hashOf(...values: string[]): string {
   if (values.some((value) => typeof value !== 'string')) throw new TypeError('A key of the store is a text')
   return hash('sha256', JSON.stringify(values), 'base64url')
 }
 
-/** Sorts as text by time, then by id. */
+/** Returns a string that sorts by time, then by id. */
 export function positionOf(time: string, id: string): string {
   return `${keyText(time)} ${keyText(id)}`
 }

@@ -5,7 +5,7 @@ import { unavailable } from './errors.ts'
 const attemptsMax = 100
 
 /**
- * Repeats a change that a concurrent one may prevent, with growing random pauses, until `attempt` returns a value.
+ * Repeats a change that a concurrent change may prevent, with growing random pauses, until `attempt` returns a value.
  * @throws ParleyError Unavailable after 100 attempts
  */
 export async function untilDone<T>(attempt: (number: number) => Promise<T | undefined>): Promise<T> {

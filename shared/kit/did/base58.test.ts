@@ -10,7 +10,7 @@ const samples = [0, 1, 2, 31, 32, 33, 63, 64, 65].flatMap((length) => [
   ...Array.from({ length: 50 }, () => randomBytes(length)),
 ])
 
-test('output of bs58 is decoded with the exact length only', () => {
+test('text encoded by bs58 is decoded only with the exact length', () => {
   for (const bytes of samples) {
     const text = bs58.encode(bytes)
     for (const length of [32, 64]) {
@@ -22,7 +22,7 @@ test('output of bs58 is decoded with the exact length only', () => {
   }
 })
 
-test('every accepted text is decoded as bs58 does', () => {
+test('every accepted text is decoded as bs58 decodes it', () => {
   const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz0OIl +é'
   for (let i = 0; i < 2000; i += 1) {
     const ones = '1'.repeat(Math.floor(Math.random() * 3) * Math.floor(Math.random() * 30))

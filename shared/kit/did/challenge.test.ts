@@ -35,7 +35,7 @@ test.each<[string, object]>([
   expect(verifyAnswer(challenge, answer, key.publicKeyBase58)).toBe(false)
 })
 
-test('a signed text of an agent is never a valid answer', () => {
+test('a text signed by an agent is never a valid answer', () => {
   let signed = Buffer.alloc(0)
   const watched: KeyPair = { ...key, sign: (bytes) => key.sign((signed = Buffer.from(bytes))) }
   answerChallenge(challenge, did, watched)

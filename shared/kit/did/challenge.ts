@@ -5,15 +5,15 @@ import type { KeyPair } from './keys.ts'
 import { readSignature } from './signature.ts'
 
 /**
- * Challenge of a gateway to an agent that registers without a signed request. The agent signs the gateway and its own address,
- * so that the answer is invalid for another gateway, for another address, and a second time.
+ * A gateway's challenge to an agent that registers without a signed request. The agent signs the gateway's address
+ * and its own, so the answer cannot be used for another gateway, for another address, or a second time.
  */
 export interface Challenge {
-  /** 16 to 64 random bytes, base64url; accepted once. */
+  /** 16 to 64 random bytes, base64url; accepted only once. */
   nonce: string
   /** The gateway's address (PUBLIC_URL). */
   gateway: string
-  /** The address that the agent registers with. */
+  /** The address with which the agent registers. */
   url: string
 }
 
@@ -28,8 +28,8 @@ export interface ChallengeAnswer {
 export const challengePath = '/did/challenge'
 
 /**
- * Domain separation: 0xFF never occurs in UTF-8, so neither a signed text part of an artifact nor a signed request can be used
- * as an answer.
+ * Provides domain separation: 0xFF never occurs in UTF-8, so neither a signed text part of an artifact nor a signed
+ * request can be used as an answer.
  */
 const domain = Buffer.from('\u00ffparley did challenge v1\n', 'latin1')
 
@@ -45,7 +45,7 @@ export function verifyAnswer(challenge: Challenge, answer: ChallengeAnswer, publ
   return verifyEd25519(key, challengeBytes(challenge, answer.did), signature)
 }
 
-/** JSON makes the boundaries of the fields unambiguous. */
+/** Encodes the fields as JSON, which makes their boundaries unambiguous. */
 function challengeBytes({ nonce, gateway, url }: Challenge, did: string): Buffer {
   return Buffer.concat([domain, Buffer.from(JSON.stringify([gateway, url, did, nonce]))])
 }

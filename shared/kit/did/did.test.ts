@@ -4,7 +4,7 @@ import { didPart, keyId, makeDid } from './did.ts'
 
 const publicKey = new Uint8Array(32).fill(7)
 
-test('did:<method>:<author>:<kind>:<id>, the id a UUID of the first 16 bytes of SHA-256 of the raw key', () => {
+test('a DID ends with a UUID made of the first 16 bytes of the SHA-256 of the raw key', () => {
   const hex = createHash('sha256').update(publicKey).digest('hex').slice(0, 32)
   expect(keyId(publicKey).replaceAll('-', '')).toBe(hex)
   expect(keyId(publicKey)).toMatch(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/)

@@ -10,13 +10,13 @@ export function makeDid(parts: { author: string; name: string; publicKey: Uint8A
 
 const didMaxChars = 512
 
-/** W3C DID Core, "DID Syntax", without path, query and fragment. */
+/** Whether the text follows "DID Syntax" in W3C DID Core, without path, query and fragment. */
 export function isDid(text: string): boolean {
   if (text.length > didMaxChars) return false
   return /^did:[a-z0-9]+:(?:[\w.:-]|%[\dA-Fa-f]{2})*(?:[\w.-]|%[\dA-Fa-f]{2})$/.test(text)
 }
 
-/** A UUID from the first 16 bytes of the SHA-256 of the first public key. */
+/** Returns a UUID made of the first 16 bytes of the first public key's SHA-256. */
 export function keyId(publicKey: Uint8Array): string {
   const hex = createHash('sha256').update(publicKey).digest('hex')
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join(
@@ -26,7 +26,7 @@ export function keyId(publicKey: Uint8Array): string {
 
 /**
  * Converts a text to a part of a DID: lower case, ` `→`_`, `@`→`_at_`, `.`→`_`.
- * @throws Error if the result contains other characters than `[a-z0-9_-]`
+ * @throws Error if the result contains characters other than `[a-z0-9_-]`
  */
 export function didPart(text: string, what: string): string {
   const part = text.toLowerCase().replaceAll(' ', '_').replaceAll('@', '_at_').replaceAll('.', '_')
@@ -36,7 +36,7 @@ export function didPart(text: string, what: string): string {
   return part
 }
 
-/** The last part of the DID. */
+/** Returns the last part of the DID. */
 export function agentId(did: string): string {
   return did.slice(did.lastIndexOf(':') + 1)
 }

@@ -21,7 +21,7 @@ const retired: KeyHistory = [
   linked(two, three),
 ]
 
-test('the document of one key follows spec/did.md#did-document, without `created`', () => {
+test('the document for one key follows spec/did.md#did-document without `created`', () => {
   expect(didDocument(did, only)).toEqual({
     '@context': expect.arrayContaining(['https://www.w3.org/ns/did/v1']),
     id: did,
@@ -36,7 +36,7 @@ test('the document of one key follows spec/did.md#did-document, without `created
   })
 })
 
-test('gateway identity: the same settings give the same DID and document', () => {
+test('the same settings give a gateway the same DID and document', () => {
   const settings = { seed: Buffer.alloc(32, 1), author: 'Ada@example.com', name: 'Front Door' }
   const identity = gatewayIdentity(settings)
   expect(identity.did).toMatch(/^did:parley:ada_at_example_com:front_door:[\da-f-]{36}$/)
@@ -44,7 +44,7 @@ test('gateway identity: the same settings give the same DID and document', () =>
   expect(verifyDocument(identity.document, identity.did)).toEqual([one.publicKeyBase58])
 })
 
-test('old and new keys are listed until the old ones are retired; the key history verifies in both cases', () => {
+test('old keys are listed until they are retired, and the key history verifies before and after', () => {
   expect(verifyDocument(didDocument(did, rotated), did)).toEqual(
     [one, two, three].map((key) => key.publicKeyBase58),
   )

@@ -11,8 +11,8 @@ export interface DidDocument {
   /** The valid keys, oldest first; the last one signs. */
   authentication: VerificationMethod[]
   /**
-   * Extension of Parley, present after the first rotation: all keys, oldest first. The DID is derived from the first key; each
-   * later key has a signature by its predecessor.
+   * Parley extension that lists all keys, oldest first, after the first rotation. The DID is derived from the first
+   * key; each later key is signed by its predecessor.
    */
   keyHistory?: { id: string; publicKeyBase58: string; signature?: string; retired?: true }[]
 }
@@ -80,14 +80,14 @@ const documentIn = z.object({
     .exactOptional(),
 })
 
-/** A document does not belong to the DID. The message is a sentence. */
+/** Thrown if a document does not belong to the DID. The message is a sentence. */
 export class DocumentFault extends Error {
   override readonly name = 'DocumentFault'
 }
 
 /**
- * Verifies that a document belongs to a DID (`did:parley` of an agent or a gateway): the DID is derived from the first key, and
- * each key is signed by its predecessor.
+ * Verifies that a document belongs to a DID (`did:parley`) of an agent or a gateway. The DID must be derived from the
+ * first key, and each later key must be signed by its predecessor.
  * @returns the valid keys, base58, oldest first; the last one signs
  * @throws DocumentFault
  */

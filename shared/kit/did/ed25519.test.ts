@@ -16,7 +16,7 @@ interface Wycheproof {
   }[]
 }
 
-describe('wycheproof: every case has the expected result', () => {
+describe('every Wycheproof case has the expected result', () => {
   const { numberOfTests, testGroups } = vectors('wycheproof-ed25519.json') as Wycheproof
   const cases = testGroups.flatMap(({ publicKey, tests }) =>
     tests.map((one) => ({ ...one, pk: publicKey.pk })),
@@ -32,7 +32,7 @@ describe('wycheproof: every case has the expected result', () => {
   })
 })
 
-/** The cases of the paper "Taming the many EdDSAs", table 5, and the expected results. */
+/** The cases from table 5 of the paper "Taming the many EdDSAs", with the expected results. */
 const speccheck: [what: string, accepted: boolean][] = [
   ['S = 0, small-order A and R', false],
   ['small-order A, mixed-order R', false],
@@ -48,7 +48,7 @@ const speccheck: [what: string, accepted: boolean][] = [
   ['non-canonical A, unreduced in the hash', false],
 ]
 
-describe('ed25519-speccheck: small-order and non-canonical points are rejected', () => {
+describe('small-order and non-canonical points from ed25519-speccheck are rejected', () => {
   const cases = vectors('ed25519-speccheck.json') as { message: string; pub_key: string; signature: string }[]
 
   test.each(speccheck.map(([what, accepted], i) => ({ i, what, accepted, ...cases[i] })))(
@@ -95,7 +95,7 @@ describe('keys', () => {
     expect(isAcceptableKey(littleEndian(p - 2n))).toBe(true)
   })
 
-  test('the y of the base point is accepted; a key that is not on the curve verifies nothing', () => {
+  test('the y of the base point is accepted, and a key that is not on the curve verifies nothing', () => {
     expect(isAcceptableKey(hex(`58${'66'.repeat(31)}`))).toBe(true)
     expect(verifyEd25519(littleEndian(2n), Buffer.from('x'), Buffer.alloc(64, 5))).toBe(false)
   })
@@ -117,7 +117,7 @@ describe('signing', () => {
   })
 })
 
-test('a recent map keeps the entries that were read last', () => {
+test('a recent map keeps the most recently read entries', () => {
   const map = new RecentMap<string, number>(2)
   map.set('a', 1)
   map.set('b', 2)

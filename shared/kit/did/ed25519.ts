@@ -2,8 +2,9 @@ import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 
 import { RecentMap } from './recent-map.ts'
 
 /**
- * Strict Ed25519 (spec/did.md#ed25519): S < L, canonical points, no small order. `node:crypto` rejects S ≥ L and compares R byte
- * by byte; the other checks are done here. Key objects are cached, because creating one costs about as much as verifying.
+ * Strict Ed25519 (spec/did.md#ed25519): S < L, canonical points, no small order. `node:crypto` rejects S ≥ L and
+ * compares R byte by byte; the other checks are done here. Key objects are cached, because creating one costs about
+ * as much as verifying.
  */
 export const publicKeyBytes = 32
 export const signatureBytes = 64
@@ -28,12 +29,14 @@ export function verifyEd25519(publicKey: Uint8Array, message: Uint8Array, signat
   return verify(null, message, keyObjectOf(publicKey), signature)
 }
 
-/** Whether a key may be registered or read: 32 bytes, canonical, not of small order. */
+/** Whether a key may be registered or read: it must have 32 bytes, be canonical and not have small order. */
 export function isAcceptableKey(publicKey: Uint8Array): boolean {
   return publicKey.byteLength === publicKeyBytes && isAcceptablePoint(publicKey)
 }
 
-/** Returns a function that signs with the key of this seed. 80 times as fast as tweetnacl, with identical signatures. */
+/**
+ * Returns a function that signs with this seed's key, 80 times as fast as tweetnacl and with identical signatures.
+ */
 export function signerOf(seed: Uint8Array): (message: Uint8Array) => Uint8Array {
   const der = Buffer.concat([pkcs8Head, seed])
   const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
@@ -57,7 +60,7 @@ function isAcceptablePoint(encoded: Uint8Array): boolean {
   return isBelowP(y) && !smallOrderY.has(y.toString('hex'))
 }
 
-/** p is `ed ff … ff 7f`: only a y of this pattern with a first byte ≥ `ed` is not below it. */
+/** Because p is `ed ff … ff 7f`, only a y of this pattern with a first byte ≥ `ed` is not below it. */
 function isBelowP(y: Buffer): boolean {
   if (y[31] !== 0x7f || y.readUInt8(0) < 0xed) return true
   return y.subarray(1, 31).some((byte) => byte !== 0xff)

@@ -19,18 +19,18 @@ export async function agentIdentity(author: string, keyFile: string): Promise<Id
 
 /** The SERVICE_GATEWAY_* settings. */
 export interface GatewayIdentitySettings {
-  /** 32 bytes. */
+  /** The 32-byte seed of the signing key. */
   seed: Uint8Array
   author: string
   name: string
-  /** All keys after a rotation, oldest first. Absent: the key of the seed is the only one. */
+  /** All keys after a rotation, oldest first. If absent, the seed's key is the only one. */
   history?: KeyHistory | undefined
 }
 
 /**
- * Returns the identity of the gateway; every replica with the same settings has the same DID. The key of the seed signs. It need
- * not be the newest, so that all replicas can publish a new key before one of them signs with it.
- * @throws Error if the keys are not linked, or the key of the seed is missing or retired
+ * Returns the gateway's identity; every replica with the same settings has the same DID. The seed's key signs. It
+ * need not be the newest key, so all replicas can publish a new key before any of them signs with it.
+ * @throws Error if the keys are not linked, or the seed's key is missing or retired
  */
 export function gatewayIdentity({ seed, author, name, history }: GatewayIdentitySettings): Identity {
   const key = keyPairFromSeed(seed)
@@ -41,7 +41,7 @@ export function gatewayIdentity({ seed, author, name, history }: GatewayIdentity
   return identity
 }
 
-/** The id of the signing key in the document: the DID and `#key-1`, `#key-2` … */
+/** Returns the id of the signing key in the document: the DID and `#key-1`, `#key-2` … */
 export function signingKeyId({ document, key }: Identity): string {
   const method = document.authentication.find((one) => one.publicKeyBase58 === key.publicKeyBase58)
   if (method === undefined) throw new Error('The signing key is not in the document.')

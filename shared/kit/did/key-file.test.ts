@@ -43,7 +43,7 @@ test.each([
   ['not JSON', '{"keys":[{"type":"Ed25519","seed":"c2VjcmV0LXNlZWQ"'],
   ['without keys', '{"keys":[]}'],
   ['of another type', '{"keys":[{"type":"RSA","seed":"c2VjcmV0LXNlZWQ"}]}'],
-])('a key file that is %s is rejected and not changed; the error contains none of it', async (name, text) => {
+])('a key file that is %s is rejected unchanged with an error that omits its content', async (name, text) => {
   const file = path.join(folder, `${name}.json`)
   await writeFile(file, text, { mode: 0o600 })
   const error = await loadOrCreateKeys(file).then(
@@ -55,7 +55,7 @@ test.each([
   expect(await readFile(file, 'utf8')).toBe(text)
 })
 
-test('after a rotation the new key signs, the old one is listed until it is retired, and the DID does not change', async () => {
+test('after a rotation, the new key signs, the old key is listed until it is retired, and the DID does not change', async () => {
   const file = path.join(folder, 'rotating.key.json')
   const first = await agentIdentity('alice', file)
   const { key } = await rotateKeys(file)

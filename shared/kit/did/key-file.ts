@@ -10,7 +10,7 @@ import { type KeyPair, keyPairFromSeed, seedBytes } from './keys.ts'
 
 /** The keys of an agent. */
 export interface KeyRing {
-  /** The newest key; it signs. */
+  /** The newest key, which signs. */
   key: KeyPair
   history: KeyHistory
 }
@@ -86,7 +86,7 @@ async function createKeyFile(file: string): Promise<string> {
   const seed = randomBytes(seedBytes).toString('base64url')
   const text = textOf([{ type: 'Ed25519', seed }])
   try {
-    // `link` never overwrites: of two processes that start together, only one creates the key.
+    // `link` never overwrites a file, so only one of two processes that start together creates the key.
     await writeAtomically(text, file, link)
     return text
   } catch (error) {

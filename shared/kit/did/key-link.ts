@@ -7,16 +7,16 @@ import { readSignature } from './signature.ts'
 /** A current or former key of a DID. */
 export interface KeyEntry {
   publicKeyBase58: string
-  /** Signature of the previous key over this one, base58. Absent for the first key, from which the DID is derived. */
+  /** Signature of this key by the previous key, base58. Absent for the first key, from which the DID is derived. */
   signature?: string
-  /** No longer valid for new signatures. */
+  /** Set if the key is no longer valid. */
   retired?: true
 }
 
 /** All current and former keys of a DID, oldest first; the last one signs. */
 export type KeyHistory = [KeyEntry, ...KeyEntry[]]
 
-/** Domain separation: 0xFF never occurs in UTF-8, so no other signature of the key is valid here. */
+/** Provides domain separation: 0xFF never occurs in UTF-8, so no other signature of the key is valid here. */
 const domain = Buffer.from('\u00ffparley next key v1\n', 'latin1')
 
 /** Signs the successor of a key. */

@@ -1,8 +1,8 @@
 import type { KeyEntry, KeyHistory } from './key-link.ts'
 
 /**
- * Writes a key history as one line for a setting: `key`, then `,key:signature` for each later key, in base58; `:retired` follows a
- * retired key. It contains no secrets.
+ * Writes a key history as one line for a setting: `key`, then `,key:signature` for each later key, in base58.
+ * `:retired` follows a retired key. The line contains no secrets.
  */
 export function writeKeyList(history: KeyHistory): string {
   return history
@@ -16,7 +16,7 @@ const keysMax = 100
 const base58 = '[1-9A-HJ-NP-Za-km-z]'
 const item = new RegExp(`^(${base58}{32,44})(?::(${base58}{64,88}))?(:retired)?$`)
 
-/** Parses a list of `writeKeyList`; undefined if it is malformed. Does not verify the signatures: see `verifyDocument`. */
+/** Parses a list written by `writeKeyList`; undefined if malformed. `verifyDocument` verifies the signatures. */
 export function readKeyList(text: string): KeyHistory | undefined {
   const items = text.split(',', keysMax + 1)
   if (items.length > keysMax) return undefined

@@ -39,7 +39,7 @@ describe.each(Object.entries(parts))('%s', (_name, part) => {
     expect(verifyPart(signed, [other.publicKeyBase58, ...keys])).toBe('verified')
   })
 
-  test('verdicts for another key, a wrong signature and no signature', () => {
+  test('another key, a wrong signature and a missing signature have different verdicts', () => {
     expect(verifyPart(signed, [other.publicKeyBase58])).toBe('another_key')
     expect(verifyPart(signPart(part, other), keys)).toBe('another_key')
     const lies = {
@@ -55,7 +55,7 @@ describe.each(Object.entries(parts))('%s', (_name, part) => {
     }
   })
 
-  test('an existing signature is removed, the rest of the metadata is kept', () => {
+  test('an existing signature is removed, and the rest of the metadata is kept', () => {
     const before = { ...part, metadata: { [partSignature]: 'forged', [partKey]: 'forged', page: 1 } }
     expect(signPart(before, key).metadata).toEqual({ ...signed.metadata, page: 1 })
     expect(before.metadata[partKey]).toBe('forged')
@@ -72,12 +72,12 @@ test.each<[string, Part, Part]>([
     { kind: 'file', file: { name: 'b', bytes: '' } },
   ],
   ['a type', { kind: 'file', file: { mimeType: 'a/b', bytes: '' } }, { kind: 'file', file: { bytes: '' } }],
-])('%s, changed after signing: crypto_mismatch', (_what, part, changed) => {
+])('changing %s after signing results in crypto_mismatch', (_what, part, changed) => {
   const { metadata = {} } = signPart(part, key)
   expect(verifyPart({ ...changed, metadata }, keys)).toBe('crypto_mismatch')
 })
 
-test('neither the order of the fields of data nor their spelling on the wire matters', () => {
+test('neither the order of data fields nor their spelling on the wire affects verification', () => {
   const { metadata = {} } = signPart({ kind: 'data', data: { a: 1, b: 'é' } }, key)
   expect(verifyPart({ kind: 'data', data: JSON.parse('{"b":"\\u00e9","a":1.0}'), metadata }, keys)).toBe(
     'verified',

@@ -8,17 +8,17 @@ import { verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
 import { readSignature } from './signature.ts'
 
-/** Fields of `metadata` with the signature of a part and its key, both base58. */
+/** Fields of `metadata` that contain the signature of a part and its key, both in base58. */
 export const partSignature = 'did.message.signature'
 export const partKey = 'did.message.key'
 
-/** A part in either spelling of the wire. */
+/** A part in either wire spelling. */
 export type SignedPart = WirePart
 
 /**
- * Signs a part; an existing signature in its metadata is removed. Not signed are data without an RFC 8785 form (with a lone
- * surrogate), and texts in the form of `signingText`: otherwise a caller could make an agent that echoes its input sign requests
- * in the agent's name.
+ * Signs a part and removes an existing signature from its metadata. Data without an RFC 8785 form (with a lone
+ * surrogate) is not signed. Neither are texts in the form of `signingText`: otherwise, a caller could make an agent
+ * that echoes its input sign requests in the agent's name.
  */
 export function signPart(part: Part, key: KeyPair): Part {
   const { [partSignature]: _signature, [partKey]: _key, ...metadata } = part.metadata ?? {}
@@ -59,13 +59,13 @@ export function verifyParts(
   )
 }
 
-/** The bytes to sign: the UTF-8 of a text, the RFC 8785 form of data or of the file object on the wire. */
+/** Returns the bytes to sign: the UTF-8 of a text, or the RFC 8785 form of data or of the file object on the wire. */
 function signedBytes(part: SignedPart): Uint8Array | undefined {
   if (part.kind === 'text') return Buffer.from(part.text)
   return jcs(part.kind === 'data' ? part.data : signedForms(part.file)[0])
 }
 
-/** The RFC 8785 form; undefined if there is none. */
+/** Returns the RFC 8785 form of the value; undefined if there is none. */
 function jcs(value: object): Uint8Array | undefined {
   try {
     return Buffer.from(canonicalize(value) ?? '')

@@ -44,7 +44,7 @@ describe.each(cases)('the vector "$name"', (vector) => {
     expect(bs58.encode(pair.sign(Buffer.from(vector.signed_utf8)))).toBe(vector.signature_utf8)
   })
 
-  test('accepts both forms, but neither for another body, DID, time or key', () => {
+  test('accepts both forms, but not for another body, DID, time or key', () => {
     const signed = { did, body, timestamp }
     for (const signature of [vector.signature_ascii, vector.signature_utf8].map(bytesOf)) {
       expect(verifySigned(signed, signature, pair.publicKey)).toBe(true)
@@ -70,7 +70,7 @@ test('a lone surrogate is signed as the replacement character that is sent', () 
 })
 
 test.each([
-  ['empty', ''],
+  ['an empty text', ''],
   ['the invalid character 0', `0${'1'.repeat(63)}`],
   ['the invalid character O', `O${'2'.repeat(87)}`],
   ['the invalid character I', `I${'2'.repeat(87)}`],
@@ -81,7 +81,7 @@ test.each([
   ['65 bytes', bs58.encode(Buffer.alloc(65, 7))],
   ['65 zero bytes', '1'.repeat(65)],
   ['10,000 letters', '2'.repeat(10_000)],
-])('not a signature: %s', (_what, text) => {
+])('does not read %s as a signature', (_what, text) => {
   expect(readSignature(text)).toBeUndefined()
 })
 

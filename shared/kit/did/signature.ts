@@ -6,11 +6,11 @@ import type { KeyPair } from './keys.ts'
 /** Header names in lower case, as in Node (spec/authentication.md#did-signatures). */
 export const signatureHeaders = ['x-did', 'x-did-timestamp', 'x-did-signature'] as const
 
-/** Optional and covered by the signature: the address or DID of the only server that may accept the request. */
+/** Optional header, covered by the signature, that names the only server that may accept the request. */
 export const audienceHeader = 'x-did-audience'
 
 export interface SignedText {
-  /** Absent: the reference form without an audience. */
+  /** If absent, the signature uses the reference form, which has no audience. */
   audience?: string
   did: string
   /** The body as text, exactly as it is sent; empty for a GET. */
@@ -20,8 +20,8 @@ export interface SignedText {
 }
 
 /**
- * The signed text: `json.dumps({"body", "did", "timestamp"}, sort_keys=True)` of Python, that is, with its default separators and
- * with DEL and all non-ASCII characters as `\uXXXX`. An audience is the first field.
+ * Returns the text to sign: what Python's `json.dumps({"body", "did", "timestamp"}, sort_keys=True)` returns, with
+ * its default separators and with DEL and all non-ASCII characters as `\uXXXX`. An audience is the first field.
  */
 export function signingText(signed: SignedText): string {
   return rawSigningText(signed).replace(
@@ -30,7 +30,7 @@ export function signingText(signed: SignedText): string {
   )
 }
 
-/** The same with `ensure_ascii=False`, which some clients sign. */
+/** Returns the same text with `ensure_ascii=False`, which some clients sign. */
 export function rawSigningText({ audience, did, body, timestamp }: SignedText): string {
   const first = audience === undefined ? '' : `"audience": ${JSON.stringify(audience)}, `
   return `{${first}"body": ${JSON.stringify(body)}, "did": ${JSON.stringify(did)}, "timestamp": ${timestamp}}`
@@ -39,9 +39,9 @@ export function rawSigningText({ audience, did, body, timestamp }: SignedText): 
 export interface RequestToSign {
   did: string
   key: Pick<KeyPair, 'sign'>
-  /** Default: empty, as for a GET. A lone surrogate becomes U+FFFD, as in UTF-8 encoding. */
+  /** The body, empty by default, as for a GET. A lone surrogate becomes U+FFFD, as in UTF-8 encoding. */
   body?: string
-  /** Unix seconds; default: now. */
+  /** Unix seconds; the default is now. */
   timestamp?: number
   /** As in `SignedText`. */
   audience?: string

@@ -20,7 +20,7 @@ export interface Vouched {
   /** `cardHash` of the card in the entry. */
   card_hash: string
   verified: boolean
-  /** Unix seconds. */
+  /** Time of signing, in Unix seconds. */
   iat: number
 }
 
@@ -36,7 +36,7 @@ const vouched = z.object({
 const type = 'parley-entry+jws'
 
 /**
- * SHA-256 of the RFC 8785 form of the card, base64url.
+ * Returns the SHA-256 of the card's RFC 8785 form, base64url.
  * @throws Error if the card has no such form because of a lone surrogate
  */
 export function cardHash(card: JsonObject): string {
@@ -45,7 +45,9 @@ export function cardHash(card: JsonObject): string {
     .digest('base64url')
 }
 
-/** Signs claims with the gateway's key: compact JWS, EdDSA, `kid` = the id of the key in its document. */
+/**
+ * Signs claims with the gateway's key as a compact EdDSA JWS whose `kid` is the key's id in the gateway's document.
+ */
 export class Voucher {
   readonly #did: string
   readonly #kid: string
@@ -68,20 +70,20 @@ export class Voucher {
   }
 }
 
-/** A proof is invalid. The message is a sentence. */
+/** Thrown if a proof is invalid. The message is a sentence. */
 export class ProofFault extends Error {
   override readonly name = 'ProofFault'
 }
 
 /**
- * Verifies a proof with the document of the gateway. The caller has to compare the claims with the registry entry.
+ * Verifies a proof with the gateway's document. The caller has to compare the claims with the registry entry.
  * @throws ProofFault, DocumentFault
  */
 export async function verifyProof(proof: string, gateway: DidDocument): Promise<Vouched> {
   verifyDocument(gateway, gateway.id)
   if (proof.length > 100_000) throw new ProofFault('The proof is malformed.')
   const { kid, typ } = headerOf(proof)
-  // Any valid key: during a rotation, replicas sign with the old or the new key.
+  // Any valid key is accepted, because replicas sign with the old or the new key during a rotation.
   const method = gateway.authentication.find(({ id }) => id === kid)
   const x = readBase58(method?.publicKeyBase58 ?? '', 32)
   if (x === undefined || typ !== type)

@@ -14,7 +14,7 @@ import {
   type Written,
 } from '../documents.ts'
 
-/** Collections that end with the process. Queries look at every document: for tests and small amounts of data. */
+/** In-memory collections for tests and small amounts of data. Queries examine every document. */
 export function memoryDocuments(): DocumentDatabase {
   const tables = new Map<string, Table>()
   const tableOf = (declaration: AnyCollection) => {
@@ -120,7 +120,7 @@ class Table implements AnyDocuments {
     return 'written'
   }
 
-  /** Another document that has a unique value of this one. */
+  /** Returns the unique field whose value another document already has. */
   #taken(key: AnyRow, row: AnyRow): { taken: string } | undefined {
     for (const field of this.#declaration.unique?.fields ?? []) {
       if (row[field] === undefined) continue

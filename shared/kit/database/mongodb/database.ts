@@ -12,24 +12,26 @@ import { DatabaseRefused, unavailable } from '../errors.ts'
 import { watchOver } from './watchdog.ts'
 
 export interface MongodbDatabaseOptions {
-  /** `mongodb://…/database`; its own options (credentials, TLS, replica set, pool) take precedence over those below. */
+  /**
+   * `mongodb://…/database`; its own options (credentials, TLS, replica set, pool) take precedence over those below.
+   */
   url: string
   /**
-   * How long to wait for a connection, and then for a response. A connection that was lost silently occupies a place in the
-   * pool for the second time. Default 10,000 and 12,000.
+   * How long to wait for a connection, and then for a response. A connection that was lost silently occupies its
+   * place in the pool for the second of these times. Default 10,000 and 12,000.
    */
   poolTimeoutMs?: number
   socketTimeoutMs?: number
   /** How long to look for a server. Default 5,000. */
   connectTimeoutMs?: number
-  /** Maximum number of connections, and the number kept open when idle. Default 50 and 1. */
+  /** Maximum number of connections, and the number that stay open when idle. Default 50 and 1. */
   poolMax?: number
   poolMin?: number
   /** For tests: called with each command. */
   onCommand?: (command: Record<string, unknown>) => void
 }
 
-/** A connection to one database of a MongoDB server whose version was checked. */
+/** A connection to a database on a MongoDB server whose version was checked. */
 export interface MongodbDatabase extends AsyncDisposable {
   readonly db: Db
   /** For tests. */
@@ -39,12 +41,12 @@ export interface MongodbDatabase extends AsyncDisposable {
 /** How often the driver looks for a server that is down. The driver's default is 10 s. */
 const heartbeatMs = 1000
 
-/** Older versions lack features that the queries need, and are no longer maintained. */
+/** Older versions are no longer maintained and lack features that the queries need. */
 const oldestMajor = 6
 
 /**
- * Connects, and refuses a missing server, missing permissions, a server that is too old and a URL without a database.
- * @throws DatabaseRefused with a sentence without password and user
+ * Connects to the database in the URL and checks the server's version and the user's permissions.
+ * @throws DatabaseRefused with a sentence that contains neither password nor user
  */
 export async function connectMongodb(options: MongodbDatabaseOptions): Promise<MongodbDatabase> {
   const { poolTimeoutMs = 10_000, socketTimeoutMs = 12_000, connectTimeoutMs = 5000 } = options
@@ -60,7 +62,7 @@ export async function connectMongodb(options: MongodbDatabaseOptions): Promise<M
     maxPoolSize: poolMax,
     minPoolSize: poolMin,
     writeConcern: { w: 'majority', journal: true, wtimeoutMS: poolTimeoutMs },
-    // An undefined value in a filter would match every document: it is an error, never ignored.
+    // An undefined value in a filter is an error: if it were ignored, the filter would match every document.
     ignoreUndefined: false,
     monitorCommands: options.onCommand !== undefined,
   }
@@ -94,7 +96,7 @@ async function opened(
   }
 }
 
-/** The driver would prefer its options to those in the URL. */
+/** Removes settings that the URL specifies, because the driver would prefer these settings to the URL. */
 function withoutThoseIn(url: string, settings: MongoClientOptions): MongoClientOptions {
   const given = new Set([...url.matchAll(/[?&]([^=&]+)=/g)].map(([, name = '']) => name.toLowerCase()))
   return Object.fromEntries(Object.entries(settings).filter(([name]) => !given.has(name.toLowerCase())))
@@ -118,7 +120,7 @@ async function refuseOld(client: MongoClient, where: string): Promise<void> {
   )
 }
 
-/** Host and port only: the rest may be secret. */
+/** Returns only hosts and ports, because the rest may be secret. */
 function hostsOf(url: string): string {
   const [, hosts = '', database = ''] =
     /^mongodb(?:\+srv)?:\/\/(?:[^@/]*@)?([^/?]+)\/?([^?]*)/.exec(url) ?? []
@@ -143,13 +145,13 @@ function refusal(where: string, error: unknown): unknown {
   return new DatabaseRefused(said, { cause: error })
 }
 
-/** Unauthorized, AuthenticationFailed, and the code of older servers for them. */
+/** Unauthorized, AuthenticationFailed, and the code that older servers use for them. */
 const denied = new Set([13, 18, 8000])
 const storageFull = 14031
 /** BadValue, FailedToParse, TypeMismatch, InvalidOptions, InvalidPipeline: errors in our own queries. */
 const ourFaults = new Set([2, 9, 14, 72, 40324])
 
-/** The error for callers; the error of the driver is in its cause. */
+/** Returns the error that callers receive; its cause is the driver's error. */
 export function forCallers(error: unknown): unknown {
   if (!(error instanceof MongoError) && !isOfSocket(error)) return error
   const code = error instanceof MongoServerError ? Number(error.code) : undefined
@@ -157,13 +159,13 @@ export function forCallers(error: unknown): unknown {
   return unavailable(code === storageFull ? 'The storage is full' : 'The storage does not answer', error)
 }
 
-/** An error of the socket during a write, which the driver does not wrap. */
+/** Whether this is a socket error during a write, which the driver does not wrap. */
 function isOfSocket(error: unknown): boolean {
   if (!(error instanceof Error) || !('code' in error)) return false
   return 'syscall' in error || /^(EPIPE$|ERR_(STREAM|SOCKET)_)/.test(String(error.code))
 }
 
-/** The key is taken. DocumentDB reports two concurrent upserts with the second pattern. */
+/** Whether the key is taken. DocumentDB reports concurrent upserts with the second pattern. */
 export function isDuplicate(error: unknown): boolean {
   if (!(error instanceof MongoServerError)) return false
   return (
@@ -172,14 +174,14 @@ export function isDuplicate(error: unknown): boolean {
 }
 
 /**
- * A concurrent write prevented this one, and it may be retried: WriteConflict of MongoDB, or a deadlock over two unique
- * indexes in DocumentDB.
+ * Whether a concurrent write prevented this one, which may be retried. MongoDB reports a WriteConflict, and
+ * DocumentDB a deadlock over two unique indexes.
  */
 export function isConflict(error: unknown): boolean {
   return error instanceof MongoServerError && (error.code === 112 || error.message === 'deadlock detected')
 }
 
-/** False when the key is taken. */
+/** Returns false if the key is taken. */
 export async function insertUnlessThere<T extends { _id: string }>(
   collection: Collection<T>,
   document: T,
@@ -193,7 +195,7 @@ export async function insertUnlessThere<T extends { _id: string }>(
   }
 }
 
-/** Inserts the documents that do not exist; the others stay unchanged. */
+/** Inserts the missing documents; existing ones stay unchanged. */
 export async function insertMissing<T extends { _id: string }>(
   collection: Collection<T>,
   documents: T[],

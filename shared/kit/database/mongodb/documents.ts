@@ -17,12 +17,12 @@ import { insertUnlessThere, isDuplicate } from './database.ts'
 import { Layout, type StoredDocument } from './layout.ts'
 import { UniqueValues } from './unique-values.ts'
 
-/** Expired documents are removed by each process, at most so often and so many at once. */
+/** How often each process removes expired documents at most, and how many it removes at a time. */
 const [removeEveryMs, removedAtOnce] = [10_000, 10_000]
-/** A quota is checked again after the insert: a process that finds too many removes its own, and may try again. */
+/** A quota is checked again after an insert: a process that finds too many removes its own document and retries. */
 const triesForQuota = 3
 
-/** The collections of one scope of a database. @param now milliseconds since 1970 */
+/** Opens the collections of one scope of a database. @param now returns milliseconds since 1970 */
 export function mongodbDocuments(db: Db, scope: string, now: () => number = Date.now): DocumentDatabase {
   return documentDatabase((declaration) => new DocumentCollection({ db, scope, declaration, now }))
 }
@@ -148,7 +148,7 @@ class DocumentCollection implements AnyDocuments {
     if (last === undefined || following === undefined) return { items }
     const next = last.sequence
     if (this.#layout.rowOf(following).sequence === next) {
-      // Two processes may insert in the same microsecond: the cursor cannot point between their documents.
+      // Two processes may insert in the same microsecond, and a cursor cannot point between their documents.
       const listed = page.filter((one) => this.#layout.rowOf(one).sequence === next).map(({ _id }) => _id)
       const { where = {} } = query
       const { filter, order = '' } = this.#layout.queryOf(index, equals, { where })
@@ -223,7 +223,7 @@ class DocumentCollection implements AnyDocuments {
       await this.#all.updateOne(key, change, { upsert: true })
       return 'written'
     } catch (error) {
-      // Two processes inserted it at the same time: the second one replaces it.
+      // Two processes inserted the document concurrently: the second one replaces it.
       if (isDuplicate(error)) return undefined
       throw error
     }
@@ -235,7 +235,7 @@ class DocumentCollection implements AnyDocuments {
     return removed
   }
 
-  /** The document as it was before the update, with a new version: a process that read the update must not continue from it. */
+  /** Restores the document with a new version, so that a process that read the update cannot continue from it. */
   async #restore(before: StoredDocument, after: StoredDocument): Promise<void> {
     const { version = '' } = this.#declaration.unique ?? {}
     const { _id, agent_id } = after

@@ -4,13 +4,13 @@ import { forCallers } from './database.ts'
 export interface GuardOptions {
   /** Whether the store is closed. */
   closed: () => boolean
-  /** Timeout of one call. */
+  /** Timeout for one call. */
   timeoutMs: number
-  /** Names of methods without a timeout because their work grows with the store. The driver limits each of their steps. */
+  /** Methods without a timeout, because their work grows with the store. The driver limits each of their steps. */
   unbounded?: ReadonlySet<string>
 }
 
-/** Wraps the methods: errors of the driver become `Unavailable`, calls time out, and a closed store rejects. */
+/** Wraps methods so that driver errors become `Unavailable`, calls time out, and a closed store rejects calls. */
 export function guarded<T extends object>(methods: T, options: GuardOptions): T {
   const { closed, timeoutMs, unbounded } = options
   const entries = Object.entries(methods).map(([name, method]) => {
@@ -29,7 +29,7 @@ export function guarded<T extends object>(methods: T, options: GuardOptions): T 
   return Object.fromEntries(entries) as T
 }
 
-/** The driver has no timeout for a whole operation. A late result or failure is ignored. */
+/** Adds a timeout, because the driver has none for a whole operation. A late result or failure is ignored. */
 async function within<T>(timeoutMs: number, answer: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(unavailable('The storage does not answer in time')), timeoutMs)

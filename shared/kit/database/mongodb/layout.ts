@@ -14,7 +14,7 @@ import {
 } from '../documents.ts'
 import { hashOf, keyText } from '../keys.ts'
 
-/** A stored document: `_id` and `agent_id` begin with the scope, the fields follow. */
+/** A stored document, in which `_id` and `agent_id` contain the scope and the fields follow. */
 export interface StoredDocument extends Document {
   _id: string
   agent_id: string
@@ -22,19 +22,19 @@ export interface StoredDocument extends Document {
 
 const mebibyte = 1024 * 1024
 
-/** How large the text of a document may be, and the error for a larger one. */
+/** Maximum size of a document's text, and the error for larger ones. */
 export interface Bound {
   maxBytes: number
   error: 'InvalidParams' | 'InvalidAgentResponse'
 }
 
-/** A document may have 16 MiB; this leaves room for its other fields. */
+/** A document may contain 16 MiB; this bound leaves room for its other fields. */
 export const documentBound: Bound = { maxBytes: 15 * mebibyte, error: 'InvalidParams' }
 
 /** @param otherBytes size of the other fields @throws ParleyError */
 export function refuseTooLarge(body: string, { maxBytes, error }: Bound, otherBytes = 0): void {
   const room = maxBytes - otherBytes
-  // A character has three bytes at most.
+  // A UTF-16 code unit has at most three bytes in UTF-8.
   if (body.length * 3 <= room || Buffer.byteLength(body) <= room) return
   throw new ParleyError(error, {
     message: `Too large to be stored: at most ${maxBytes / mebibyte} MiB without the large parts`,
@@ -42,13 +42,13 @@ export function refuseTooLarge(body: string, { maxBytes, error }: Bound, otherBy
   })
 }
 
-/** The form of a row in MongoDB. */
+/** Converts rows to and from their form in MongoDB. */
 export class Layout {
   readonly #scope: string
   readonly #declaration: AnyCollection
-  /** Fields of a document, by field of the row. */
+  /** Document field for each row field. */
   readonly #names: Map<string, string>
-  /** Fields that no row has, by their name in a document. */
+  /** Functions for fields that exist only in documents, by field name. */
   readonly #derived: Record<string, (row: AnyRow) => string>
 
   constructor(scope: string, declaration: AnyCollection) {
@@ -83,7 +83,7 @@ export class Layout {
     return Object.fromEntries(Object.entries(this.#derived).map(([field, of]) => [field, of(row)]))
   }
 
-  /** The fields of the row to be set, and the names of those to be removed. */
+  /** Returns the fields to set and the names of the fields to remove. */
   changeOf(row: AnyRow): { $set: Record<string, Value>; gone: string[] } {
     const $set: Record<string, Value> = {}
     const gone: string[] = []
@@ -96,7 +96,7 @@ export class Layout {
     return { $set, gone }
   }
 
-  /** Every stored field of the row, also those that it leaves out, except `kept`. */
+  /** Returns all stored fields of the row except `kept`, including those that the row omits. */
   wholeOf(row: AnyRow): AnyRow {
     const { kept = [] } = this.#declaration
     const fields = [...this.#names.keys()].filter((field) => !kept.includes(field))
@@ -110,7 +110,7 @@ export class Layout {
       const value: unknown = document[name]
       const type = fields[field]
       if (type?.startsWith('secret') === true) continue
-      // A long key is stored as its hash.
+      // A long key is stored as a hash.
       if (type?.startsWith('key') === true && String(value).startsWith('#')) continue
       if (typeof value === 'string' || typeof value === 'number' || value === true) row[field] = value
       // Integers over 2^31 may be returned as Long.
@@ -135,7 +135,7 @@ export class Layout {
     return filter
   }
 
-  /** The filter and order of a query. */
+  /** Returns the filter and sort order of a query. */
   queryOf(
     index: string,
     equals: AnyConditions,
@@ -172,7 +172,7 @@ export class Layout {
       ...(before !== undefined && { $lt: typeof before === 'string' ? keyText(before) : before }),
     }
     const type = this.#declaration.fields[order]
-    // The condition of a partial index.
+    // Repeats the condition of the partial index.
     const partial = type !== undefined && isOptional(type) && Object.keys(range).length > 0
     return partial ? { $exists: true, ...range } : range
   }
@@ -196,7 +196,7 @@ export class Layout {
   }
 }
 
-/** The fields that are compared for equality. */
+/** Returns the fields that are compared for equality. */
 function rowOfValues(conditions: AnyConditions): AnyRow {
   const row: AnyRow = {}
   for (const [field, condition] of Object.entries(conditions)) {

@@ -3,21 +3,21 @@ import { DatabaseRefused } from '../errors.ts'
 import { untilDone } from '../retry.ts'
 import { insertUnlessThere, isConflict } from './database.ts'
 
-/** Named after the query that uses it. */
+/** An index, named after the query that uses it. */
 export interface Index {
   name: string
   key: Record<string, 1 | -1>
-  /** Only documents with this field are in the index. */
+  /** Restricts the index to documents with this field. */
   having?: string
   /** No two documents have the same key. */
   unique?: true
 }
 
 /**
- * The indexes of an agent's store. `_id` begins with the id of the agent and is the only unique key, so that an insert
- * decides which of two writers is first. Every query names `agent_id`. Data of callers is JSON in `body`, where it cannot be
- * an operator; only values that are queried or change often are fields. `position` is the creation time and the id in one
- * text, so that a page continues after one value.
+ * The indexes of an agent's store. `_id` begins with the agent's id and is the only unique key, so that an insert
+ * decides which of two writers comes first. Every query specifies `agent_id`. Callers' data is JSON in `body`, where
+ * it cannot act as an operator; only values that are queried or change often are fields. `position` combines the
+ * creation time and the id in one string, so that a page can continue after a single value.
  */
 export const agentIndexes: Record<string, Index[]> = {
   tasks: [
@@ -60,7 +60,7 @@ export const agentIndexes: Record<string, Index[]> = {
 export type Migration = (db: Db) => Promise<void>
 
 /**
- * Migration n brings version n to n + 1. It may run again after a crash, and at the same time as an older process. A
+ * Migration n upgrades version n to n + 1. It may run again after a crash, and while an older process is running. A
  * released migration never changes.
  */
 export const agentMigrations: readonly Migration[] = [async () => {}]
@@ -71,9 +71,9 @@ interface SchemaDocument {
 }
 
 /**
- * Creates the missing indexes and runs the pending migrations, unless a newer version wrote the database. Several processes
- * may run it at the same time.
- * @param name of the schema; a database has several
+ * Creates missing indexes and runs pending migrations, unless a newer version wrote the database. Several processes
+ * may do this concurrently.
+ * @param name the name of the schema, because a database has several
  * @throws DatabaseRefused
  */
 export async function prepareSchema(
@@ -95,8 +95,8 @@ export async function prepareSchema(
 }
 
 /**
- * The schema version of the database; undefined for a new one.
- * @throws DatabaseRefused when it is newer than `known`
+ * Returns the schema version of the database; undefined for a new database.
+ * @throws DatabaseRefused if the version is newer than `known`
  */
 export async function knownVersion(db: Db, name: string, known: number): Promise<number | undefined> {
   const found = await db.collection<SchemaDocument>('schema').findOne({ _id: name })
@@ -110,7 +110,7 @@ export async function knownVersion(db: Db, name: string, known: number): Promise
   return found === null ? undefined : version
 }
 
-/** Sequentially, and only the missing ones: some servers read every document to create an index that exists. */
+/** Creates only missing indexes, one by one, because some servers read every document even if an index exists. */
 async function makeIndexes(db: Db, name: string, wanted: Index[]): Promise<void> {
   const collection = db.collection(name)
   const there = new Set((await indexNames(db, name)).map((index) => index.name))
@@ -119,7 +119,7 @@ async function makeIndexes(db: Db, name: string, wanted: Index[]): Promise<void>
     const options: CreateIndexesOptions = { name: index }
     if (unique === true) options.unique = true
     if (having !== undefined) options.partialFilterExpression = { [having]: { $exists: true } }
-    // Two processes that create the same index on a new database may prevent each other.
+    // Two processes that create the same index in a new database may block each other.
     await untilDone(() =>
       collection.createIndex(key as IndexSpecification, options).catch((error: unknown) => {
         if (!isConflict(error)) throw error

@@ -4,29 +4,29 @@ import { untilDone } from '../retry.ts'
 import { insertUnlessThere } from './database.ts'
 import type { StoredDocument } from './layout.ts'
 
-/** Names the document that has a unique value. Its `_id` is made of the value, so of two inserts one is first. */
+/** Names the document that has a unique value. Its `_id` contains the value, so only one of two inserts succeeds. */
 export interface ClaimDocument {
   _id: string
   agent_id: string
-  /** `_id` of the document. */
+  /** The `_id` of the document. */
   row: string
-  /** Milliseconds since 1970. */
+  /** Time of the claim, in milliseconds since 1970. */
   at: number
 }
 
 export interface UniqueValuesOptions {
   claims: Collection<ClaimDocument>
   rows: Collection<StoredDocument>
-  /** Fields with unique values, and the prefix of the claims of each. */
+  /** The prefix of the claims for each field with unique values. */
   prefixes: Record<string, string>
   scope: string
   now: () => number
 }
 
-/** A claim without a document belongs to a write in progress or, after so long, to a process that died. */
+/** Age after which a claim without a document belongs to a dead process rather than to a write in progress. */
 const abandonedAfterMs = 60_000
 
-/** The claims of a document. */
+/** Returns the claims of a document. */
 export function claimsOf(scope: string, prefixes: Record<string, string>, row: Record<string, unknown>) {
   return Object.entries(prefixes).flatMap(([field, prefix]) => {
     const value = row[field]
@@ -35,8 +35,9 @@ export function claimsOf(scope: string, prefixes: Record<string, string>, row: R
 }
 
 /**
- * Unique values without a unique index: a claim is written before its document and removed after it. A claim that a crash
- * left behind is taken over after a minute; a slow writer that lost its claim this way notices before it relies on its document.
+ * Enforces unique values without a unique index. A claim is written before its document and removed after it. A claim
+ * left behind by a crash is taken over after a minute; a slow writer that lost its claim this way detects the loss
+ * before it relies on its document.
  */
 export class UniqueValues {
   readonly #options: UniqueValuesOptions
@@ -45,7 +46,7 @@ export class UniqueValues {
     this.#options = options
   }
 
-  /** Claims the values of the document that `before` did not have. */
+  /** Claims the values of the document that `before` did not contain. */
   async take(
     row: StoredDocument,
     before: Record<string, unknown> = {},
@@ -69,13 +70,13 @@ export class UniqueValues {
     }
   }
 
-  /** Releases the values that `before` had and `after` does not. */
+  /** Releases the values that `before` contained and `after` does not. */
   releaseUnused(before: StoredDocument, after: Record<string, unknown> = {}): Promise<void> {
     const fields = Object.keys(this.#options.prefixes).filter((field) => before[field] !== after[field])
     return this.release(before, fields)
   }
 
-  /** Whether another process took over one of the claims in the meantime. */
+  /** Whether another process has taken over one of the claims in the meantime. */
   async lost(row: StoredDocument, fields: readonly string[]): Promise<{ taken: string } | undefined> {
     const { claims, scope } = this.#options
     for (const { field, _id } of this.#claimsOf(row)) {

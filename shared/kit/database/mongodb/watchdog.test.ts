@@ -16,7 +16,7 @@ describe.skipIf(!hasMongodb)('a stuck driver (needs mongod)', () => {
   const patience = { timeout: 100_000 }
   const address = '127.0.0.1:1'
   test.each<[string, string, object]>([
-    ['a question whether the server is there', 'serverHeartbeatStarted', { connectionId: address }],
+    ['a heartbeat', 'serverHeartbeatStarted', { connectionId: address }],
     ['a command', 'connectionCheckedOut', { address, connectionId: 1 }],
   ])(
     '%s without an end: the client reconnects, and its collections keep working',
@@ -35,7 +35,7 @@ describe.skipIf(!hasMongodb)('a stuck driver (needs mongod)', () => {
     60_000,
   )
 
-  test('a server that is down for longer than the selection timeout is found again', async () => {
+  test('the client finds a server again that was down for longer than the selection timeout', async () => {
     if (server.kind === 'MONGODB_URL') return
     await using client = await MongoClient.connect(server.newUrl(), { serverSelectionTimeoutMS: 500 })
     const things = client.db().collection<{ _id: string }>('things')
@@ -70,7 +70,7 @@ describe.skipIf(!hasMongodb)('a stuck driver (needs mongod)', () => {
     expect(anew).toBe(0)
   })
 
-  test('commands that end in time do not cause a reconnect', async () => {
+  test('commands that finish in time do not cause a reconnect', async () => {
     await using client = await MongoClient.connect(server.newUrl())
     using _watch = watchOver(client, { heartbeatMax: 3, commandMax: 3 })
     let anew = 0
@@ -87,14 +87,14 @@ test.each([
   ['EPIPE', { code: 'EPIPE', syscall: 'write' }],
   ['ECONNRESET', { code: 'ECONNRESET', syscall: 'read' }],
   ['a stream that ended', { code: 'ERR_STREAM_DESTROYED' }],
-  ['a socket that the server has ended', { code: 'EPIPE' }],
-])('a socket that breaks under a command is storage that does not answer: %s', (_title, fields) => {
+  ['a socket closed by the server', { code: 'EPIPE' }],
+])('a socket that breaks during a command is reported as unavailable storage (%s)', (_title, fields) => {
   const told = forCallers(Object.assign(new Error('broken'), fields))
   expect(told).toBeInstanceOf(ParleyError)
   expect(told).toMatchObject({ code: -32042, status: 503 })
 })
 
-test('an error in our own query is not reported as Unavailable', () => {
+test('an error in one of our own queries is not reported as Unavailable', () => {
   const ours = Object.assign(new TypeError('not a function'), { code: 'ERR_INVALID_ARG_TYPE' })
   expect(forCallers(ours)).toBe(ours)
 })

@@ -1,19 +1,19 @@
 import type { MongoClient } from 'mongodb'
 
-/** In checks, of which one runs each second. A process that was suspended has not run more of them. */
+/** Limits counted in checks, which run once a second. The count does not grow while the process is suspended. */
 export interface WatchLimits {
-  /** Checks until a heartbeat of the driver counts as stuck. */
+  /** Number of checks after which a driver heartbeat is considered stuck. */
   heartbeatMax: number
-  /** Checks until a command counts as stuck; undefined: never. */
+  /** Number of checks after which a command is considered stuck; undefined means never. */
   commandMax: number | undefined
 }
 
 const lookMs = 1000
 
 /**
- * Reconnects the client when it is stuck. If a socket closes during a write, the driver (7.8) waits forever: a command keeps
- * its connection, and a heartbeat is the last one, so that a restarted server is never found. A wait beyond the driver's own
- * timeouts is treated as stuck.
+ * Reconnects the client when it is stuck. If a socket closes during a write, the driver (7.8) waits forever: a
+ * command never releases its connection, and a heartbeat is never followed by another, so the driver does not notice
+ * that the server has restarted. A wait that exceeds the driver's own timeouts is treated as stuck.
  */
 export function watchOver(client: MongoClient, limits: WatchLimits = limitsOf(client)): Disposable {
   const { heartbeatMax, commandMax = Number.POSITIVE_INFINITY } = limits
@@ -34,7 +34,7 @@ export function watchOver(client: MongoClient, limits: WatchLimits = limitsOf(cl
     const waits = [grown(heartbeats) > heartbeatMax, grown(commands) > commandMax]
     if (connecting || !(lost || waits.includes(true))) return
     connecting = lost = true
-    // A client that failed to connect stops looking for its server: the next check connects it again.
+    // A client that failed to connect stops looking for its server, so the next check reconnects it.
     await connectAnew().catch(() => {})
     connecting = false
   }
@@ -48,7 +48,9 @@ export function watchOver(client: MongoClient, limits: WatchLimits = limitsOf(cl
   }
 }
 
-/** Connecting and the first heartbeat each have a timeout; later heartbeats are answered only on a change. */
+/**
+ * Connecting and the first heartbeat each have a timeout; the server answers later heartbeats only after a change.
+ */
 function limitsOf({ options }: MongoClient): WatchLimits {
   const { connectTimeoutMS, heartbeatFrequencyMS, socketTimeoutMS } = options
   const heartbeatMs = 2 * connectTimeoutMS + heartbeatFrequencyMS
@@ -59,7 +61,7 @@ function limitsOf({ options }: MongoClient): WatchLimits {
   }
 }
 
-/** The largest number of checks that one of them has waited. */
+/** Counts one more check for each wait and returns the longest wait. */
 function grown(waits: Map<string, number>): number {
   let most = 0
   for (const [id, looks] of waits) {

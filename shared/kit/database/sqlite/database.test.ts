@@ -37,13 +37,13 @@ const texts = (database: SqliteDatabase) =>
       .map((row) => row['text']),
   )
 
-test('a file is created with its folder, and other users may not read it', async () => {
+test('a file is created with its folder and cannot be read by other users', async () => {
   await using database = await openDatabase(file, [one])
   await insert(database, 'a')
   for (const suffix of ['', '-wal', '.lock']) expect((await stat(file + suffix)).mode & 0o777).toBe(0o600)
 })
 
-test('migrations run forward, once each, and the rows stay', async () => {
+test('each migration runs once, in order, and rows are preserved', async () => {
   const first = await openDatabase(file, [one])
   await insert(first, 'a')
   await first[Symbol.asyncDispose]()
@@ -62,7 +62,7 @@ test('a failed migration keeps the previous version', async () => {
   expect(await database.read(() => database.statement('SELECT * FROM notes').all())).toEqual([{ text: 'a' }])
 })
 
-test('a schema of a newer version is refused with a sentence, and the file is not changed', async () => {
+test('a schema of a newer version is rejected with a readable message, and the file is not changed', async () => {
   await (await openDatabase(file, [one, two]))[Symbol.asyncDispose]()
   const before = await readFile(file)
   const refused = openDatabase(file, [one])
@@ -71,11 +71,11 @@ test('a schema of a newer version is refused with a sentence, and the file is no
     `The database ${file} was written by a newer Parley (schema 2, this one knows 1). Start the newer version`,
   )
   expect(await readFile(file)).toEqual(before)
-  // No lock is kept.
+  // The rejected opening leaves no lock behind.
   await (await openDatabase(file, [one, two]))[Symbol.asyncDispose]()
 })
 
-test('a file that is not a database is refused with a sentence', async () => {
+test('a file that is not a database is rejected with a readable message', async () => {
   const other = path.join(folder, 'b.db')
   await writeFile(
     other,
@@ -84,11 +84,11 @@ test('a file that is not a database is refused with a sentence', async () => {
   await expect(openDatabase(other, [one])).rejects.toThrow(`The file ${other} is not a database.`)
 })
 
-test('a folder in place of the file is refused with a sentence', async () => {
+test('a folder in place of the file is rejected with a readable message', async () => {
   await expect(openDatabase(folder, [one])).rejects.toThrow(`The database ${folder} cannot be opened:`)
 })
 
-test('a second opening, even in this process, is refused until the first is closed', async () => {
+test('a file cannot be opened a second time, even in the same process, until it is closed', async () => {
   const sentence = `The database ${file} is open in another process. Stop that process first, or set another DATA_DIR.`
   const first = await openDatabase(file, [one])
   await expect(openDatabase(file, [one])).rejects.toThrow(sentence)
@@ -98,7 +98,7 @@ test('a second opening, even in this process, is refused until the first is clos
   expect(await texts(again)).toEqual(['a'])
 })
 
-test('another process is refused until the first is killed; then it opens the file, and no acknowledged write is lost', async () => {
+test('another process can open the file only after the first is killed, and no acknowledged write is lost', async () => {
   const acknowledged = new Map<string, number>()
   for (let kill = 0; kill < 5; kill += 1) {
     const writer = startWriter()
@@ -125,7 +125,7 @@ function startWriter(): ChildProcess {
   return spawn(process.execPath, [program, file], { stdio: ['ignore', 'pipe', 'inherit'] })
 }
 
-/** Resolves after so many lines; keeps reading until the writer is dead. */
+/** Resolves after the given number of lines, but keeps reading until the writer is dead. */
 async function acknowledges(writer: ChildProcess, into: Map<string, number>, lines: number): Promise<void> {
   const enough = Promise.withResolvers<void>()
   let seen = 0
@@ -141,7 +141,7 @@ async function acknowledges(writer: ChildProcess, into: Map<string, number>, lin
   writer.removeAllListeners('exit')
 }
 
-test('writes of one turn share a commit; a write that throws changes nothing and does not affect the others', async () => {
+test('writes in one turn share a commit, and a write that throws has no effect on the others', async () => {
   await using database = await openDatabase(file, [one])
   const outcomes = await Promise.allSettled([
     insert(database, 'a'),
@@ -158,14 +158,14 @@ test('writes of one turn share a commit; a write that throws changes nothing and
   expect(await texts(database)).toEqual(['a', 'b'])
 })
 
-test('more writes than one transaction holds are all run, in order', async () => {
+test('writes that exceed the limit of one transaction all run in order', async () => {
   await using database = await openDatabase(file, [one])
   const wanted = Array.from({ length: 3500 }, (_, number) => String(number).padStart(4, '0'))
   expect(await Promise.all(wanted.map((text) => insert(database, text)))).toEqual(wanted)
   expect(await texts(database)).toEqual(wanted)
 })
 
-test('a ping fails without space for another page, and succeeds when there is space', async () => {
+test('a ping fails if there is no space for another page, and succeeds when there is', async () => {
   await using database = await openDatabase(file, [one])
   await insert(database, 'a')
   const limit = (pages: number) =>
@@ -180,7 +180,7 @@ test('a ping fails without space for another page, and succeeds when there is sp
   await expect(database.ping()).resolves.toBeUndefined()
 })
 
-test('after a write failed for lack of space, pings fail for 10 s although small writes succeed', async () => {
+test('pings fail for 10 s after a write failed for lack of space, even if small writes succeed', async () => {
   let now = 0
   await using database = await openDatabase(file, [one], { now: () => now })
   await insert(database, 'a')
@@ -195,7 +195,7 @@ test('after a write failed for lack of space, pings fail for 10 s although small
   await expect(database.ping()).resolves.toBeUndefined()
 })
 
-test('a ping fails permanently after the file was damaged on the disk', async () => {
+test('a ping fails permanently once the file is damaged on disk', async () => {
   let now = 0
   await using database = await openDatabase(file, [one], { now: () => now })
   for (let n = 0; n < 200; n += 1) await insert(database, `${n} ${'x'.repeat(1000)}`)
@@ -208,7 +208,7 @@ test('a ping fails permanently after the file was damaged on the disk', async ()
   await expect(database.ping()).rejects.toMatchObject({ message: 'The database file is damaged' })
 })
 
-test('a full disk: writes that do not fit are Unavailable, the others are kept, and writing continues when there is space', async () => {
+test('writes that do not fit on a full disk reject with Unavailable, and writing continues when there is space', async () => {
   await using database = await openDatabase(file, [one])
   const limit = (pages: number) =>
     database.read(() => database.statement(`PRAGMA max_page_count = ${pages}`).get())
@@ -224,7 +224,7 @@ test('a full disk: writes that do not fit are Unavailable, the others are kept, 
   expect(await texts(database)).toEqual(['a', 'b', 'x'.repeat(100_000)])
 })
 
-test('a failed commit rejects all its writes as Unavailable, and none is stored', async () => {
+test('a failed commit rejects all its writes with Unavailable and stores none of them', async () => {
   await using database = await openDatabase(file, [
     one,
     'CREATE TABLE child (note TEXT REFERENCES notes (text) DEFERRABLE INITIALLY DEFERRED)',
@@ -236,7 +236,7 @@ test('a failed commit rejects all its writes as Unavailable, and none is stored'
   expect(await insert(database, 'c')).toBe('c')
 })
 
-test('while another program locks the database for writing, writes and pings are Unavailable and reads succeed', async () => {
+test('while another program holds the write lock, writes and pings reject with Unavailable but reads succeed', async () => {
   await using database = await openDatabase(file, [one])
   using other = new DatabaseSync(file)
   other.exec('BEGIN IMMEDIATE')
@@ -249,7 +249,7 @@ test('while another program locks the database for writing, writes and pings are
   expect(await insert(database, 'a')).toBe('a')
 })
 
-test('readTogether sees one snapshot during writes of another program', async () => {
+test('readTogether sees a single snapshot while another program writes', async () => {
   await using database = await openDatabase(file, [one])
   await insert(database, 'a')
   using other = new DatabaseSync(file)
@@ -279,7 +279,7 @@ test('readTogether does not block later calls when it throws or leaves rows unre
   expect(await texts(database)).toEqual(['a', 'b', 'c'])
 })
 
-test('writeSoon does not wait for the disk, unless another write of the transaction does', async () => {
+test('writeSoon waits for the disk only if another write in the transaction does', async () => {
   await using database = await openDatabase(file, [one])
   const [normal, full] = [1, 2]
   const level = () => database.statement('PRAGMA synchronous').get()?.['synchronous']
@@ -289,7 +289,7 @@ test('writeSoon does not wait for the disk, unless another write of the transact
   expect(await database.write(level)).toBe(full)
 })
 
-test('a killed process loses no write of writeSoon', async () => {
+test('a killed process loses no write made by writeSoon', async () => {
   const program = `
     const { openDatabase } = await import(${JSON.stringify(new URL('./database.ts', import.meta.url))})
     const database = await openDatabase(${JSON.stringify(file)}, [${JSON.stringify(one)}])
@@ -320,7 +320,7 @@ test('a ping writes to the file', async () => {
   expect((await stat(`${file}-wal`)).size).toBeGreaterThan(size)
 })
 
-test('closing completes pending writes; later calls are Unavailable', async () => {
+test('closing completes pending writes, and later calls reject with Unavailable', async () => {
   const database = await openDatabase(file, [one])
   const last = insert(database, 'a')
   await database[Symbol.asyncDispose]()

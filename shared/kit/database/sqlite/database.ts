@@ -9,39 +9,41 @@ import { SqliteHealth } from './health.ts'
 
 export type Statement = StatementSync
 
-/** One embedded database file, written by this process only. */
+/** An embedded database file that only this process writes. */
 export interface SqliteDatabase extends AsyncDisposable {
   /** Prepares the statement once. Run it inside `read` or `write`. */
   statement(sql: string): Statement
   /**
-   * Runs immediately and sees every write whose promise has resolved.
+   * Runs immediately. The read sees every write whose promise has resolved.
    * @throws ParleyError Unavailable
    */
   read<T>(run: () => T): Promise<T>
   /**
-   * As `read`, for several statements: they see one snapshot, and the file is locked once.
+   * Like `read`, but for several statements, which see the same snapshot and lock the file only once.
    * @throws ParleyError Unavailable
    */
   readTogether<T>(run: () => T): Promise<T>
   /**
-   * Runs in one transaction with the other writes of this turn of the event loop, and resolves when it is on the disk. If
-   * `run` throws, its write changes nothing and the others are not affected. `run` may be called twice, so it must have no
-   * other side effects.
-   * @throws ParleyError Unavailable when the storage is full or does not answer
+   * Runs in one transaction with the other writes of this event loop turn, and resolves once the data is on disk. If
+   * `run` throws, its write changes nothing and the others are not affected. `run` may be called twice, so it must
+   * have no other side effects.
+   * @throws ParleyError Unavailable if the storage is full or does not respond
    */
   write<T>(run: () => T): Promise<T>
   /**
-   * As `write`, without waiting for the disk. The write survives a killed process; a power failure may lose the last second.
+   * Like `write`, but does not wait for the disk. The write survives if the process is killed, but a power failure
+   * may lose the last second.
    */
   writeSoon<T>(run: () => T): Promise<T>
-  /** Writes to the disk and waits for it. Rejects if the disk is full or the file is damaged. */
+  /** Writes to the disk and waits for completion. Rejects if the disk is full or the file is damaged. */
   ping(): Promise<void>
 }
 
 /**
- * Checkpoints run as part of a commit; otherwise the log would grow without a bound under load. With a log of 2,000 pages (8
- * MiB) instead of the default 1,000, more changes of the same page are combined; after a large transaction it shrinks to 64
- * MiB. The cache is 16 MiB: a larger cache, a memory-mapped file or larger pages save system calls, but no CPU time.
+ * Checkpoints run as part of a commit; otherwise the log would grow without bound under load. A log of 2,000 pages (8
+ * MiB) instead of the default 1,000 combines more changes to the same page; after a large transaction it shrinks to
+ * 64 MiB. The cache is 16 MiB: a larger cache, a memory-mapped file or larger pages would save system calls, but no
+ * CPU time.
  */
 const pragmas = `
   PRAGMA synchronous = FULL;
@@ -53,9 +55,9 @@ const pragmas = `
 `
 
 /**
- * Opens the file, or creates it with mode 0600, and migrates its schema: `migrations[n]` is the SQL from version n to n + 1.
- * The version is stored in `user_version`.
- * @throws DatabaseRefused when another process has it open, its schema is newer, or it is not a database
+ * Opens the file, or creates it with mode 0600, and migrates its schema. `migrations[n]` is the SQL that upgrades
+ * version n to n + 1. The version is stored in `user_version`.
+ * @throws DatabaseRefused if another process has the file open, its schema is newer, or it is not a database
  */
 export async function openDatabase(
   file: string,
@@ -79,8 +81,8 @@ export async function openDatabase(
 }
 
 /**
- * Creates the file before SQLite does, to set its mode. Does not open an existing file, which would release the locks of
- * this process.
+ * Creates the file before SQLite does, in order to set its mode. Never opens an existing file, because closing it
+ * would release this process's locks.
  */
 function makeFile(file: string): void {
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
@@ -94,8 +96,8 @@ function makeFile(file: string): void {
 }
 
 /**
- * An exclusive transaction on a small file next to the database, held until the process ends. The operating system releases
- * it even if the process is killed. Other processes may still read the database.
+ * Holds an exclusive transaction on a small file next to the database until the process ends. The operating system
+ * releases the lock even if the process is killed. Other processes can still read the database.
  */
 function lockFor(file: string): Disposable {
   const lock = new DatabaseSync(`${file}.lock`, { timeout: 0 })
@@ -112,7 +114,7 @@ function lockFor(file: string): Disposable {
   }
 }
 
-/** Opens the file read-only, so that it stays unchanged. */
+/** Opens the file read-only, so that the check does not change it. */
 function refuseNewer(file: string, known: number): void {
   using database = new DatabaseSync(file, { readOnly: true })
   const version = versionOf(database)
@@ -163,7 +165,7 @@ class OpenDatabase implements SqliteDatabase {
     }
     const [beginWriting, commit, rollback] = [verb('BEGIN IMMEDIATE'), verb('COMMIT'), verb('ROLLBACK')]
     this.#begin = verb('BEGIN')
-    // A full or failing disk may have rolled back the transaction already.
+    // A full or failing disk may already have rolled back the transaction.
     this.#rollback = () => database.isTransaction && rollback()
     const set = (waits: boolean) => database.exec(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`)
     const waits = opened.use(new DiskWaits({ set, waitOnce: () => logToDisk(database) }))
@@ -208,7 +210,7 @@ class OpenDatabase implements SqliteDatabase {
       try {
         return run()
       } finally {
-        // Nothing was written, and unlike a commit a rollback cannot fail.
+        // Nothing was written, and unlike a commit, a rollback cannot fail.
         this.#rollback()
       }
     })
@@ -223,7 +225,7 @@ class OpenDatabase implements SqliteDatabase {
   }
 
   async ping(): Promise<void> {
-    // Rewrites the first page without a change.
+    // Rewrites the first page without changing it.
     await this.write(() => this.#database.exec(`PRAGMA user_version = ${this.#version}`))
     try {
       await this.#health.check()
@@ -257,7 +259,7 @@ class OpenDatabase implements SqliteDatabase {
   }
 }
 
-/** Does not block the event loop. Closing the log is safe: SQLite holds no lock on it. */
+/** Syncs the log without blocking the event loop. Closing the log is safe, because SQLite holds no lock on it. */
 async function logToDisk(database: DatabaseSync): Promise<void> {
   await using log = await open(`${database.location()}-wal`, 'r+')
   await log.sync()
@@ -265,7 +267,7 @@ async function logToDisk(database: DatabaseSync): Promise<void> {
 
 interface DriverError extends Error {
   code: 'ERR_SQLITE_ERROR'
-  /** SQLite's extended result code; its low byte is the primary one. */
+  /** SQLite's extended result code; its low byte is the primary code. */
   errcode: number
 }
 

@@ -26,7 +26,7 @@ test('a commit without a sync is followed by a sync, which is retried if it fail
   expect(failures).toBe(-1)
 })
 
-test('a commit with a sync covers the earlier commits: no further sync follows', async () => {
+test('a commit with a sync also covers earlier commits, so no further sync follows', async () => {
   let followed = 0
   using waits = new DiskWaits({ set: () => {}, waitOnce: async () => void (followed += 1), withinMs: 0 })
   waits.next(false)
@@ -37,7 +37,7 @@ test('a commit with a sync covers the earlier commits: no further sync follows',
   expect(followed).toBe(0)
 })
 
-test('no sync follows after disposal, even if one fails at that moment', async () => {
+test('no sync follows disposal, even if one fails at that moment', async () => {
   const failed = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   let times = 0

@@ -7,7 +7,7 @@ export interface DiskWaitsOptions {
   withinMs?: number
 }
 
-/** Decides which commits wait for the disk, and syncs the others a moment later. */
+/** Decides which commits wait for the disk, and syncs the others shortly afterwards. */
 export class DiskWaits implements Disposable {
   readonly #options: DiskWaitsOptions
   #waits = true
@@ -18,14 +18,14 @@ export class DiskWaits implements Disposable {
     this.#options = options
   }
 
-  /** Before each transaction. */
+  /** Call this before each transaction. */
   next(waits: boolean): void {
     if (waits === this.#waits) return
     this.#options.set(waits)
     this.#waits = waits
   }
 
-  /** After each commit. */
+  /** Call this after each commit. */
   committed(): void {
     if (!this.#waits) return this.#follow()
     clearTimeout(this.#timer)
@@ -41,7 +41,7 @@ export class DiskWaits implements Disposable {
     if (this.#disposed) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      // The failure is reported to the writes that wait for the disk; this sync is retried.
+      // Writes that wait for the disk report the failure; this sync is retried.
       this.#options.waitOnce().catch(() => this.#follow())
     }, this.#options.withinMs ?? 1000).unref()
   }

@@ -21,12 +21,12 @@ interface Clause {
   values: Stored[]
 }
 
-/** Expired documents removed with each insert: more than are added, so that the table does not grow. */
+/** Number of expired documents removed by each insert: more than it adds, so that the table does not grow. */
 const removedPerInsert = 4
 
 /**
- * The collections of an open database whose migrations made their tables: a column per field, indexes under the declared
- * names.
+ * Provides collections in an open database whose migrations have created the tables, with a column for each field and
+ * indexes with the declared names.
  */
 export function sqliteDocuments(database: SqliteDatabase): DocumentDatabase {
   const tables = new Map<AnyCollection, Table>()
@@ -43,17 +43,17 @@ class Table implements AnyDocuments {
   readonly #declaration: AnyCollection
   readonly #name: string
   readonly #columns: string[]
-  /** The columns as a list, with the position where there is one. */
+  /** List of the columns, including the position if there is one. */
   readonly #selected: string
   readonly #ofKey: string
   readonly #select: string
   readonly #insert: string
-  /** The assignments of an insert that replaces a document of the same key. */
+  /** Assignments for an insert that replaces a document with the same key. */
   readonly #replace: string
-  /** Inserts by the condition under which they replace. */
+  /** Insert statements, by the condition under which they replace a document. */
   readonly #inserts = new Map<string, Statement>()
   readonly #updates = new Map<string, Statement>()
-  /** SQL of the queries without conditions, by index and bounds. */
+  /** SQL for queries without conditions, by index and bounds. */
   readonly #queries = new Map<string, string>()
 
   constructor(database: SqliteDatabase, declaration: AnyCollection) {
@@ -93,7 +93,7 @@ class Table implements AnyDocuments {
     })
   }
 
-  /** Inside of a read or write. */
+  /** Call this inside a read or write. */
   getNow(key: AnyRow, where?: AnyConditions): AnyFound | undefined {
     const values = this.#key(key)
     const sql = where === undefined ? this.#select : and(this.#select, this.#where(where, values))
@@ -101,7 +101,7 @@ class Table implements AnyDocuments {
     return row === undefined ? undefined : this.#found(row)
   }
 
-  /** Inside of a write. */
+  /** Call this inside a write. */
   insertNow(row: AnyRow, over?: AnyConditions): Written {
     const taken = this.#taken(row, row)
     if (taken !== undefined) return taken
@@ -109,12 +109,12 @@ class Table implements AnyDocuments {
     return Number(statement.run(...values).changes) === 1 ? 'written' : 'refused'
   }
 
-  /** Inside of a write. */
+  /** Call this inside a write. */
   putNow(row: AnyRow): Written {
     const taken = this.#taken(row, row)
     if (taken !== undefined) return taken
     const { statement, values } = this.#inserted(row, {})
-    // The newest has the highest position.
+    // The newest document has the highest position.
     if (this.#declaration.sequence)
       this.#run(`DELETE FROM ${this.#name} WHERE ${this.#ofKey}`, this.#key(row))
     statement.run(...values)
@@ -208,7 +208,7 @@ class Table implements AnyDocuments {
     if (expires !== undefined) this.#removeMany(expires.index, {}, { atMost: now, limit: removedPerInsert })
   }
 
-  /** @param over replaces the document of the same key that meets it; undefined: it stays */
+  /** @param over condition for replacing the document with the same key; if undefined, that document stays */
   #inserted(row: AnyRow, over: AnyConditions | undefined): { statement: Statement; values: Stored[] } {
     const values = this.#columns.map((field) => stored(row[field]))
     const condition = over === undefined ? undefined : this.#where(over, values) || 'true'
@@ -221,7 +221,7 @@ class Table implements AnyDocuments {
     return { statement, values }
   }
 
-  /** Another document that has a unique value of this one. */
+  /** Returns the unique field whose value another document already has. */
   #taken(key: AnyRow, row: AnyRow): { taken: string } | undefined {
     for (const field of this.#declaration.unique?.fields ?? []) {
       const value = row[field]
@@ -261,7 +261,7 @@ class Table implements AnyDocuments {
     const { only = {}, order, sqlite } = indexOf(this.#declaration, index)
     const column = order === 'sequence' ? 'seq' : order
     const where = and(
-      // Literals: SQLite compares them with the condition of a partial index.
+      // Uses literals, because SQLite compares them with the condition of a partial index.
       ...Object.entries(only).map(([field, values]) => oneOf(field, values)),
       ...fields.map((field) => `${field} = ?`),
       after === undefined ? '' : `${column} > ?`,
@@ -279,7 +279,7 @@ class Table implements AnyDocuments {
       : `SELECT ${selected} ${from}`
   }
 
-  /** Adds the values of the conditions to `values`, and returns their SQL. */
+  /** Adds the values of the conditions to `values` and returns the SQL of the conditions. */
   #where(conditions: AnyConditions, values: Stored[]): string {
     let sql = ''
     for (const field in conditions) {
@@ -315,7 +315,7 @@ class Table implements AnyDocuments {
   }
 }
 
-/** A row of the table, as the kernel returns it. Columns that an earlier schema lacks are absent. */
+/** Converts a table row to the form that the kernel returns. Columns missing from an earlier schema are absent. */
 export function rowIn({ fields }: AnyCollection, row: Record<string, unknown>): AnyFound {
   const found: AnyFound = { sequence: typeof row['seq'] === 'number' ? row['seq'] : 0 }
   for (const field in fields) {

@@ -1,12 +1,12 @@
-/** The operations of one connection. Each throws when the storage fails. */
+/** The operations of one connection. Each of them throws if the storage fails. */
 export interface Transactions {
   /**
-   * @param soon the commit does not wait for the disk
+   * @param soon whether the commit does not wait for the disk
    */
   begin(soon: boolean): void
   commit(): void
   isOpen(): boolean
-  /** Rolls back the open transaction, if there is one. */
+  /** Rolls back the open transaction if there is one. */
   rollback(): void
   savepoint(): void
   release(): void
@@ -23,18 +23,19 @@ interface Write {
 type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
 
 /**
- * Limits of one transaction: its writes, and the time after which it accepts no more. Further writes go into the next
- * transaction.
+ * Limits on the number of writes in one transaction and on the time during which it accepts them. Further writes go
+ * into the next transaction.
  */
 const writesMax = 1000
 const transactionMaxMs = 25
-/** Maximum number of turns of the event loop that a transaction waits for more writes. */
+/** Maximum number of event loop turns for which a transaction waits for more writes. */
 const turnsMax = 8
 
 /**
- * All writes of one turn of the event loop share one transaction and one wait for the disk. Savepoints would slow down every
- * write; so if a write throws, the transaction is rolled back and repeated with savepoints, and only the failing write
- * rejects. `run` may therefore be called twice and must have no other side effects.
+ * Combines all writes of one event loop turn into one transaction with one wait for the disk. Savepoints would slow
+ * down every write, so they are used only if a write throws: the transaction is then rolled back and repeated with
+ * savepoints, and only the failing write rejects. `run` may therefore be called twice and must have no other side
+ * effects.
  */
 export class GroupCommit {
   readonly #transactions: Transactions
@@ -47,7 +48,7 @@ export class GroupCommit {
 
   /**
    * Settles after the commit. Rejects with the error of `run` or of the commit.
-   * @param soon a transaction with only such writes does not wait for the disk
+   * @param soon whether the write need not reach the disk; a transaction with only such writes does not wait for it
    */
   write<T>(run: () => T, soon = false): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
@@ -68,7 +69,8 @@ export class GroupCommit {
   }
 
   /**
-   * Waits while each turn of the event loop adds writes: a transaction of ten costs nearly the same as a transaction of one.
+   * Waits while each event loop turn adds writes, because a transaction of ten writes costs hardly more than one of a
+   * single write.
    */
   #gather(seen: number, turns: number): void {
     const waiting = this.#queue.length
@@ -87,7 +89,7 @@ export class GroupCommit {
       if (!this.#attempt(outcomes, false)) this.#attempt(outcomes, true)
     } catch (error) {
       this.#undo()
-      // The transaction could not begin: every pending write fails.
+      // The transaction could not begin, so every pending write fails.
       const failed = outcomes.length === 0 ? this.#queue.length : outcomes.length
       for (const write of this.#queue.splice(0, failed)) write.reject(error)
       return
@@ -107,7 +109,9 @@ export class GroupCommit {
     }
   }
 
-  /** Runs the pending writes in one transaction. False when a write threw; without savepoints nothing has changed then. */
+  /**
+   * Runs the pending writes in one transaction. Returns false if one threw; without savepoints, nothing has changed.
+   */
   #attempt(outcomes: Outcome[], isolated: boolean): boolean {
     const transactions = this.#transactions
     outcomes.length = 0
@@ -134,8 +138,8 @@ export class GroupCommit {
   }
 
   /**
-   * A full or failing disk rolled back the whole transaction during this write: it rejects, and the others wait for the next
-   * turn.
+   * A full or failing disk rolled back the whole transaction during this write: it rejects, and the others wait for
+   * the next turn.
    */
   #dropLost(outcomes: Outcome[], error: unknown): true {
     const [lost] = this.#queue.splice(outcomes.length, 1)

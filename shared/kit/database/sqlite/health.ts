@@ -7,24 +7,24 @@ import { unavailable } from '../errors.ts'
 const [ioError, corrupt, full, notADatabase] = [10, 11, 13, 26]
 const damaged: readonly number[] = [corrupt, notADatabase]
 
-/** How long a failed write makes checks fail: smaller writes may succeed in between. */
+/** How long checks fail after a failed write, even if smaller writes succeed in the meantime. */
 const rememberedMs = 10_000
-/** With less free space the disk counts as full: the smallest commit needs a few pages of the log. */
+/** With less free space, the disk is considered full, because even the smallest commit needs a few log pages. */
 const freeMinBytes = 1024 * 1024
-/** Minimum time between two reads of the file. */
+/** Minimum interval between two reads of the file. */
 const rereadMs = 2000
 
 export interface SqliteHealthOptions {
   database: DatabaseSync
   file: string
-  /** In milliseconds. Default `performance.now`. */
+  /** Returns the time in milliseconds. Default `performance.now`. */
   now?: () => number
 }
 
-/** Detects failures that a tiny write does not: a nearly full disk, and damage in other pages. */
+/** Detects failures that a tiny write does not, such as a nearly full disk or damage to other pages. */
 export class SqliteHealth {
   readonly #options: Required<SqliteHealthOptions>
-  /** Permanent: a damaged file needs an operator and a restart. */
+  /** Never reset, because a damaged file needs an operator and a restart. */
   #isDamaged = false
   #failedAt = Number.NEGATIVE_INFINITY
   #readAt = Number.NEGATIVE_INFINITY
@@ -33,14 +33,14 @@ export class SqliteHealth {
     this.#options = { now: () => performance.now(), ...options }
   }
 
-  /** Call this with the primary result code of each error of the driver. */
+  /** Call this with the primary result code of each driver error. */
   failed(code: number): void {
     if (damaged.includes(code)) this.#isDamaged = true
     if (code === full || code === ioError) this.#failedAt = this.#options.now()
   }
 
   /**
-   * @throws ParleyError Unavailable; an error of the driver if the file cannot be read
+   * @throws ParleyError Unavailable; a driver error if the file cannot be read
    */
   async check(): Promise<void> {
     if (this.#isDamaged) throw unavailable('The database file is damaged')
@@ -56,12 +56,12 @@ export class SqliteHealth {
 
   async #hasNoDisk(): Promise<boolean> {
     const { blocks, bavail, bfree, bsize } = await statfs(path.dirname(this.#options.file))
-    // Some file systems do not report it.
+    // Some file systems do not report their size.
     if (blocks === 0) return false
     return (process.getuid?.() === 0 ? bfree : bavail) * bsize < freeMinBytes
   }
 
-  /** Reads the first row of each table from the disk, through another connection with an empty cache. */
+  /** Reads the first row of each table from disk through another connection, whose cache is empty. */
   #reread(): void {
     const now = this.#options.now()
     if (now - this.#readAt < rereadMs) return
