@@ -10,7 +10,7 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bin-'))
 const installed = path.join(folder, 'installed')
 const project = path.join(folder, 'project')
 const bare = path.join(folder, 'bare')
-// Fakes an older Node in `process.versions`; the restarted process does not load this.
+// Fakes an older Node in `process.versions`. The restarted process does not load this file.
 const older = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.9.0'}})`
 const main = `
 export async function main(args) {
@@ -57,12 +57,12 @@ test('an older Node restarts the command on the newer one and returns its exit c
   })
 })
 
-test('the newer Node is also found in the project of the working folder', async () => {
+test('the newer Node is also found in the project that contains the working folder', async () => {
   const child = parley({ from: bare, cwd: project, args: ['exit', '0'] })
   expect(await ended(child)).toMatchObject({ code: 0, out: expect.stringContaining('ready') })
 })
 
-test('without a newer Node: exit code 1 and the required version in one sentence', async () => {
+test('without a newer Node, the command exits with code 1 and names the required version in one sentence', async () => {
   const child = parley({ from: bare, args: ['exit', '0'] })
   const [result, complaint] = await Promise.all([ended(child), text(child.stderr as never)])
   expect(result).toMatchObject({ code: 1, out: '' })
@@ -70,7 +70,7 @@ test('without a newer Node: exit code 1 and the required version in one sentence
 })
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  '%s reaches the command, which ends in its own way',
+  '%s reaches the command, which then shuts down by itself',
   async (signal) => {
     const child = parley({ from: installed, args: ['serve'] })
     child.stdout?.once('data', () => child.kill(signal))

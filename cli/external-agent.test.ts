@@ -11,13 +11,13 @@ import { runCli, temporaryFolder } from './testing.ts'
 
 const folder = temporaryFolder()
 let gateway: GatewayApp
-/** Tokens that the external agent received. */
+/** The tokens that the external agent received. */
 const tokens: string[] = []
 const server = createServer((request, response) => void answer(request, response))
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const said = await text(request)
-  // Health check of the gateway.
+  // This is the gateway's health check.
   if (said === '') return void response.end('{}')
   const { id, method } = JSON.parse(said) as { id: unknown; method: string }
   tokens.push((request.headers.authorization ?? '').replace('Bearer ', ''))
@@ -65,7 +65,7 @@ afterAll(async () => {
 
 const url = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
-/** Audience of the token. */
+/** Returns the audience of the token. */
 async function audienceOf(token: string): Promise<unknown> {
   const file = await readFile(path.join(folder.path, '.parley', 'dev-client.json'), 'utf8')
   const { client_id, client_secret } = JSON.parse(file) as Record<string, string>
@@ -91,7 +91,7 @@ test('watch requests a token for the resource of an external agent', async () =>
   expect(await audienceOf(tokens[0] ?? '')).toBe(url())
 })
 
-test('a given token is used unchanged, and its refusal explains what to do', async () => {
+test('a token given by the user is sent unchanged, and the error for its rejection explains what to do', async () => {
   const { stdout } = await cli('token')
   const refused = await cli('send', 'hello', 'Ada', '--token', stdout.trim())
   expect(refused).toMatchObject({ code: 1, stdout: '' })
@@ -99,7 +99,7 @@ test('a given token is used unchanged, and its refusal explains what to do', asy
   expect(tokens).toEqual([])
 })
 
-test('send - names the external agent that is able to do the task', async () => {
+test('parley send with "-" names the external agent that can do the task', async () => {
   const refused = await cli('send', '-', 'Greet people by their name: Ada')
   expect(refused).toMatchObject({ code: 1, stdout: '' })
   expect(refused.stderr).toContain('Only hello can do this, an external agent')

@@ -61,7 +61,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Runs `parley agent agents/hello` in the second folder; resolves once the agent is registered. */
+/** Runs `parley agent agents/hello` in the second folder. Resolves once the agent is registered. */
 async function runAgent(more: Record<string, string> = {}): Promise<string> {
   const child = spawn(
     process.execPath,
@@ -90,11 +90,11 @@ async function stopAgent(): Promise<void> {
 
 describe('an agent in another folder', () => {
   let taskId = ''
-  /** Tokens of a caller: without an audience, and bound to the agent. */
+  /** Two tokens of a caller: one without an audience and one bound to the agent. */
   let unbound = ''
   let token = ''
 
-  test('registers with proof and its own client, and waits for an operator', async () => {
+  test('the agent registers with a proof and its own client and waits for an operator', async () => {
     const initial = await readFile(path.join(inHouse(), '.parley', 'oauth', 'initial-access-token'), 'utf8')
     const said = await runAgent({ OAUTH_INITIAL_TOKEN: initial.trim() })
     expect(said).toContain('it receives no work until an operator admits it')
@@ -113,7 +113,7 @@ describe('an agent in another folder', () => {
     expect(refused.stderr).toContain('npx parley admit ')
   })
 
-  test('receives work once it is admitted', async () => {
+  test('the agent receives work once it is admitted', async () => {
     const weak = await cli('admit', 'hello', '--token', unbound)
     expect([weak.code, weak.stderr]).toEqual([1, expect.stringContaining('lacks the scope agent:admin')])
     const stale = await cli('admit', 'hello', '--revision', 'another')
@@ -138,7 +138,7 @@ describe('an agent in another folder', () => {
       /"task_id":"([\da-f-]{36})"|"id":"([\da-f-]{36})"/.exec(sent.stdout)?.slice(1).find(Boolean) ?? ''
   })
 
-  test('accepts a token bound to it and rejects one bound to another agent', async () => {
+  test('the agent accepts a token bound to it and rejects one bound to another agent', async () => {
     const tokenFor = async (resource: string) => {
       const scopes = ['--scope', 'agent:read agent:write']
       return (await cli('token', '--operator', ...scopes, '--resource', resource)).stdout.trim()
@@ -151,7 +151,7 @@ describe('an agent in another folder', () => {
     expect((await cli('token', '--operator', '--resource', 'here')).stderr).toContain('invalid_target')
   })
 
-  test('is verified from the gateway’s document to its answer, online and offline; fails if one byte differs', async () => {
+  test('verification covers the gateway’s document to the answer, online and offline, and fails if one byte differs', async () => {
     const saved = path.join(folder, 'saved')
     const online = await cli('verify', taskId, '--agent', 'hello', '--save', saved, '--token', token)
     expect(online).toMatchObject({ code: 0 })
@@ -178,7 +178,7 @@ describe('an agent in another folder', () => {
     ['another task', [randomUUID()], 'the task is the requested one: It is another'],
     ['another agent', ['--agent', 'hell'], 'the entry belongs to the requested agent: It is that of http'],
     ['a task that is not there', [randomUUID()], 'the task is the requested one: There is none', 'task.json'],
-  ])('is not verified for %s', async (_what, asked, fault, without?: string) => {
+  ])('verification fails for %s', async (_what, asked, fault, without?: string) => {
     const [saved, some] = [path.join(folder, 'saved'), path.join(folder, randomUUID())]
     await cp(saved, some, { recursive: true })
     if (without !== undefined) await rm(path.join(some, without))
@@ -187,7 +187,7 @@ describe('an agent in another folder', () => {
     expect(offline.code).toBe(1)
   })
 
-  test('keeps its admission when it leaves and returns with a rotated key', async () => {
+  test('the agent keeps its admission when it leaves and returns with a rotated key', async () => {
     await stopAgent()
     expect((await cli('agents')).stdout).toBe('No agents.\n')
     expect((await cliOutside('did', 'rotate', 'hello')).code).toBe(0)
@@ -198,7 +198,7 @@ describe('an agent in another folder', () => {
     expect((await cli('verify', taskId, '--agent', 'hello', '--token', token)).code).toBe(0)
   })
 
-  test('returns after the old key was retired', async () => {
+  test('the agent can return after its old key was retired', async () => {
     await stopAgent()
     expect((await cliOutside('did', 'retire', 'hello')).code).toBe(0)
     expect((await cliOutside('did')).stdout).toMatch(/key-1 .* retired\n.*key-2 .* signs/)
@@ -206,14 +206,14 @@ describe('an agent in another folder', () => {
     expect((await cli('verify', '--agent', 'hello')).code).toBe(0)
   })
 
-  test('passes `parley check`', async () => {
+  test('the agent passes `parley check`', async () => {
     const url = gateway.registry.bySlug('hello')?.url ?? ''
     const checked = await runCli(['check', url, '--token', token])
     expect(checked.stdout.match(/^ok /gm)).toHaveLength(8)
     expect(checked.code).toBe(0)
   })
 
-  test('is quarantined, released and removed by the operator', async () => {
+  test('the operator quarantines, releases and removes the agent', async () => {
     expect((await cli('quarantine', 'hello', '--reason', 'lies')).stdout).toMatch(/^quarantine +lies$/m)
     expect((await cli('send', 'hello', 'Ada', '--token', token)).stderr).toContain(
       'quarantined by an operator',
@@ -224,7 +224,7 @@ describe('an agent in another folder', () => {
   })
 })
 
-test('parley register prints the entry of an A2A agent; with --operator it is admitted', async () => {
+test('parley register prints the entry of an A2A agent and admits it with --operator', async () => {
   const card = { status: 200, type: 'application/json', body: '{"name":"Far Away"}' }
   await using far = await scriptedAgent({ 'GET /.well-known/agent.json': () => card })
   const said = await cli('register', far.url, '--operator')
@@ -281,7 +281,7 @@ test.each([
   expect(stdout).toContain('the status is 404 instead of 401; the error code is -32601 instead of -32009')
 })
 
-test('parley did new --gateway prints three lines for .env with a new seed each time', async () => {
+test('parley did new --gateway prints three lines for .env, with a new seed each time', async () => {
   const [one, two] = [await runCli(['did', 'new', '--gateway']), await runCli(['did', 'new', '--gateway'])]
   const settings = parseEnv(one.stdout)
   expect(Object.keys(settings).sort()).toEqual([
@@ -303,7 +303,7 @@ test.each([
   ['verify', 'no-uuid', '--agent', 'Not A Slug'],
   ['check', 'ftp://x'],
   ['admit', '../x'],
-])('incorrect usage of %s %s: exit code 2', async (...argv) => {
+])('incorrect usage of %s %s causes exit code 2', async (...argv) => {
   using empty = temporaryFolder()
   expect(await runCli(argv, { cwd: empty.path })).toMatchObject({ code: 2, stdout: '' })
 })

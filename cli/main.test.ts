@@ -46,7 +46,7 @@ test.each([
   ['a missing argument', ['watch']],
   ['a folder that is none', ['agent', 'nowhere']],
   ['a port that is none', ['gateway', '--port', '70000']],
-])('%s is incorrect usage: exit code 2, and help on stderr only', async (_, argv) => {
+])('%s is incorrect usage with exit code 2 and help only on stderr', async (_, argv) => {
   using folder = temporaryFolder()
   const said = await runCli(argv, { cwd: folder.path })
   expect(said).toMatchObject({ code: 2, stdout: '' })
@@ -57,7 +57,7 @@ test('parley --version prints the version of the package', async () => {
   expect((await runCli(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+(\+\w+)?\n$/)
 })
 
-test('up without an agents folder explains how to create an agent: exit code 1', async () => {
+test('up without an agents folder explains how to create an agent and exits with code 1', async () => {
   using folder = temporaryFolder()
   const said = await runCli(['up'], { cwd: folder.path })
   expect(said.code).toBe(1)

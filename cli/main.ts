@@ -7,7 +7,7 @@ import { type Io, processIo, say } from './terminal/io.ts'
 
 type Make = (io: Io) => CliCommand
 
-/** All commands with their summaries. Only the requested one is loaded. */
+/** All commands with their summaries. Only the requested command is loaded. */
 const commands: Record<string, { usage?: string; summary: string; load: () => Promise<{ default: Make }> }> =
   {
     up: { summary: 'run the gateway and every agent of ./agents', load: () => import('./commands/up.ts') },
@@ -98,11 +98,11 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
     },
   }
 
-/** Runs the command line. Resolves with the exit code: 0 success, 1 failure, 2 incorrect usage. */
+/** Runs the command line. Resolves with the exit code: 0 for success, 1 for failure and 2 for incorrect usage. */
 export async function main(argv: string[], io: Io = processIo): Promise<number> {
   if (io.stdout === process.stdout) process.stdout.on('error', endWithoutReader)
   try {
-    // A supervised agent receives its settings from the supervisor; .env belongs to the gateway.
+    // A supervised agent receives its settings from the supervisor, because .env belongs to the gateway.
     const supervised = argv[0] === 'agent' && process.channel !== undefined
     if (!supervised) loadDotEnv(io)
     const program = programWith(io)
@@ -135,7 +135,7 @@ stdout and errors on stderr are JSON. Settings are read from .env in the working
     })
 }
 
-/** Adds the requested command completely and all others by name only. */
+/** Adds the requested command completely and all others only by name. */
 async function addCommands(program: Command, argv: string[], io: Io): Promise<CliCommand | undefined> {
   const typed = argv.find((word) => !word.startsWith('-') && word !== 'help')
   let found: CliCommand | undefined

@@ -22,7 +22,7 @@ interface Post {
   missing: number[]
 }
 
-test('a receiver process and an agent process: the full sequence of a task with three artifacts, numbers 1 to 5 without a gap, artifacts before the end', async () => {
+test('a receiver process gets events 1 to 5 of a task with three artifacts from an agent process, without a gap and in order', async () => {
   await using agent = await KillableAgent.start(source, { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' })
   await using listen = await startListening('--token', 'let-me-in', '--once')
   const client = new AgentClient({ url: agent.url, token: agent.identityProvider.issue('alice') })

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { main } from './main.ts'
 import { runCli } from './testing.ts'
 
-/** A real agent and the command-line options to reach it. */
+/** Starts a real agent and returns the command-line options to reach it. */
 function agentWithPause() {
   return testAgent(
     { handle: ({ text, ask }) => (text === 'start' ? ask('Go on?') : ['one', 'two']) },
@@ -29,7 +29,7 @@ test('watch --webhook prints all events of a task and removes its webhook', asyn
   expect(await caller.call('tasks/pushNotificationConfig/list', { id: paused.id })).toEqual([])
 })
 
-test('watch --webhook receives the events of a running task by webhook', async () => {
+test('watch --webhook receives the events of a running task through the webhook', async () => {
   const { promise: release, resolve } = Promise.withResolvers<void>()
   await using agent = await testAgent(
     { handle: () => release.then(() => 'done') },
@@ -46,7 +46,7 @@ test('watch --webhook receives the events of a running task by webhook', async (
   expect(stderr).toMatch(/[23] events by webhook, [01] by tasks\/events/)
 })
 
-test('listen receives every event requested by send --webhook, from the first one', async () => {
+test('listen receives every event that send --webhook requested, starting with the first', async () => {
   await using agent = await agentWithPause()
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
   const argv = [

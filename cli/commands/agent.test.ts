@@ -34,7 +34,7 @@ async function runAgent(folder: string, name: string, env: Record<string, string
 
 const keyOf = (...names: string[]) => readFileSync(path.join(...names, 'agent.key.json'), 'utf8')
 
-test('two agents of one folder have separate identities, stored where parley up stores them', async () => {
+test('two agents in one folder have separate identities, which are stored where parley up stores them', async () => {
   using folder = temporaryFolder()
   for (const name of ['hello', 'other']) {
     addAgent(folder.path, name)
@@ -48,7 +48,7 @@ test('two agents of one folder have separate identities, stored where parley up 
   expect(keyOf(data, 'agents', 'hello')).toBe(before)
 })
 
-test('an agent in a CommonJS package: exit code 1 and an explanation of how to load it', async () => {
+test('an agent in a CommonJS package causes exit code 1 and an explanation of how to load it', async () => {
   using folder = temporaryFolder()
   addAgent(folder.path, 'hello')
   const manifest = path.join(folder.path, 'package.json')
@@ -73,7 +73,7 @@ test('a key that an earlier version stored directly in DATA_DIR remains the iden
   expect(existsSync(path.join(data, 'agents', 'hello'))).toBe(false)
 })
 
-test('without GATEWAY_URL the error asks for it', async () => {
+test('the error asks for GATEWAY_URL if it is missing', async () => {
   using folder = temporaryFolder()
   addAgent(folder.path, 'hello')
   const { code, stderr } = await runAgent(folder.path, 'hello')

@@ -23,7 +23,7 @@ const listing = (...agents: object[]): ScriptedAnswer => ({
   body: JSON.stringify({ agents, total: agents.length }),
 })
 
-test('lists the agents as a table and neutralizes hostile names', async () => {
+test('the command lists the agents as a table and neutralizes hostile names', async () => {
   await using server = await scriptedAgent({ 'GET /registry/agents': () => listing(calculator, stranger) })
   const { code, stdout } = await runCli(['agents', '--url', server.url])
   expect(code).toBe(0)
@@ -35,14 +35,14 @@ test('lists the agents as a table and neutralizes hostile names', async () => {
   ])
 })
 
-test('--json prints the response of the registry; filters become query parameters', async () => {
+test('--json prints the response of the registry, and filters become query parameters', async () => {
   await using server = await scriptedAgent({ 'GET /registry/agents': () => listing(calculator) })
   const argv = ['agents', '--json', '--query', 'add up', '--tag', 'math', '--url', server.url]
   expect(JSON.parse((await runCli(argv)).stdout)).toEqual({ agents: [calculator], total: 1 })
   expect(server.calls[0]?.path).toBe('/registry/agents?q=add+up&tag=math&limit=200')
 })
 
-test('reads a long list page by page', async () => {
+test('the command reads a long list page by page', async () => {
   const page = (slug: string, cursor?: string) => ({
     status: 200,
     type: 'application/json',
@@ -56,7 +56,7 @@ test('reads a long list page by page', async () => {
   expect(server.calls[1]?.path).toContain('cursor=c1')
 })
 
-test('reports that there are no agents', async () => {
+test('the command reports that there are no agents', async () => {
   await using server = await scriptedAgent({ 'GET /registry/agents': () => listing() })
   expect(await runCli(['agents', '--url', server.url])).toEqual({
     code: 0,
@@ -69,7 +69,7 @@ test.each<[string, ScriptedAnswer]>([
   ['an error', { status: 503, body: '{"error": {"code": -32042, "message": "Temporarily unavailable"}}' }],
   ['a page', { status: 200, body: '<html>' }],
   ['another page', { status: 502, body: 'Bad Gateway' }],
-])('%s instead of a list: exit code 1', async (_, answer) => {
+])('%s instead of a list causes exit code 1', async (_, answer) => {
   await using server = await scriptedAgent({ 'GET /registry/agents': () => answer })
   const said = await runCli(['agents', '--url', server.url])
   expect(said).toMatchObject({ code: 1, stdout: '' })

@@ -146,7 +146,7 @@ async function changeKeys(
 async function didSettings(io: Io) {
   const { gatewayConfig } = await import('@parley/gateway/config')
   const { dataDir } = clientSettings(io)
-  // Only the identity settings are validated here; the other gateway settings do not matter.
+  // Only the identity settings are validated here, because the other gateway settings do not matter.
   const names = Object.keys(gatewaySettings).filter((name) => name.startsWith('SERVICE_GATEWAY_'))
   const env = Object.fromEntries(names.map((name) => [name, io.env[name]]))
   return { dataDir, gatewayIdentity: gatewayConfig(env).secrets.identity }
@@ -160,7 +160,7 @@ async function agentNames(cwd: string): Promise<string[]> {
     .sort()
 }
 
-/** Key file of a supervised agent, or of the single agent that runs standalone in this folder. */
+/** Returns the key file of a supervised agent or of the single agent that runs standalone in this folder. */
 async function keyFileOf(dataDir: string, name: string, cwd: string): Promise<string | undefined> {
   const supervised = path.join(dataDir, 'agents', name, 'agent.key.json')
   if (await isThere(supervised)) return supervised

@@ -11,7 +11,7 @@ import { runCli } from '../testing.ts'
 const answer = artifactOf('a', 'answer', textPart('forty\ntwo'))
 const life = [status(1, 'working'), artifactEvent(2, answer), status(3, 'completed')]
 
-test('prints its address and one line per event; with --once it exits when the task ends', async () => {
+test('listen prints its address and one line per event, and with --once it exits when the task ends', async () => {
   const listener = await listen('--once', taskId)
   expect(await listener.post(...life)).toEqual([200, 200, 200])
   expect(await listener.ended).toEqual({
@@ -41,7 +41,7 @@ test('--fail and --times reject each event that many times, then accept it', asy
   expect(stderr).toContain('2 events of 1 tasks in 6 posts: 1 missing, 0 out of order, 0 repeated.')
 })
 
-test('reports late sequence numbers and duplicate events', async () => {
+test('listen reports late sequence numbers and duplicate events', async () => {
   const listener = await listen('--once')
   const [first, second, third] = [status(1, 'working'), status(2, 'input-required'), status(3, 'working')]
   await listener.post(first, third, second, second, status(4, 'completed'))
@@ -65,7 +65,7 @@ test('--json prints one JSON line per delivery, and the totals on stderr', async
   })
 })
 
-test('--token: requests without it get 401 and are not counted; the token is not printed', async () => {
+test('requests without the token from --token get 401 and are not counted, and the token is not printed', async () => {
   const listener = await listen('--once', '--token', 'right-token')
   const [event] = [status(1, 'completed')]
   const as = (authorization?: string) =>
@@ -87,7 +87,7 @@ test.each([
   ['{"event_id":"1","sequence":0,"task_id":"t","kind":"status-update","status":{"state":"working"}}', 400],
   ['{"event_id":"1","sequence":1,"task_id":"t","kind":"status-update"}', 400],
   ['{"event_id":"1","sequence":1,"task_id":"t","kind":"artifact-update","artifact":{}}', 400],
-])('%j is not an event: %i', async (body, wanted) => {
+])('a body of %j is not an event and gets %i', async (body, wanted) => {
   const listener = await listen('--once')
   expect(await listener.send(body)).toBe(wanted)
   expect(await listener.post(status(1, 'completed'))).toEqual([200])
@@ -102,7 +102,7 @@ test('control sequences in an event are removed, and it fits on one line', async
   expect(stdout.length).toBeLessThan(200)
 })
 
-test('exits only for the task given by --once; a task first seen midway has no missing events', async () => {
+test('listen exits only for the task given by --once, and a task first seen midway has no missing events', async () => {
   const listener = await listen('--once', taskId)
   await listener.post({ ...status(7, 'completed'), task_id: 'another', event_id: 'x' }, status(3, 'canceled'))
   const { code, stderr } = await listener.ended
@@ -118,11 +118,11 @@ test.each([
   ['--times', 'many'],
   ['--hang', '-5'],
   ['--once', 'seven'],
-])('%s %s is incorrect usage: exit code 2', async (...argv) => {
+])('%s %s is incorrect usage with exit code 2', async (...argv) => {
   expect(await runCli(['listen', ...argv])).toMatchObject({ code: 2, stdout: '' })
 })
 
-test('a port in use: exit code 1 and one sentence', async () => {
+test('a port that is in use causes exit code 1 and one sentence', async () => {
   const taken = net.createServer()
   await new Promise<void>((listening) => taken.listen(0, '127.0.0.1', listening))
   const { port } = taken.address() as net.AddressInfo

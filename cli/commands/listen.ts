@@ -73,7 +73,7 @@ async function listen(io: Io, options: ListenOptions): Promise<number> {
     port: options.port,
     token: options.token,
     async receive(event) {
-      // Decide on the failure before counting: a rejected delivery is not recorded as received.
+      // Decide on the failure before counting, because a rejected delivery is not recorded as received.
       const failing = ledger.postsOf(event) < (options.times ?? Number.POSITIVE_INFINITY)
       const status = failing ? (options.fail ?? 200) : 200
       const entry = ledger.note(event, status < 300)

@@ -19,7 +19,7 @@ import { runCli, temporaryFolder } from '../testing.ts'
 
 const bin = fileURLToPath(new URL('../bin.mjs', import.meta.url))
 
-/** A data folder with one agent. */
+/** Creates a data folder with one agent. */
 async function agentIn(folder: string, tasks: number): Promise<void> {
   const home = path.join(folder, 'agents', 'a')
   mkdirSync(home, { recursive: true })
@@ -44,13 +44,13 @@ test.each([
   ['an empty folder', ['--from', 'sqlite:.', '--to', 'mongodb://127.0.0.1/x'], 'There is nothing to move'],
   ['no target', ['--from', 'sqlite:.'], '--to must be like'],
   ['a target of another kind', ['--from', 'sqlite:.', '--to', 'sqlite:x'], '--to must be like'],
-])('%s is incorrect usage: exit code 2', async (_what, args, said) => {
+])('%s is incorrect usage with exit code 2', async (_what, args, said) => {
   using folder = temporaryFolder()
   const { code, stderr } = await runCli(['migrate', ...args], { cwd: folder.path })
   expect([code, stderr]).toEqual([2, expect.stringContaining(said)])
 })
 
-test('a missing agent key or an unreachable server: exit code 1 and one sentence without the password', async () => {
+test('a missing agent key or an unreachable server causes exit code 1 and one sentence without the password', async () => {
   using folder = temporaryFolder()
   await agentIn(folder.path, 1)
   const to = ['--to', 'mongodb://me:hidden@127.0.0.1:9/x?serverSelectionTimeoutMS=300']
@@ -96,7 +96,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('moved already')])
   })
 
-  test('migrates the gateway’s database: clients, routes, decisions, training examples, the cursor key', async () => {
+  test('migrate copies the gateway’s clients, routes, decisions, training examples and cursor key', async () => {
     using folder = temporaryFolder()
     const route = {
       owner: alice,

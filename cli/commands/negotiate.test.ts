@@ -31,7 +31,7 @@ const answer = {
   negotiation_id: 'n1',
 }
 
-/** A gateway that returns this answer to every negotiation and records the requests. */
+/** Starts a gateway that returns this answer to every negotiation and records the requests. */
 async function scriptedGateway(answers: object) {
   const asked: unknown[] = []
   const server = createServer((request, response) => {
@@ -52,7 +52,7 @@ async function scriptedGateway(answers: object) {
   }
 }
 
-test('prints rank, agent, score, sub-scores as bars, reasons, and the excluded agents with their rules', async () => {
+test('negotiate prints rank, agent, score, sub-scores as bars, reasons and the excluded agents with their rules', async () => {
   await using gateway = await scriptedGateway(answer)
   const { code, stdout } = await runCli(['negotiate', 'will it rain', '--token', 't', '--url', gateway.url])
   expect(code).toBe(0)
@@ -69,7 +69,7 @@ test('prints rank, agent, score, sub-scores as bars, reasons, and the excluded a
   ])
 })
 
-test('--json prints the gateway’s response; options become request fields', async () => {
+test('--json prints the gateway’s response, and options become request fields', async () => {
   await using gateway = await scriptedGateway({ ...answer, can_handle: false })
   const options = [
     '--details',
@@ -116,7 +116,7 @@ test.each<[string, string[], Record<string, string>, object]>([
   ['as the gateway asks for a message', [], {}, { weights: usual, min_score: routeMinScore }],
   ['with the gateway’s ROUTE_MIN_SCORE', [], { ROUTE_MIN_SCORE: '0.5' }, { weights: usual, min_score: 0.5 }],
   ['with other weights, and no threshold', ['--weights', 'load=1'], {}, { weights: { load: 1 } }],
-])('by default it requests %s', async (_what, options, env, question) => {
+])('by default, the command requests a negotiation %s', async (_what, options, env, question) => {
   await using gateway = await scriptedGateway(answer)
   await runCli(['negotiate', 'rain', ...options, '--token', 't', '--url', gateway.url], { env })
   expect(gateway.asked).toEqual([{ task_summary: 'rain', limit: 10, ...question }])
@@ -128,7 +128,7 @@ test.each([
   [['--weights', 'load']],
   [['--min-score', '-1']],
   [['--limit', 'x']],
-])('%s is incorrect usage', async (options) => {
+])('the command rejects %s as incorrect usage', async (options) => {
   const { code } = await runCli(['negotiate', 'x', ...options, '--token', 't', '--url', 'http://127.0.0.1:1'])
   expect(code).toBe(2)
 })

@@ -21,7 +21,7 @@ interface NegotiateOptions extends ServerOptions {
   json?: true
 }
 
-/** Weights that the gateway uses for messages that name no agent. */
+/** The weights that the gateway uses for messages that name no agent. */
 const weightsDefault = weightsOut(defaultWeights)
 const weightNames = Object.keys(weightsDefault)
 
@@ -66,7 +66,7 @@ async function negotiate(io: Io, text: string, options: NegotiateOptions): Promi
       maxCostAmount: options.maxCost,
       requiredTools: options.tool,
       forbiddenTools: options.withoutTool,
-      // The default threshold only applies to the default weights.
+      // The default threshold applies only to the default weights.
       minScore: options.minScore ?? (options.weights === undefined ? minScoreOf(io) : undefined),
     }),
     ...(options.weights !== undefined && { weights: options.weights }),

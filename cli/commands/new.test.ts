@@ -8,7 +8,7 @@ import { runCli, temporaryFolder } from '../testing.ts'
 const run = promisify(execFile)
 const root = path.join(import.meta.dirname, '..', '..')
 
-/** As after `npm install`, with links to the packages of the repository. */
+/** Creates the state after `npm install`, with links to the packages of the repository. */
 function install(folder: string): void {
   mkdirSync(path.join(folder, 'node_modules', '@types'), { recursive: true })
   for (const name of ['parley', '@parley', '@types/node']) {
@@ -21,7 +21,7 @@ function json(...names: string[]): Record<string, unknown> {
   return JSON.parse(readFileSync(path.join(...names), 'utf8')) as Record<string, unknown>
 }
 
-test('in an empty folder: writes an agent that passes its own test and the type check', async () => {
+test('new writes an agent that passes its own test and the type check in an empty folder', async () => {
   using folder = temporaryFolder()
   const said = await runCli(['new', 'hello'], { cwd: folder.path })
   expect(said.code).toBe(0)
@@ -40,7 +40,7 @@ test('in an empty folder: writes an agent that passes its own test and the type 
   await run(path.join(root, 'node_modules', '.bin', 'tsc'), [], { cwd: folder.path })
 })
 
-test('a new package.json depends on this version, or on the files that npm installed', async () => {
+test('a new package.json depends on this version or on the files that npm installed', async () => {
   using folder = temporaryFolder()
   await runCli(['new', 'hello'], { cwd: folder.path })
   expect(json(folder.path, 'package.json')).toMatchObject({
@@ -70,7 +70,7 @@ test('a new package.json depends on this version, or on the files that npm insta
   })
 })
 
-test('completes the package.json that npm install leaves behind and keeps its dependencies', async () => {
+test('new completes the package.json that npm install leaves behind and keeps its dependencies', async () => {
   using folder = temporaryFolder()
   const dependencies = { parley: 'file:parley-0.1.0.tgz' }
   writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify({ dependencies }))
@@ -79,7 +79,7 @@ test('completes the package.json that npm install leaves behind and keeps its de
   expect(json(folder.path, 'package.json')).toMatchObject({ type: 'module', private: true, dependencies })
 })
 
-test('keeps the files of an existing project and prints hints for missing settings', async () => {
+test('new keeps the files of an existing project and prints hints for missing settings', async () => {
   using folder = temporaryFolder()
   const manifest = '{"name": "mine", "devDependencies": {"vitest": "4.0.0"}}'
   writeFileSync(path.join(folder.path, 'package.json'), manifest)
@@ -100,7 +100,7 @@ const npmInit = {
   type: 'commonjs',
 }
 
-test('turns the package.json of npm init -y into an ES module project; the agent passes its test', async () => {
+test('new turns the package.json of npm init -y into an ES module project, and the agent passes its test', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify(npmInit))
   const said = await runCli(['new', 'hello'], { cwd: folder.path })
@@ -116,7 +116,7 @@ test('turns the package.json of npm init -y into an ES module project; the agent
   expect(stdout).toMatch(/pass 2\n/)
 })
 
-test('keeps the package.json of a CommonJS project with code and prints how to load agents', async () => {
+test('new keeps the package.json of a CommonJS project with code and prints how to load agents', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify(npmInit))
   writeFileSync(path.join(folder.path, 'index.js'), 'module.exports = 1\n')
@@ -130,7 +130,7 @@ test('keeps the package.json of a CommonJS project with code and prints how to l
   expect(stdout).toMatch(/pass 2\n/)
 })
 
-test('fails for an existing agent and overwrites nothing', async () => {
+test('new fails for an existing agent and overwrites nothing', async () => {
   using folder = temporaryFolder()
   mkdirSync(path.join(folder.path, 'agents', 'hello'), { recursive: true })
   const said = await runCli(['new', 'hello'], { cwd: folder.path })
@@ -141,7 +141,7 @@ test('fails for an existing agent and overwrites nothing', async () => {
 })
 
 test.each(['Hello', '../up', '1st', 'a b', '', '-x', 'x'.repeat(41), 'a/b', 'ä', "a';b"])(
-  'rejects the name %j with exit code 2 and writes nothing',
+  'new rejects the name %j with exit code 2 and writes nothing',
   async (name) => {
     using folder = temporaryFolder()
     const said = await runCli(['new', '--', name], { cwd: folder.path })
@@ -150,7 +150,7 @@ test.each(['Hello', '../up', '1st', 'a b', '', '-x', 'x'.repeat(41), 'a/b', 'ä'
   },
 )
 
-test('fails with exit code 1 for an invalid package.json and writes nothing', async () => {
+test('new fails with exit code 1 for an invalid package.json and writes nothing', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'package.json'), '{')
   expect((await runCli(['new', 'hello'], { cwd: folder.path })).code).toBe(1)

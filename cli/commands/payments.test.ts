@@ -10,7 +10,7 @@ import { runCli, temporaryFolder } from '../testing.ts'
 
 const origins: Record<string, string> = { paid: 'supervised', free: 'supervised', stranger: 'registered' }
 
-/** The part of a gateway that the command uses: the agent list and the agents’ own routes. */
+/** Starts the part of a gateway that the command uses: the agent list and the agents’ own routes. */
 async function gatewayOf(agents: Record<string, TestAgent>, more: Record<string, string> = {}) {
   const asked: string[] = []
   const all = { ...origins, ...more }
@@ -129,7 +129,7 @@ test('an agent without a price has no ledger', async () => {
   expect(said).toEqual({ code: 1, stdout: '', stderr: 'parley: free takes no payments: it has no ledger.\n' })
 })
 
-test('the operator is informed that a supervised agent without a price has no ledger', async () => {
+test('the command informs the operator that a supervised agent without a price has no ledger', async () => {
   await using free = await testAgent({ handle: () => 'done' })
   using gateway = await gatewayOf({ free }, {})
   const said = await runCli([
@@ -143,7 +143,7 @@ test('the operator is informed that a supervised agent without a price has no le
   expect(said).toEqual({ code: 1, stdout: '', stderr: 'parley: free takes no payments: it has no ledger.\n' })
 })
 
-/** OAuth server that issues this token. */
+/** Starts an OAuth server that issues this token. */
 async function issuerOf(token: string) {
   const issuer = await scriptedAgent({
     'GET /.well-known/oauth-authorization-server/oauth2': () => ({
@@ -160,7 +160,7 @@ async function issuerOf(token: string) {
   return issuer
 }
 
-test('names an agent that does not respond and exits with code 1', async () => {
+test('payments names an agent that does not respond and exits with code 1', async () => {
   await using paid = await failing()
   using gateway = await gatewayOf({ paid }, { free: 'registered', away: 'supervised' })
   using folder = temporaryFolder()
@@ -172,7 +172,7 @@ test('names an agent that does not respond and exits with code 1', async () => {
   expect(said.stderr).toContain('away')
 })
 
-test('without permission: exit code 1 and an empty list', async () => {
+test('a caller without permission gets exit code 1 and an empty list', async () => {
   await using paid = await failing()
   using gateway = await gatewayOf({ paid })
   using folder = temporaryFolder()

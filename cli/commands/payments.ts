@@ -34,7 +34,7 @@ const states = [
   'open',
   'expired',
 ]
-/** Earlier names that are still accepted. */
+/** Earlier option names that are still accepted. */
 const earlierNames: Record<string, string> = { orphaned: 'payment-orphaned' }
 const help = `
 It is for the operator: with --token or PARLEY_TOKEN a token with agent:admin, else one of the client that the embedded

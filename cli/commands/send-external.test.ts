@@ -40,7 +40,7 @@ test('an agent whose card disables streaming receives the message and is polled'
   expect(methods).toEqual([card, 'message/send', 'tasks/get', 'tasks/get', 'tasks/get'])
 })
 
-test('prints an answer without artifacts and history', async () => {
+test('send prints an answer that has neither artifacts nor history', async () => {
   const { artifacts: _, history: _history, ...bare } = task('completed')
   await using server = await scriptedAgent({
     ...cardThatSays(false),
@@ -51,7 +51,7 @@ test('prints an answer without artifacts and history', async () => {
 })
 
 test.each([true, 'no', undefined])(
-  'an agent whose card says streaming: %j is sent message/stream',
+  'an agent whose card has streaming: %j receives message/stream',
   async (says) => {
     await using server = await scriptedAgent({ ...cardThatSays(says), ...accepts })
     await send(server)
@@ -59,7 +59,7 @@ test.each([true, 'no', undefined])(
   },
 )
 
-test('adds contextId, taskId and acceptedOutputModes for a named agent', async () => {
+test('send adds contextId, taskId and acceptedOutputModes for a named agent', async () => {
   await using server = await scriptedAgent({ ...cardThatSays(false), ...accepts })
   await send(server)
   await send(server, '--no-wait')
@@ -82,7 +82,7 @@ test('a message for a known task uses the context of that task', async () => {
   expect(sent(server.calls)[0]?.message).toMatchObject({ taskId, contextId: ended.context_id })
 })
 
-test('adds nothing for "-": the gateway completes the message after choosing an agent', async () => {
+test('send adds nothing for "-", because the gateway completes the message after choosing an agent', async () => {
   await using server = await scriptedAgent({ 'message/send': () => ({ result: task('submitted') }) })
   await runCli(['send', '-', 'Hi', '--no-wait', '--url', server.url, '--token', 'secret'])
   const [only] = sent(server.calls)

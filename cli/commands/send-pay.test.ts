@@ -8,7 +8,7 @@ import { runCli, temporaryFolder } from '../testing.ts'
 const paidAgent = (more: Partial<TestDefinition> = {}, env = {}) =>
   testAgent({ handle: ({ text }) => `did ${text}`, executionCost: price, ...more }, { env })
 
-/** Sends to `-` at the address of the agent itself, as to a gateway. */
+/** Sends a message to `-` at the address of the agent itself, as if the agent were a gateway. */
 function send(agent: TestAgent, folder: string, ...more: string[]) {
   const { token } = agent.caller('alice')
   return runCli(['send', '-', 'it', '--url', agent.url, '--token', token, ...more], {
@@ -32,7 +32,7 @@ test('send --pay --yes pays the agent’s price from the test wallet and prints 
   expect(await spent(agent)).toBe(1)
 })
 
-test('without --pay: prints the price, pays nothing, exit code 1', async () => {
+test('without --pay, send prints the price, pays nothing and exits with code 1', async () => {
   await using agent = await paidAgent()
   using folder = temporaryFolder()
   const said = await send(agent, folder.path)
@@ -48,7 +48,7 @@ test.each([
   ['5', 0],
   ['0.009', 1],
   ['0.009999999999', 1],
-])('--max %s: exit code %i', async (max, code) => {
+])('send with --max %s exits with code %i', async (max, code) => {
   await using agent = await paidAgent()
   using folder = temporaryFolder()
   expect((await send(agent, folder.path, '--pay', '--max', max)).code).toBe(code)
@@ -61,7 +61,7 @@ test.each(['-1', '1e3', 'much', ''])('--max "%s" is wrong use: exit code 2', asy
   expect(said.code).toBe(2)
 })
 
-test('asks for confirmation on a terminal before paying', async () => {
+test('send asks for confirmation on a terminal before paying', async () => {
   await using agent = await paidAgent()
   using folder = temporaryFolder()
   const { token } = agent.caller('alice')
@@ -73,7 +73,7 @@ test('asks for confirmation on a terminal before paying', async () => {
   expect(await spent(agent)).toBe(1)
 })
 
-test('also pays a price requested during a task; --max limits the total', async () => {
+test('send also pays a price requested during a task, and --max limits the total', async () => {
   const handle: TestDefinition['handle'] = ({ requirePayment, history }) =>
     history.length > 1 ? 'more' : requirePayment({ amount: '0.02', reason: 'it takes longer' })
   await using agent = await paidAgent({ handle })
@@ -98,7 +98,7 @@ test('the test wallet does not sign for networks with real money', async () => {
   expect(said.stderr).toContain('real money')
 })
 
-test('rejects an invalid wallet key and one that others can read', async () => {
+test('send rejects an invalid wallet key and a key that others can read', async () => {
   await using agent = await paidAgent()
   using folder = temporaryFolder()
   await runCli(['wallet', '--url', agent.url], { env: { DATA_DIR: folder.path } })

@@ -8,7 +8,7 @@ const modes = { acceptedOutputModes: ['*/*'] }
 const wanted = { ...modes, push_notification_config: { id: expect.any(String), url, token: 'let-me-in' } }
 const webhook = ['--webhook', url, '--webhook-token', 'let-me-in']
 
-test('--webhook is sent with the message, streamed or not; the token is not printed', async () => {
+test('the webhook is sent with the message, whether or not it is streamed, and the token is not printed', async () => {
   await using server = await scriptedAgent({
     'message/stream': () => ({
       frames: [present(0, 'submitted'), status(1, 'working'), status(2, 'completed')],
@@ -33,7 +33,7 @@ test('the answer to a question does not repeat the webhook', async () => {
   expect(server.calls.map(({ params }) => params['configuration'])).toEqual([wanted, modes])
 })
 
-test('--webhook-token without --webhook is incorrect usage: exit code 2, nothing is sent', async () => {
+test('--webhook-token without --webhook is incorrect usage with exit code 2, and nothing is sent', async () => {
   await using server = await scriptedAgent({})
   for (const more of [[], ['--no-wait']]) {
     const argv = ['send', 'x', 'hello', '--url', server.url, '--webhook-token', 'let-me-in', ...more]

@@ -27,7 +27,7 @@ const completed = [
 ]
 const asks = [...begun, status(2, 'input-required', 'Which column?')]
 
-test('prints the answer to stdout, progress and task id to stderr; exit code 0', async () => {
+test('send prints the answer to stdout and progress and task id to stderr, and exits with code 0', async () => {
   await using server = await scriptedAgent({ 'message/stream': () => ({ frames: completed }) })
   const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url, '--token', 'secret'])
   expect(said).toEqual({
@@ -55,7 +55,7 @@ test('a terminal shows the text as it is streamed, once, without escape sequence
   expect(said.stdout).toBe('Hello, Ada!\n')
 })
 
-test('a terminal shows the whole text when deltas were lost', async () => {
+test('a terminal shows the whole text if deltas were lost', async () => {
   const frames = [...begun, delta('a', ', Ada!'), artifactEvent(2, answer), status(3, 'completed')]
   await using server = await scriptedAgent({ 'message/stream': () => ({ frames }) })
   const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url], { tty: true })
@@ -96,13 +96,13 @@ test('--file, --data, --context, --task and --reference become the message', asy
   })
 })
 
-test('"-" as the text reads it from stdin', async () => {
+test('send reads the text from stdin if it is "-"', async () => {
   await using server = await scriptedAgent({ 'message/stream': () => ({ frames: completed }) })
   await runCli(['send', 'greeter', '-', '--url', server.url], { stdin: 'Ada\n' })
   expect(server.calls[0]?.params.message).toMatchObject({ parts: [{ kind: 'text', text: 'Ada\n' }] })
 })
 
-test('saves the files of the answer inside the folder, whatever their names', async () => {
+test('send saves the files of the answer inside the folder, whatever their names are', async () => {
   using folder = temporaryFolder()
   const files = artifactOf('f', 'files', filePart('../../evil.sh', 'x'), filePart('chart.svg', '<svg/>'))
   const frames = [...begun, artifactEvent(2, files), status(3, 'completed')]
@@ -115,7 +115,7 @@ test('saves the files of the answer inside the folder, whatever their names', as
   expect(readFileSync(path.join(folder.path, 'made', 'chart.svg'), 'utf8')).toBe('<svg/>')
 })
 
-test('without --out, saves files to parley-downloads, apart from the project’s files', async () => {
+test('without --out, send saves files to parley-downloads, apart from the project’s files', async () => {
   using folder = temporaryFolder()
   const files = artifactOf('f', 'files', filePart('chart.svg', '<svg/>'))
   const frames = [...begun, artifactEvent(2, files), status(3, 'completed')]
@@ -125,7 +125,7 @@ test('without --out, saves files to parley-downloads, apart from the project’s
   expect(readdirSync(folder.path)).toEqual(['parley-downloads'])
 })
 
-test('prints data only when the answer has no text', async () => {
+test('send prints data only if the answer has no text', async () => {
   const withData = (...text: string[]) => [
     ...begun,
     artifactEvent(2, artifactOf('a', 'answer', ...text.map(textPart), { kind: 'data', data: { n: 4 } })),
@@ -158,7 +158,7 @@ test('--json prints the task, exits according to its state, and saves no files',
   expect(readdirSync(folder.path)).toEqual([])
 })
 
-test('a question without a terminal: the question, the task and the command to answer with; exit code 1', async () => {
+test('without a terminal, send prints the question, the task and the command for the answer, and exits with code 1', async () => {
   await using server = await scriptedAgent({ 'message/stream': () => ({ frames: asks }) })
   const said = await runCli(['send', 'data-analyst', 'look', '--url', server.url])
   expect(said).toMatchObject({ code: 1, stdout: '' })
@@ -166,7 +166,7 @@ test('a question without a terminal: the question, the task and the command to a
   expect(said.stderr).toContain(`npx parley send data-analyst --task ${taskId} "…"`)
 })
 
-test('a question is answered on the terminal, and the same task continues', async () => {
+test('the user answers a question on the terminal, and the same task continues', async () => {
   await using server = await scriptedAgent({
     'message/stream': ({ earlier }) => ({ frames: earlier === 0 ? asks : completed }),
   })
@@ -186,7 +186,7 @@ test('an empty answer leaves the question open', async () => {
   expect(said.stderr).toContain(`--task ${taskId}`)
 })
 
-test('a bid is accepted or refused as data', async () => {
+test('the reply that accepts or refuses a bid is sent as data', async () => {
   const bids = [...begun, status(2, 'negotiation-bid-submitted', '5 for it')]
   await using server = await scriptedAgent({
     'message/stream': ({ earlier }) => ({ frames: earlier === 0 ? bids : completed }),
@@ -245,7 +245,7 @@ test('an agent that does not stream may answer with a Message', async () => {
 
 const unknownTask = { error: { code: -32001, message: 'Task not found', data: { taskId } }, status: 404 }
 
-test('--task with an unknown id: nothing is sent, and the error suggests --new', async () => {
+test('--task with an unknown id sends nothing, and the error suggests --new', async () => {
   await using server = await scriptedAgent({
     'tasks/get': () => unknownTask,
     'message/stream': () => ({ frames: completed }),
@@ -270,7 +270,7 @@ test('--task with --new starts a task with that id', async () => {
   expect(server.calls[0]?.params.message).toMatchObject({ taskId })
 })
 
-test('--task with a token that may not read tasks: the error explains how to skip the check', async () => {
+test('the error for --task with a token that may not read tasks explains how to skip the check', async () => {
   const error = { code: -32013, message: 'Insufficient scope', data: { required: ['agent:read'] } }
   await using server = await scriptedAgent({ 'tasks/get': () => ({ error, status: 403 }) })
   const said = await runCli(['send', 'greeter', 'Ada', '--task', taskId, '--url', server.url])
@@ -282,7 +282,7 @@ test.each([
   ['-32601', { error: { code: -32601, message: 'Method not found' }, status: 404 }],
   ['-32004', { error: { code: -32004, message: 'No agent can do it' }, status: 400 }],
   ['404 without an envelope', { status: 404, body: 'nothing here' }],
-])('"-" at a server that chooses no agent (%s): the error explains what to do', async (_, refusal) => {
+])('the error for "-" at a server that chooses no agent (%s) explains what to do', async (_, refusal) => {
   await using server = await scriptedAgent({ 'message/stream': () => refusal, 'message/send': () => refusal })
   const said = await runCli(['send', '-', 'hello', '--url', server.url])
   expect(said.code).toBe(1)
@@ -290,7 +290,7 @@ test.each([
   expect(server.calls[0]?.path).toBe('/')
 })
 
-test('an unknown agent name: the error refers to the list of agents', async () => {
+test('the error for an unknown agent name refers to the list of agents', async () => {
   const error = { code: -32040, message: 'Not found', data: { reason: 'agent' } }
   await using server = await scriptedAgent({ 'message/stream': () => ({ error, status: 404 }) })
   const said = await runCli(['send', 'nobody', 'hello', '--url', server.url])
@@ -298,7 +298,7 @@ test('an unknown agent name: the error refers to the list of agents', async () =
   expect(said.stderr).toBe('parley: There is no agent "nobody" here; npx parley agents lists them.\n')
 })
 
-test('an error of the server is one sentence, with --json one object; exit code 1', async () => {
+test('a server error is printed as one sentence, or as one object with --json, and the exit code is 1', async () => {
   const error = {
     code: -32602,
     message: 'Invalid params',
@@ -329,7 +329,7 @@ test.each([
     { code: -32012, message: 'DID signature was not accepted', data: { reason: 'replayed' } },
     'DID signature was not accepted. The same signed request was sent before.',
   ],
-])('an error message for people contains no internal codes: %j', async (error, sentence) => {
+])('an error message for people contains no internal codes for %j', async (error, sentence) => {
   await using server = await scriptedAgent({ 'message/send': () => ({ error, status: 503 }) })
   const said = await runCli(['send', 'greeter', 'Ada', '--no-wait', '--url', server.url])
   expect(said).toEqual({ code: 1, stdout: '', stderr: `parley: ${sentence}\n` })
@@ -343,7 +343,7 @@ test('a TLS mismatch is explained in one sentence', async () => {
   expect(said.stderr).not.toContain('SSL routines')
 })
 
-test('an unreachable server: the error names the address and what to do', async () => {
+test('the error for an unreachable server names the address and explains what to do', async () => {
   const server = await scriptedAgent({})
   await server[Symbol.asyncDispose]()
   const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url])
@@ -365,14 +365,14 @@ test.each([
   ['a folder as file', ['send', 'greeter', '--file', '.']],
   ['an address that is none', ['send', 'greeter', 'hi', '--url', 'ftp://x']],
   ['an unknown option', ['send', 'greeter', 'hi', '--frob']],
-])('%s: exit code 2, nothing on stdout', async (_, argv) => {
+])('send with %s exits with code 2 and prints nothing on stdout', async (_, argv) => {
   using folder = temporaryFolder()
   const said = await runCli(argv, { cwd: folder.path })
   expect(said).toMatchObject({ code: 2, stdout: '' })
   expect(said.stderr).not.toBe('')
 })
 
-test('rejects files that are too large for a message before sending anything', async () => {
+test('send rejects files that are too large for a message before it sends anything', async () => {
   using folder = temporaryFolder()
   for (const name of ['a.bin', 'b.bin'])
     writeFileSync(path.join(folder.path, name), Buffer.alloc(4 * 1024 * 1024))

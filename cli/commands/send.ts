@@ -39,7 +39,7 @@ interface SendOptions extends ServerOptions, MessageOptions, PayOptions {
   json?: true
 }
 
-/** Default folder for downloaded files; listed in `.gitignore`. */
+/** Default folder for downloaded files, which `.gitignore` lists. */
 const downloads = 'parley-downloads'
 
 export default function sendCommand(io: Io): CliCommand {
@@ -85,7 +85,7 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
   const { dataDir } = clientSettings(io)
   const client = server.agent(agent, {
     fetch: fetchThatPays({ io, server, dataDir, agent, options }, told?.fetch),
-    // Leave time for the confirmation prompt.
+    // Leaves time for the confirmation prompt.
     ...(options.pay && { requestTimeoutMs: 600_000 }),
   })
   const message = await messageOf(io, text, options)
@@ -113,10 +113,10 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
   }
 }
 
-/** Message for a task that waits for a payment; the agent answers it with 402 and the price. */
+/** Message for a task that waits for a payment. The agent answers it with 402 and the price. */
 const payment: OutgoingMessage = { text: 'Payment' }
 
-/** Sends the message, prints the events, and prompts for input while the task asks for it. */
+/** Sends the message, prints the events and prompts for input whenever the task requires it. */
 async function converse(
   io: Io,
   { client, streams }: { client: AgentClient; streams: boolean },
@@ -160,7 +160,7 @@ async function converse(
 }
 
 interface Following {
-  /** False: send the message and poll the task. */
+  /** If false, the message is sent and the task is polled. */
   streams: boolean
   show: (event: WireEvent) => void | Promise<void>
   noted: (standing: Standing) => void
@@ -219,7 +219,7 @@ function configurationOf({ webhook, webhookToken }: SendOptions): SendConfigurat
   return webhookConfiguration({ id: randomUUID(), url: webhook, ...token })
 }
 
-/** Undefined with --json: the files are part of the printed task. */
+/** Returns undefined with --json, because the files are then part of the printed task. */
 function folderOf(io: Io, options: SendOptions): string | undefined {
   if (options.out === undefined && options.json) return undefined
   return path.resolve(io.cwd, options.out ?? downloads)

@@ -18,7 +18,7 @@ function writeClient(folder: string, url: string): void {
   writeFileSync(path.join(folder, '.parley', 'dev-client.json'), JSON.stringify(client), { mode: 0o600 })
 }
 
-test('prints a token of the development client, by client credentials', async () => {
+test('token prints a token that the development client got with client credentials', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
   writeClient(folder.path, server.url)
@@ -35,7 +35,7 @@ test('prints a token of the development client, by client credentials', async ()
   })
 })
 
-test('--scope requests these scopes; --json prints the complete response', async () => {
+test('--scope requests the given scopes, and --json prints the complete response', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
   writeClient(folder.path, server.url)
@@ -61,7 +61,7 @@ test.each([
   ['no client file', undefined, /holds no dev-client\.json/],
   ['a file that is not JSON', '{"client_secret": "hidden-secret', /is not a client file/],
   ['a file of something else', '{"client_secret": "hidden-secret"}', /is not a client file/],
-])('%s: exit code 1, and no secret in the message', async (_, content, text) => {
+])('%s causes exit code 1 and a message without the secret', async (_, content, text) => {
   using folder = temporaryFolder()
   if (content !== undefined)
     writeFileSync(path.join(folder.path, 'dev-client.json'), content, { mode: 0o600 })
@@ -75,7 +75,7 @@ test.each([
   ['dev-client.json', []],
   ['oauth/operator-client.json', ['--operator']],
   ['oauth/initial-access-token', ['--initial']],
-])('%s that others may read: exit code 1, and the chmod command', async (name, flags) => {
+])('%s causes exit code 1 and a chmod command if others may read it', async (name, flags) => {
   using folder = temporaryFolder()
   mkdirSync(path.join(folder.path, 'oauth'))
   const file = path.join(folder.path, name)
@@ -87,14 +87,14 @@ test.each([
   expect(said.stderr).not.toContain('hidden-secret')
 })
 
-test('a missing initial access token: exit code 1 and a hint when it is created', async () => {
+test('a missing initial access token causes exit code 1 and a hint about when it is created', async () => {
   using folder = temporaryFolder()
   const said = await runCli(['token', '--initial'], { cwd: folder.path })
   expect(said.code).toBe(1)
   expect(said.stderr).toContain('the server writes it at its first start')
 })
 
-test('reports a refusal of the token server without the secret', async () => {
+test('token reports an error from the token server without the secret', async () => {
   using folder = temporaryFolder()
   const refusal = { error: 'invalid_scope', error_description: 'scope not allowed' }
   await using server = await scriptedAgent({
@@ -108,7 +108,7 @@ test('reports a refusal of the token server without the secret', async () => {
   })
 })
 
-test('commands use a token of that client, fetched once', async () => {
+test('commands use one token of the development client, which is fetched once', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({
     'POST /oauth2/token': issue,
@@ -120,7 +120,7 @@ test('commands use a token of that client, fetched once', async () => {
   expect(server.calls.map(authorization)).toEqual([undefined, 'Bearer the-token'])
 })
 
-test('tokens of the development client are sent to its own host only', async () => {
+test('tokens of the development client are sent only to its own host', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
   writeClient(folder.path, 'http://oauth.example')
@@ -134,7 +134,7 @@ test('tokens of the development client are sent to its own host only', async () 
 test.each([
   ['another port of the same machine', (url: string) => url.replace(/\d+$/, '1')],
   ['another scheme', (url: string) => url.replace('http:', 'https:')],
-])('nor to %s', async (_what, other) => {
+])('tokens of the development client are not sent to %s', async (_what, other) => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
   writeClient(folder.path, other(server.url))
@@ -164,7 +164,7 @@ test('check sends --token, but never PARLEY_TOKEN, to the address on the command
   expect(server.calls.map(({ headers }) => headers.authorization)).toContain('Bearer typed')
 })
 
-test('reads .env of the working folder; the environment overrides it, and --token overrides both', async () => {
+test('the environment overrides the .env of the working folder, and --token overrides both', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'GET /registry/agents': () => ({ result: 0 }) })
   writeFileSync(path.join(folder.path, '.env'), `PUBLIC_URL=${server.url}/\nPARLEY_TOKEN=of-the-file\n`)
@@ -178,7 +178,7 @@ test('reads .env of the working folder; the environment overrides it, and --toke
   ])
 })
 
-test('reports each invalid setting in one sentence', async () => {
+test('token reports each invalid setting in one sentence', async () => {
   const said = await runCli(['agents'], { env: { PORT: 'seven', PUBLIC_URL: 'nowhere' } })
   expect(said).toMatchObject({ code: 1, stdout: '' })
   expect(said.stderr).toContain('PORT must be a port number.')

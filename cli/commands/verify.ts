@@ -83,7 +83,7 @@ async function ask(io: Io, taskId: string | undefined, options: VerifyOptions): 
   const entry = await get(server, `/registry/agents/${slug}`)
   const gateway = await gatewayDocument(server)
   const did = entry['did']
-  // The document comes from the agent itself; the gateway only forwards it.
+  // The document comes from the agent itself, because the gateway only forwards it.
   const agent =
     typeof did === 'string'
       ? await get(server, `/agents/${slug}/did/resolve?did=${encodeURIComponent(did)}`)
@@ -107,14 +107,14 @@ async function get(server: ServerConnection, path: string): Promise<JsonObject> 
   return (await server.getJson(path)).body as JsonObject
 }
 
-/** Checks that the entry and the task are the requested ones: those of another agent would be consistent, too. */
+/** Checks that the entry and the task are the requested ones, because another agent's would be consistent, too. */
 function askedSteps(
   { entry, task }: Seen,
   { slug, taskId }: { slug: string | undefined; taskId: string | undefined },
 ): Step[] {
   const steps: Step[] = []
   if (slug !== undefined) {
-    // The proof covers the address.
+    // The address is trustworthy because the proof covers it.
     const url = typeof entry['url'] === 'string' ? entry['url'] : ''
     const step = 'the entry belongs to the requested agent'
     steps.push({ step, ...(!url.endsWith(`/agents/${slug}`) && { fault: `It is that of ${url}.` }) })

@@ -6,7 +6,7 @@ import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { expect, test } from 'vitest'
 import { runCli, temporaryFolder } from '../testing.ts'
 
-test('parley wallet creates one key, readable by its owner only, and prints its address', async () => {
+test('parley wallet creates one key that only its owner can read and prints its address', async () => {
   await using server = await scriptedAgent({})
   using folder = temporaryFolder()
   const show = () => runCli(['wallet', '--url', server.url, '--json'], { env: { DATA_DIR: folder.path } })
@@ -19,7 +19,7 @@ test('parley wallet creates one key, readable by its owner only, and prints its 
   expect(statSync(file).mode & 0o777).toBe(0o600)
 })
 
-test('prints the wallet even without a server', async () => {
+test('parley wallet prints the wallet even without a server', async () => {
   using folder = temporaryFolder()
   const said = await runCli(['wallet', '--url', 'http://127.0.0.1:9'], { env: { DATA_DIR: folder.path } })
   expect(said.code).toBe(0)
@@ -45,7 +45,7 @@ test('parley wallet prints the balance as an amount of its currency', async () =
   expect(said.stdout).toContain('  balance  999.99 USDC (eip155:84532, test money) at paid\n')
 })
 
-test('GET /api/test-wallet/{address}: the remaining test money, reduced by each payment; 404 for other agents', async () => {
+test('GET /api/test-wallet/{address} returns the remaining test money, or 404 for agents that do not take it', async () => {
   await using agent = await testAgent({ handle: () => 'done', executionCost: price })
   const wallet = new TestWallet()
   const balance = async (of: string = wallet.account.address) => {

@@ -23,7 +23,7 @@ const ended = [
   status(3, 'completed'),
 ]
 
-test('prints a task from start to end with its answer; names files without saving them', async () => {
+test('watch prints a task from start to end with its answer and names files without saving them', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'tasks/resubscribe': () => ({ frames: ended }) })
   const argv = ['watch', taskId, '--agent', 'data-analyst', '--url', server.url]
@@ -67,7 +67,7 @@ test.each([
   expect(said.stderr).toContain(text)
 })
 
-test('an unknown task: exit code 1; an invalid id: exit code 2', async () => {
+test('an unknown task causes exit code 1, and an invalid id causes exit code 2', async () => {
   await using server = await scriptedAgent({
     'tasks/resubscribe': () => ({ error: { code: -32001, message: 'Task not found' }, status: 404 }),
   })
@@ -76,7 +76,7 @@ test('an unknown task: exit code 1; an invalid id: exit code 2', async () => {
   expect((await runCli(['watch', 'seven', '--url', server.url])).code).toBe(2)
 })
 
-test('without --agent, at a server without tasks: the error asks for --agent', async () => {
+test('the error at a server without tasks asks for --agent', async () => {
   const error = { code: -32040, message: 'Not found', data: { reason: 'route' } }
   await using server = await scriptedAgent({ 'tasks/resubscribe': () => ({ error, status: 404 }) })
   const said = await runCli(['watch', taskId, '--url', server.url])

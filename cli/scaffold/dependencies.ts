@@ -3,7 +3,7 @@ import path from 'node:path'
 import { version } from '@parley/kit/process/version'
 import { z } from 'zod'
 
-/** The command and the library that the written agents import. */
+/** The command and the library that generated agents import. */
 export const required = ['parley', '@parley/agent']
 
 export function isInstalled(cwd: string): boolean {
@@ -11,7 +11,8 @@ export function isInstalled(cwd: string): boolean {
 }
 
 /**
- * The dependencies of a new package.json: this version; where npm installed packages of Parley from files, those files.
+ * The dependencies of a new package.json: this version or, if npm installed Parley's packages from files, those
+ * files.
  */
 export function parleyDependencies(cwd: string): Record<string, string> {
   const released = Object.fromEntries(required.map((name) => [name, `^${version.split('+')[0]}`]))
@@ -22,7 +23,7 @@ const lockSchema = z.object({
   packages: z.record(z.string(), z.looseObject({ resolved: z.string().optional() })),
 })
 
-/** Packages of Parley that npm installed from local files, with paths relative to the project as npm writes them. */
+/** The Parley packages that npm installed from local files, with project-relative paths as npm writes them. */
 function installedFromFiles(cwd: string): Record<string, string> {
   const file = path.join(cwd, 'node_modules', '.package-lock.json')
   try {
@@ -38,7 +39,7 @@ function installedFromFiles(cwd: string): Record<string, string> {
   }
 }
 
-/** The folder's name as npm allows it for a package. */
+/** Converts the folder's name to a valid npm package name. */
 export function packageName(cwd: string): string {
   const name = path
     .basename(cwd)

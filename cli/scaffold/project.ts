@@ -16,15 +16,15 @@ const manifestSchema = z.looseObject({
 })
 type Manifest = z.infer<typeof manifestSchema>
 
-/** The second way keeps the CommonJS code of a project working. */
+/** The second option keeps the project's CommonJS code working. */
 const moduleHint =
   'Agents are ES modules: set "type": "module" in package.json, or write agents/package.json with {"type": "module"}.'
 
 export interface Project {
   testRunner: TestRunner
-  /** New files. */
+  /** Files that were created. */
   written: string[]
-  /** Existing files that got missing fields. */
+  /** Existing files to which missing fields were added. */
   completed: string[]
   hints: string[]
 }
@@ -55,7 +55,7 @@ export async function completeProject(cwd: string, found: Manifest | undefined):
   }
 }
 
-/** @returns undefined without a package.json. @throws CommandFailed when it cannot be read */
+/** @returns undefined if there is no package.json. @throws CommandFailed if it cannot be read */
 export async function readManifest(cwd: string): Promise<Manifest | undefined> {
   const file = path.join(cwd, 'package.json')
   const text = await readFile(file, 'utf8').catch((thrown: NodeJS.ErrnoException) => {
@@ -70,7 +70,7 @@ export async function readManifest(cwd: string): Promise<Manifest | undefined> {
   }
 }
 
-/** After `npm install parley`: the library that agents import becomes a dependency too. */
+/** After `npm install parley`, also makes the library that agents import a dependency. */
 function completeDependencies(
   cwd: string,
   { dependencies: found }: Manifest,
@@ -79,12 +79,12 @@ function completeDependencies(
   return { dependencies: { ...parleyDependencies(cwd), ...found } }
 }
 
-/** As `npm install` leaves it in an empty folder: only dependencies. */
+/** Whether the manifest has only dependencies, as `npm install` leaves it in an empty folder. */
 function isBare(manifest: Manifest): boolean {
   return Object.keys(manifest).every((key) => /[dD]ependencies$/.test(key))
 }
 
-/** As `npm init -y` leaves it: its only script is the placeholder, and the `main` file does not exist. */
+/** Whether `npm init -y` wrote the manifest: its only script is the placeholder, and the `main` file does not exist. */
 async function isOfNpmInit(cwd: string, { main = 'index.js', scripts = {} }: Manifest): Promise<boolean> {
   if (Object.keys(scripts).join() !== 'test' || !scripts['test']?.includes('no test specified')) return false
   return access(path.join(cwd, main)).then(

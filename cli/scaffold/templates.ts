@@ -1,4 +1,4 @@
-/** The files that `npx parley new` writes. The command has checked every name before it gets here. */
+/** The files that `npx parley new` writes. The command has already validated every name. */
 
 export type TestRunner = 'vitest' | 'node:test'
 
@@ -16,7 +16,7 @@ export default defineAgent({
 })
 `
 
-/** Sorted as import formatters sort them. */
+/** The imports in the order that import formatters produce. */
 const testImports = (runner: TestRunner) =>
   runner === 'vitest'
     ? "import { testAgent } from '@parley/agent/testing'\nimport { test } from 'vitest'"
@@ -81,7 +81,7 @@ export const projectManifest = (name: string, dependencies: Record<string, strin
   dependencies,
 })
 
-/** Fields that package.json needs for running and testing agents. */
+/** The fields that package.json needs for running and testing agents. */
 export const projectFields = {
   type: 'module',
   scripts: { start: 'parley up', test: 'node --test "agents/**/*.test.ts"' },

@@ -4,7 +4,7 @@ import { CommandFailed } from '../terminal/faults.ts'
 import { agentSource, readmeSource, skillSource, type TestRunner, testSource } from './templates.ts'
 import { writeNew } from './write-new.ts'
 
-/** The files of a new agent, in its folder. */
+/** Writes the files of a new agent to its folder. */
 export async function writeAgent(folder: string, name: string, runner: TestRunner): Promise<string[]> {
   const files: [string, string][] = [
     [path.join(folder, 'agent.ts'), agentSource(name)],
@@ -18,7 +18,7 @@ export async function writeAgent(folder: string, name: string, runner: TestRunne
   return files.map(([file]) => file)
 }
 
-/** The folder of a new agent. @throws CommandFailed when there is something of that name */
+/** Creates the folder of a new agent. @throws CommandFailed if the name already exists */
 export async function makeAgentFolder(cwd: string, name: string): Promise<string> {
   const folder = path.join(cwd, 'agents', name)
   try {

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import { CommandFailed } from '../terminal/faults.ts'
 
-/** Writes a file that is not there yet; false when it is. */
+/** Writes a file unless it already exists, in which case the function returns false. */
 export async function writeNew(file: string, content: string | object): Promise<boolean> {
   const text = typeof content === 'string' ? content : `${JSON.stringify(content, null, 2)}\n`
   try {

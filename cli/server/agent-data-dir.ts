@@ -4,9 +4,9 @@ import { type Io, say } from '../terminal/io.ts'
 import { clientSettings } from './environment.ts'
 
 /**
- * Sets DATA_DIR, and STORE_URL if it names a folder, to the agent's own subfolder `agents/<name>`, as `parley up` does.
- * An agent therefore keeps its identity however it is started. A key directly in DATA_DIR, as written by earlier
- * versions, remains in use.
+ * Sets DATA_DIR, and STORE_URL if it names a folder, to the agent's own subfolder `agents/<name>`, as `parley up`
+ * does. An agent therefore keeps its identity however it is started. A key that an earlier version wrote directly to
+ * DATA_DIR remains in use.
  */
 export async function useAgentDataDir(io: Io, name: string): Promise<void> {
   const { dataDir } = clientSettings(io)

@@ -7,7 +7,7 @@ import { methodOf } from '@parley/wire/codecs/parley/methods'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 
-/** One line of `parley check`. `fix` suggests a fix; absent when the check passed. */
+/** One line of `parley check`. `fix` suggests a fix and is absent if the check passed. */
 export interface Finding {
   what: string
   fix?: string

@@ -8,7 +8,7 @@ export interface Outgoing {
 
 /**
  * Adds the fields that other implementations require: `contextId`, `taskId` and `acceptedOutputModes`. Adds none for
- * "-": the gateway completes the message after it has chosen an agent.
+ * "-", because the gateway completes the message after it has chosen an agent.
  * @param knownContextId the context of the task that the message continues
  */
 export function completeMessage(

@@ -6,7 +6,7 @@ import { routeMinScore } from '@parley/negotiation/score/weights'
 import { UsageError } from '../terminal/faults.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** Loads `.env` of the working folder; existing environment variables take precedence. */
+/** Loads `.env` from the working folder. Existing environment variables take precedence. */
 export function loadDotEnv(io: Io): void {
   let text: string
   try {

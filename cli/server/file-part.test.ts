@@ -14,7 +14,7 @@ test.each([
   expect(mimeTypeOf(name)).toBe(type)
 })
 
-test('a file is sent under its name without its path', async () => {
+test('a file is sent with its name but without its path', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'a.txt'), 'hi')
   expect(await fileParts([path.join(folder.path, 'a.txt')], '/')).toEqual([

@@ -32,7 +32,7 @@ export function mimeTypeOf(name: string): string {
   return mimeTypes[path.extname(name).toLowerCase()] ?? 'application/octet-stream'
 }
 
-/** Reads local files into message parts. @throws UsageError when a file cannot be read or the total is too large. */
+/** Reads local files into message parts. @throws UsageError if a file cannot be read or the total is too large */
 export async function fileParts(paths: string[], cwd: string): Promise<WirePart[]> {
   const parts: WirePart[] = []
   let left = allFilesMaxBytes

@@ -8,7 +8,7 @@ import { oneLine } from '../terminal/printable.ts'
 import { promptOf } from '../terminal/question.ts'
 import { textOf } from '../terminal/task-view.ts'
 
-/** Latest known state of a followed task. */
+/** The latest known state of a followed task. */
 export interface Standing {
   taskId: string
   contextId: string
@@ -34,7 +34,7 @@ export async function followEvents(
   return standing
 }
 
-/** Prints the outcome of the task. Returns the exit code: 0 when it completed, else 1. */
+/** Prints the task's outcome. Returns exit code 0 if the task completed and 1 otherwise. */
 export function conclude(io: Io, standing: Standing, agent: string): number {
   const { state, message } = standing.status
   const reason = oneLine(textOf(message?.parts ?? [], ' '), 1000)
@@ -57,7 +57,7 @@ export async function concludeJson(io: Io, standing: Standing, client: AgentClie
   return standing.status.state === 'completed' ? 0 : 1
 }
 
-/** After an interruption, prints how to resume following the task, which keeps running. Rethrows any other error. */
+/** After an interruption, prints how to resume following the task, which continues to run. Rethrows other errors. */
 export function sayInterrupted(io: Io, thrown: unknown, taskId: string | undefined, agent: string): void {
   if (!(thrown instanceof Interrupted)) throw thrown
   if (taskId !== undefined) {

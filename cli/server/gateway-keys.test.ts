@@ -12,7 +12,7 @@ async function did(env: Env, ...argv: string[]) {
   return runCli(['did', ...argv], { cwd: empty.path, env })
 }
 
-/** The settings after replacing those that a command printed. */
+/** Returns the settings after replacing those that a command printed. */
 async function after(env: Env, ...argv: string[]): Promise<Env> {
   const said = await did(env, ...argv)
   expect(said).toMatchObject({ code: 0 })
@@ -49,7 +49,7 @@ test('a rotated document keeps its DID and lists both keys until the old one is 
   expect((await did(left)).stdout).toMatch(/key-1 .* retired\n.*key-2 .* retired\n.*key-3 .* signs/)
 })
 
-test('proofs are signed with the newest key; proofs of the old key are valid until it is retired', async () => {
+test('proofs are signed with the newest key, and proofs by the old key are valid until it is retired', async () => {
   const one = await after({}, 'new', '--gateway')
   const two = await after(one, 'rotate', '--gateway')
   const retired = await after(two, 'retire', '--gateway')
@@ -72,7 +72,7 @@ test('all gateways list a new key before one of them signs with it', async () =>
     expect(await did(between, action, '--gateway')).toMatchObject({ code: 1, stdout: '' })
 })
 
-test('neither the printed key list nor retiring reveals a seed', async () => {
+test('neither the printed key list nor the retirement of keys reveals a seed', async () => {
   const one = await after({}, 'new', '--gateway')
   const said = await did(one, 'rotate', '--gateway')
   const keys = (parseEnv(said.stdout) as Env)['SERVICE_GATEWAY_DID_KEYS'] ?? ''
@@ -106,6 +106,6 @@ test.each([
   [['rotate', 'hello', '--gateway'], 2],
   [['rotate', '--gateway'], 1],
   [['retire', '--gateway'], 1],
-])('without an identity, or with both an agent and --gateway: did %j exits with %i', async (argv, code) => {
+])('without an identity or with both an agent and --gateway, did %j exits with %i', async (argv, code) => {
   expect(await did({}, ...argv)).toMatchObject({ code, stdout: '' })
 })

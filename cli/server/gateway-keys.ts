@@ -8,7 +8,7 @@ import { CommandFailed } from '../terminal/faults.ts'
 /** Gateway settings by name, with their new values. */
 export type ChangedSettings = { SERVICE_GATEWAY_DID_SEED?: string; SERVICE_GATEWAY_DID_KEYS: string }
 
-/** Adds a new key signed by the current one, which remains listed until it is retired. */
+/** Adds a new key signed by the current key, which remains listed until it is retired. */
 export function nextGatewayKey(settings: GatewayIdentitySettings): ChangedSettings {
   const { key, history } = newest(settings)
   const seed = randomBytes(seedBytes)
@@ -31,7 +31,7 @@ export function retireGatewayKeys(settings: GatewayIdentitySettings): ChangedSet
   return { SERVICE_GATEWAY_DID_KEYS: writeKeyList(retired as KeyHistory) }
 }
 
-/** @throws CommandFailed unless the seed belongs to the newest key, which must sign the next one */
+/** @throws CommandFailed unless the seed belongs to the newest key, which must sign the next key */
 function newest(settings: GatewayIdentitySettings) {
   const { key } = gatewayIdentity(settings)
   const history: KeyHistory = settings.history ?? [{ publicKeyBase58: key.publicKeyBase58 }]

@@ -29,7 +29,7 @@ export function messageOptions<T extends Command>(command: T): T {
     )
 }
 
-/** @throws UsageError when there is nothing to send, or a file cannot be sent */
+/** @throws UsageError if there is nothing to send or a file cannot be sent */
 export async function messageOf(
   io: Io,
   text: string | undefined,

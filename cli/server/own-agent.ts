@@ -13,7 +13,7 @@ import { issueToken } from './token-source.ts'
 const clientFile = z.object({ client_id: z.string(), client_secret: z.string(), issuer: z.url() })
 
 /**
- * Connects to the agent at its own address with its own OAuth client from DATA_DIR. For the author of the agent.
+ * Connects the agent's author to the agent at its own address, with the agent's OAuth client from DATA_DIR.
  * @throws UsageError, CommandFailed
  */
 export async function connectAsAgent(

@@ -28,14 +28,14 @@ interface Paying {
   io: Io
   server: ServerConnection
   dataDir: string
-  /** Agent named on the command line; `-` is the gateway. */
+  /** The agent named on the command line; `-` means the gateway. */
   agent: string
   options: PayOptions
 }
 
 /**
- * A `fetch` that shows the price an agent charges and, with --pay, pays it from the test wallet after confirmation.
- * Throws a CommandFailed with the reason when nothing is paid.
+ * Returns a `fetch` that shows an agent's price and, with --pay, pays it from the test wallet after confirmation.
+ * The `fetch` throws a CommandFailed with the reason if nothing is paid.
  */
 export function fetchThatPays(
   paying: Paying,
@@ -65,19 +65,19 @@ export function fetchThatPays(
   return payingFetch(payer, send)
 }
 
-/** The CommandFailed with which `fetchThatPays` ended a request; undefined for any other failure. */
+/** Returns the CommandFailed that `fetchThatPays` threw for a request, or undefined for any other failure. */
 export function unpaid(thrown: unknown): CommandFailed | undefined {
   const cause = thrown instanceof ConnectionError ? thrown.cause : undefined
   return cause instanceof CommandFailed ? cause : undefined
 }
 
-/** Drops the field names of x402 version 1. */
+/** Removes the field names of x402 version 1. */
 function requirementsOf(option: PaymentOption): Requirements {
   const { network, asset, amount, payTo, maxTimeoutSeconds, extra } = option
   return { scheme: 'exact', network, asset, amount, payTo, maxTimeoutSeconds, extra }
 }
 
-/** @throws CommandFailed when the price exceeds --max or the payment is not confirmed */
+/** @throws CommandFailed if the price exceeds --max or the payment is not confirmed */
 async function agree({ io, options }: Paying, price: string, total: bigint, decimals: number): Promise<void> {
   const inSmallest = total * 10n ** BigInt(decimalsMax - decimals)
   if (options.max !== undefined && inSmallest > toAtomic(options.max, decimalsMax))
@@ -114,7 +114,7 @@ interface CardCost {
   options?: CardCost[]
 }
 
-/** The number of decimals is on the card, not in x402. The card is trusted here because only test money is paid. */
+/** The card states the number of decimals, x402 does not. The card is trusted here, because only test money is paid. */
 async function decimalsOf(
   paying: Paying,
   asked: PaymentRequirements,

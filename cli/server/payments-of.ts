@@ -25,7 +25,7 @@ export async function paymentsOf(server: ServerConnection, agent: string, state:
   return found
 }
 
-/** Payments of all supervised agents; no other agent receives the operator's token. `silent` lists agents that did not respond. */
+/** The payments of all supervised agents; no other agent gets the operator's token. `silent` lists unresponsive agents. */
 export async function paymentsOfAll(
   server: ServerConnection,
   state: string,

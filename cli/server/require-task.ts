@@ -2,9 +2,9 @@ import { type AgentClient, RpcError, type WireTask } from '@parley/client/intern
 import { CommandFailed } from '../terminal/faults.ts'
 
 /**
- * Requires that the task exists before a message is sent: an unknown `taskId` would start a new task with that id, and
- * a mistyped `--task` would go unnoticed.
- * @throws CommandFailed when it does not, or when the token may not read it
+ * Requires that the task exists before a message is sent. An unknown `taskId` would start a new task with that id,
+ * and a mistyped `--task` would go unnoticed.
+ * @throws CommandFailed if the task does not exist or the token may not read it
  */
 export async function requireTask(client: AgentClient, task: string, agent: string): Promise<WireTask> {
   try {

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { runCli } from '../testing.ts'
 
-/** A gateway that reports an unknown outcome `times` times, then success. */
+/** Starts a gateway that reports an unknown outcome `times` times and then success. */
 async function gatewayThatKnowsAfter(times: number) {
   const asked: { body: string; headers: IncomingHttpHeaders }[] = []
   const server = createServer((request, response) => {
@@ -44,7 +44,7 @@ async function gatewayThatKnowsAfter(times: number) {
 const send = (url: string) => runCli(['send', '-', 'hello', '--no-wait', '--token', 't', '--url', url])
 const again = '· it is unknown whether sky accepted the message; retrying\n'
 
-test('retries a message with unknown outcome unchanged, with the gateway’s Idempotency-Key', async () => {
+test('the client retries a message with an unknown outcome unchanged, with the gateway’s Idempotency-Key', async () => {
   await using gateway = await gatewayThatKnowsAfter(2)
   const { code, stderr } = await send(gateway.url)
   expect([code, stderr]).toEqual([0, `${again}${again}→ sky\n`])
@@ -52,7 +52,7 @@ test('retries a message with unknown outcome unchanged, with the gateway’s Ide
   expect(new Set(gateway.asked.map(({ body }) => body)).size).toBe(1)
 })
 
-test('gives up after three retries', async () => {
+test('the client gives up after three retries', async () => {
   await using gateway = await gatewayThatKnowsAfter(9)
   const { code, stderr } = await send(gateway.url)
   expect(code).toBe(1)

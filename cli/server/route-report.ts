@@ -7,12 +7,12 @@ import { oneLine } from '../terminal/printable.ts'
 import { sayRefused, sayWinner } from '../terminal/ranking-view.ts'
 import type { ServerConnection } from './server-connection.ts'
 
-/** Retries of a message with unknown outcome; for each one the gateway queries the agent for 10 s. */
+/** Maximum number of retries of a message with an unknown outcome. The gateway queries the agent for 10 s each time. */
 const repeatsMax = 3
 /** Default delay before a retry, and its maximum, in seconds. */
 const [pauseS, pauseMaxS] = [2, 5]
 
-/** Prints, once, which agent the gateway chose for a message and why. */
+/** Prints once which agent the gateway chose for a message and why. */
 export class ToldRoute {
   readonly #io: Io
   readonly #server: ServerConnection
@@ -23,7 +23,7 @@ export class ToldRoute {
     this.#server = server
   }
 
-  /** A `fetch` that reads the routing headers. Retries a message with unknown outcome under the gateway's Idempotency-Key. */
+  /** A `fetch` that reads the routing headers and retries unknown outcomes with the gateway's Idempotency-Key. */
   readonly fetch = async (url: string, init: OutgoingRequest): Promise<Response> => {
     let response = await fetch(url, init)
     for (let count = 0; count < repeatsMax; count += 1) {
@@ -53,7 +53,7 @@ export class ToldRoute {
       if (agent !== null) say(this.#io, `→ ${agent}`)
       return
     }
-    // The record is optional output; continue without it.
+    // The record is optional output, so continue without it.
     const read = await this.#server.getJson(`/negotiations/${id}`).catch(() => undefined)
     const record = read && readNegotiation(read.body)
     const chosen = record?.candidates?.find((one) => one.agent?.slug === agent) ?? record

@@ -13,7 +13,7 @@ export interface ServerOptions {
   token?: string
 }
 
-/** Adds the options shared by all commands that call a running server. */
+/** Adds the options that all commands that call a running server share. */
 export function withServerOptions<T extends Command>(command: T): T {
   return command
     .addOption(
@@ -27,16 +27,16 @@ export function withServerOptions<T extends Command>(command: T): T {
     )
 }
 
-/** Connection to a running server with the credentials of this command. */
+/** A connection to a running server with this command's credentials. */
 export interface ServerConnection {
   url: string
-  /** Client of the agent with this slug; `-` is the gateway itself. */
+  /** Returns a client of the agent with this slug; `-` means the gateway itself. */
   agent(slug: string, more?: Pick<ClientOptions, 'fetch' | 'requestTimeoutMs'>): AgentClient
-  /** GET of a path below the server's address; resolves with the JSON body. */
+  /** Sends a GET request to a path below the server's address. Resolves with the JSON body. */
   getJson(path: string): Promise<{ body: unknown; headers: Headers }>
-  /** GET of a public path, without a token. */
+  /** Sends a GET request to a public path without a token. */
   getPublicJson(path: string): Promise<unknown>
-  /** POST or DELETE with an optional JSON body. */
+  /** Sends a POST or DELETE request with an optional JSON body. */
   send(method: 'POST' | 'DELETE', path: string, body?: object): Promise<{ body: unknown; status: number }>
 }
 
@@ -50,7 +50,7 @@ export async function connect(
   const url = (options.url === undefined ? settings.url : httpUrl(options.url)).replace(/\/+$/, '')
   const given = options.token ?? settings.token
   const token = await tokenSource({ ...settings, token: given, url, as })
-  // A token given explicitly is used unchanged, whatever its audience.
+  // An explicitly given token is used unchanged, whatever its audience is.
   const resourceFor = given === undefined ? resources(url, as) : () => undefined
   const bearer = async (path: string): Promise<Record<string, string>> => {
     const slug = /^\/agents\/([^/?]+)\//.exec(path)?.[1]
@@ -80,8 +80,8 @@ export async function connect(
 }
 
 /**
- * The `resource` for the token of requests to this agent. External agents and operator tokens need a token bound to
- * that one agent. Undefined: a token without a bound audience.
+ * Returns the `resource` for the token of requests to this agent. External agents and operators need a token bound to
+ * that one agent. Undefined means a token without a bound audience.
  */
 function resources(
   url: string,

@@ -6,7 +6,7 @@ export interface ListenOptions {
   json?: true
 }
 
-/** Adds the options shared by all commands that run a server. */
+/** Adds the options that all commands that run a server share. */
 export function withListenOptions<T extends Command>(command: T): T {
   return command
     .option('--port <port>', 'port to listen on (default: PORT, else 7400)', port)
@@ -16,7 +16,7 @@ export function withListenOptions<T extends Command>(command: T): T {
 /** Writes the options to the environment, which the servers read. Options take precedence. */
 export function applyListenOptions(io: Io, options: ListenOptions): void {
   if (options.port !== undefined) io.env.PORT = options.port
-  // Loggers use the human-readable format only when stderr is a terminal.
+  // Loggers use the human-readable format only if stderr is a terminal.
   if (options.json) Object.defineProperty(process.stderr, 'isTTY', { value: false, configurable: true })
 }
 

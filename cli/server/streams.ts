@@ -2,7 +2,7 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { ServerConnection } from './server-connection.ts'
 import { slugOf } from './server-connection.ts'
 
-/** False when the agent's card disables streaming. An unreadable card counts as true. */
+/** Returns false if the agent's card disables streaming, and true even if the card cannot be read. */
 export async function mayStream(server: ServerConnection, agent: string): Promise<boolean> {
   if (agent === '-') return true
   const card = await server

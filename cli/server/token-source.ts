@@ -22,13 +22,13 @@ const issued = z.object({
   scope: z.string().default(''),
 })
 
-/** OAuth clients that the server writes to DATA_DIR: one for development, one for the operator. */
+/** The OAuth clients that the server writes to DATA_DIR: one for development and one for the operator. */
 const clientFiles = { developer: 'dev-client.json', operator: 'oauth/operator-client.json' } as const
 export type Role = keyof typeof clientFiles
 /** The operator scope is granted only when requested. */
 const scopes = { developer: 'agent:read agent:write', operator: 'agent:read agent:write agent:admin' }
 
-/** Reads the client that the server wrote; undefined when there is none. */
+/** Reads the client that the server wrote. Returns undefined if there is none. */
 export async function readClient(dataDir: string, as: Role): Promise<DevClient | undefined> {
   const file = path.join(dataDir, clientFiles[as])
   let text: string
@@ -40,7 +40,7 @@ export async function readClient(dataDir: string, as: Role): Promise<DevClient |
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     throw new CommandFailed(`${file} cannot be read (${code}).`)
   }
-  // The parser's error message would quote the file including the secret.
+  // The parser's error message would quote the file with the secret.
   const parsed = devClient.safeParse(jsonOf(text))
   if (!parsed.success) throw new CommandFailed(`${file} is not a client file.`)
   return parsed.data
@@ -85,7 +85,7 @@ export type TokenSource = (resource?: string) => Promise<string>
 
 /**
  * Supplies the bearer token of each request: the given token, otherwise one of the client in DATA_DIR for this role,
- * renewed before it expires. Tokens of that client are sent to its own server only, never to another address.
+ * renewed before it expires. Tokens of that client are sent only to its own server, never to another address.
  */
 export async function tokenSource(options: {
   token: string | undefined
@@ -116,7 +116,7 @@ function renewing(client: DevClient, scope: string): TokenSource {
 
 const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** Treats all loopback names as equal; a different port is a different server. */
+/** Treats all loopback names as equal. A different port is a different server. */
 function isSameOrigin(one: string, other: string): boolean {
   const [a, b] = [new URL(one), new URL(other)]
   if (a.origin === b.origin) return true

@@ -4,21 +4,21 @@ import type { JsonObject } from '@parley/wire/model/task'
 
 /** The documents to verify, fetched from the gateway or read from saved files. */
 export interface Evidence {
-  /** `GET /registry/agents/{id}` of the gateway. */
+  /** The gateway's response to `GET /registry/agents/{id}`. */
   entry: JsonObject
-  /** `GET /.well-known/did.json` of the gateway. */
+  /** The gateway's response to `GET /.well-known/did.json`. */
   gateway: JsonObject
-  /** The agent's DID document; absent when the agent has no DID. */
+  /** The agent's DID document; absent if the agent has no DID. */
   agent?: JsonObject
 }
 
-/** A verification step; `fault` is absent when it passed. */
+/** A verification step. `fault` is absent if the step passed. */
 export interface Step {
   step: string
   fault?: string
 }
 
-/** Verifies gateway document, entry and agent document. Skips the steps that depend on a failed one. */
+/** Verifies the gateway's document, the entry and the agent's document. Skips steps that depend on a failed step. */
 export async function verifyEntry({ entry, gateway, agent }: Evidence): Promise<Step[]> {
   const steps: Step[] = []
   const holds = async (step: string, check: () => unknown) => {

@@ -4,7 +4,7 @@ import type { ServerConnection } from './server-connection.ts'
 
 export interface TestBalance {
   agent: string
-  /** Amount in whole units. */
+  /** The amount in whole units. */
   amount: string
   asset: string
   network: string
@@ -14,10 +14,10 @@ interface Listed {
   slug?: string
 }
 
-/** Maximum number of agents queried; each costs one request. */
+/** Maximum number of agents queried, each of which costs one request. */
 const agentsMax = 200
 
-/** Balance of the address at each agent that accepts test money; undefined when the gateway does not respond. */
+/** The balance of the address at each agent that accepts test money; undefined if the gateway does not respond. */
 export async function balancesOf(
   server: ServerConnection,
   address: string,
@@ -35,7 +35,7 @@ export async function balancesOf(
   }
 }
 
-/** Empty for agents that are free or charge real money: they have no test wallet route. */
+/** Empty for agents that are free or charge real money, because they have no test wallet route. */
 async function balancesAt(server: ServerConnection, agent: string, address: string): Promise<TestBalance[]> {
   try {
     const { body } = await server.getJson(`/agents/${agent}/api/test-wallet/${address}`)

@@ -6,14 +6,14 @@ import { CommandFailed } from '../terminal/faults.ts'
 
 type Hex = `0x${string}`
 
-/** Test-money wallet of this working folder. */
+/** The test-money wallet of this working folder. */
 export interface Wallet {
   file: string
   address: string
   privateKey: Hex
 }
 
-/** Opens the wallet in DATA_DIR, creating it if needed. @throws CommandFailed, without the key in its message */
+/** Opens the wallet in DATA_DIR, creating it if needed. @throws CommandFailed, whose message does not contain the key */
 export async function openWallet(dataDir: string): Promise<Wallet> {
   const file = path.join(dataDir, 'wallet.key')
   const privateKey = (await readKey(file)) ?? (await makeKey(file))
@@ -35,7 +35,7 @@ async function readKey(file: string): Promise<Hex | undefined> {
   return `0x${match[1]}`
 }
 
-/** When two commands create a key concurrently, both use the first one. */
+/** If two commands create a key concurrently, both use the first key. */
 async function makeKey(file: string): Promise<Hex> {
   const made = await newWalletKey()
   try {

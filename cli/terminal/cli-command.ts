@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 
-/** A command whose action returns the exit code; undefined counts as 0. */
+/** A command whose action returns the exit code. Undefined counts as 0. */
 export class CliCommand extends Command {
   exitCode = 0
 

@@ -2,12 +2,12 @@ import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
 import { ConfigError } from '@parley/kit/process/settings'
 import { oneLine } from './printable.ts'
 
-/** Incorrect usage of a command: exit code 2. */
+/** Incorrect usage of a command, which causes exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Failure of a command, fully explained by `message`: exit code 1. */
+/** Failure of a command, which causes exit code 1 and is fully explained by `message`. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed'
 }
@@ -34,7 +34,7 @@ export function faultOf(thrown: unknown): Record<string, unknown> {
   return { message, code: thrown.code, status: thrown.status, data: thrown.data }
 }
 
-/** Message of a server error for people. Error codes appear with `--json` only. */
+/** Describes a server error for people. Error codes appear only with `--json`. */
 function rpcSentence(error: RpcError): string {
   const text = oneLine(error.message, 500).replace(/\.$/, '')
   return `${text}.${details(error.data)}${hintOf(error)}`

@@ -3,7 +3,7 @@ export class Interrupted extends Error {
   override readonly name = 'Interrupted'
 }
 
-/** An abort signal for the first SIGINT or SIGTERM; a second one terminates the process as usual. */
+/** Provides an abort signal for the first SIGINT or SIGTERM. A second one terminates the process as usual. */
 export function interruption(): { signal: AbortSignal } & Disposable {
   const controller = new AbortController()
   const names = ['SIGINT', 'SIGTERM'] as const

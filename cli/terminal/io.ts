@@ -1,6 +1,6 @@
 import { printable } from './printable.ts'
 
-/** Input and output of a command. Results go to `stdout`, progress and explanations to `stderr`. */
+/** Input and output of a command. Results go to `stdout`; progress and explanations go to `stderr`. */
 export interface Io {
   stdin: NodeJS.ReadableStream & { isTTY?: boolean }
   stdout: NodeJS.WritableStream & { isTTY?: boolean }

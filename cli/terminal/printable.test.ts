@@ -11,7 +11,7 @@ test.each([
   ['text that turns around', 'a\u202etxt.exe', 'atxt.exe'],
   ['NUL and bell', '\u0000\u0007', ''],
   ['line breaks, tabs and other alphabets', 'é\n\tž 日本 🎉', 'é\n\tž 日本 🎉'],
-])('%s: no control sequence remains', (_, text, harmless) => {
+])('no control sequence remains in %s', (_, text, harmless) => {
   expect(printable(text)).toBe(harmless)
 })
 

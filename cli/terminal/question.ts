@@ -3,19 +3,19 @@ import type { OutgoingMessage, WireStatus } from '@parley/wire/codecs/parley/sha
 import { type Io, say } from './io.ts'
 import { textOf } from './task-view.ts'
 
-/** Whether a person can answer a prompt: stdin and stderr are terminals. */
+/** Whether a person can answer a prompt, because stdin and stderr are terminals. */
 export function isInteractive(io: Io): boolean {
   return io.stdin.isTTY === true && io.stderr.isTTY === true
 }
 
-/** The question of a paused task as text. */
+/** Returns the question of a paused task as text. */
 export function promptOf(status: WireStatus): string {
   const parts = status.message?.parts ?? []
   const data = parts.flatMap((part) => (part.kind === 'data' ? [JSON.stringify(part.data)] : []))
   return [textOf(parts), ...data].filter((text) => text !== '').join('\n')
 }
 
-/** Prompts on the terminal. Undefined when no answer was given, or when the task waits for a payment. */
+/** Prompts on the terminal. Returns undefined if no answer was given or the task waits for a payment. */
 export async function askOnTerminal(
   io: Io,
   status: WireStatus,
@@ -32,11 +32,11 @@ export async function askOnTerminal(
   return text === undefined ? undefined : { text }
 }
 
-/** Reads one line; undefined for an empty line or at the end of the input. */
+/** Reads one line. Returns undefined for an empty line or at the end of the input. */
 async function readAnswer(io: Io, prompt: string, signal: AbortSignal): Promise<string | undefined> {
   const terminal = createInterface({ input: io.stdin, output: io.stderr })
   const ended = new Promise<undefined>((resolve) => terminal.once('close', () => resolve(undefined)))
-  // readline intercepts Ctrl-C; treat it like Ctrl-D.
+  // readline intercepts Ctrl-C, which is treated like Ctrl-D here.
   terminal.once('SIGINT', () => terminal.close())
   try {
     const answer = await Promise.race([terminal.question(prompt, { signal }), ended])

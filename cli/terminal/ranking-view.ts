@@ -35,7 +35,7 @@ export function printRanking(
   }
 }
 
-/** Prints which agent won the negotiation, in one line. */
+/** Prints on one line which agent won the negotiation. */
 export function sayWinner(io: Io, record: ReadNegotiation): void {
   const why = (record.reasons ?? []).slice(0, 2).map((reason) => oneLine(reason, 120))
   say(io, `→ ${slugOf(record)} (score ${numberOf(record.score).toFixed(2)}): ${why.join('; ')}`)
@@ -60,7 +60,7 @@ function numberOf(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0
 }
 
-/** Renders a share from 0 to 1 as a bar. */
+/** Renders a fraction from 0 to 1 as a bar. */
 function bar(share: number): string {
   const parts = Math.round(Math.min(1, Math.max(0, share)) * barWidth * 8)
   return ('█'.repeat(Math.floor(parts / 8)) + (eighths[parts % 8] ?? '')).padEnd(barWidth, '·')

@@ -39,7 +39,7 @@ test.each([
 test.each([
   ['10,000 letters', `${'x'.repeat(10_000)}.csv`],
   ['10,000 letters of four bytes', `${'🎉'.repeat(10_000)}.csv`],
-])('%s: keeps at most 200 bytes including the extension', (_, name) => {
+])('a name of %s is cut to at most 200 bytes including the extension', (_, name) => {
   const kept = safeName(name)
   expect(Buffer.byteLength(kept)).toBeLessThanOrEqual(200)
   expect(kept.endsWith('.csv')).toBe(true)
@@ -49,7 +49,7 @@ test('an extension of 10,000 letters is cut like any name', () => {
   expect(Buffer.byteLength(safeName(`a.${'x'.repeat(10_000)}`))).toBe(200)
 })
 
-test('never overwrites a file: uses the next free number', async () => {
+test('saving never overwrites a file but uses the next free number', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'a.txt'), 'mine')
   expect(await saveFile(folder.path, 'a.txt', bytes)).toBe(path.join(folder.path, 'a-1.txt'))
@@ -58,7 +58,7 @@ test('never overwrites a file: uses the next free number', async () => {
   expect(readFileSync(path.join(folder.path, 'a-2.txt'), 'utf8')).toBe('content')
 })
 
-test('does not follow links out of the folder, including dangling ones', async () => {
+test('saving does not follow links out of the folder, not even dangling ones', async () => {
   using folder = temporaryFolder()
   using outside = temporaryFolder()
   const target = path.join(outside.path, 'target')
@@ -75,7 +75,7 @@ test.each(['../up.txt', '/tmp/abs.txt', '..\\up.txt', '..'])('%s stays in the fo
   expect(readdirSync(inner)).toHaveLength(1)
 })
 
-test('reports an unwritable folder in one sentence', async () => {
+test('saving reports an unwritable folder in one sentence', async () => {
   using folder = temporaryFolder()
   const file = path.join(folder.path, 'file')
   writeFileSync(file, '')

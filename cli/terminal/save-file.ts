@@ -7,7 +7,7 @@ const attemptsMax = 1000
 
 /**
  * Saves a file received from an agent under the last component of its name. Never overwrites a file (`name-1.ext`
- * instead), writes outside of the folder, or creates a hidden file.
+ * instead), writes outside the folder or creates a hidden file.
  * @returns the path of the file
  */
 export async function saveFile(folder: string, name: string | undefined, bytes: Uint8Array): Promise<string> {
@@ -22,7 +22,7 @@ export async function saveFile(folder: string, name: string | undefined, bytes: 
   throw new CommandFailed(`${folder} holds too many files named like ${base}${extension}.`)
 }
 
-/** False when the name exists, even as a dangling link: `wx` does not follow links. */
+/** Returns false if the name exists, even as a dangling link, because `wx` does not follow links. */
 async function writeNew(target: string, bytes: Uint8Array): Promise<boolean> {
   const handle = await open(target, 'wx').catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code === 'EEXIST') return undefined
@@ -40,7 +40,7 @@ async function writeNew(target: string, bytes: Uint8Array): Promise<boolean> {
   return true
 }
 
-// Device names on Windows, with any extension.
+// Matches device names on Windows with any extension.
 const reserved = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
 // oxlint-disable-next-line no-control-regex -- the expression removes control and direction characters
 const unwanted = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g
@@ -65,7 +65,7 @@ function shortened(name: string): string {
   return letters.join('') + extension
 }
 
-/** Splits off the extension; a long suffix counts as part of the name. */
+/** Splits off the extension. A long suffix counts as part of the name. */
 function split(name: string): { base: string; extension: string } {
   const extension = path.extname(name)
   if (extension.length > 16 || extension === '.' || Buffer.byteLength(extension) > 64)

@@ -8,18 +8,18 @@ import { oneLine } from './printable.ts'
 import { saveFile } from './save-file.ts'
 
 /**
- * Displays a running task: states on stderr, the answer on stdout. A terminal shows the text as it is streamed; a pipe
- * receives it complete, once it is final.
+ * Displays a running task, with states on stderr and the answer on stdout. A terminal shows the text as it streams; a
+ * pipe receives the complete text once it is final.
  */
 export class TaskView {
   readonly #io: Io
-  /** Undefined: print the names of files without saving them. */
+  /** If undefined, the names of files are printed without saving the files. */
   readonly #folder: string | undefined
   #state: TaskState | undefined
-  /** Text already printed on the terminal, by artifact. */
+  /** The text already printed on the terminal, by artifact. */
   readonly #streamed = new Map<string, string>()
   readonly #settled = new Set<string>()
-  /** Data parts; printed only when the answer has no text (`--json` prints both). */
+  /** Data parts, which are printed only if the answer has no text (`--json` prints both). */
   readonly #data: unknown[] = []
   #hasText = false
   #midLine = false
@@ -43,7 +43,7 @@ export class TaskView {
     say(this.#io, `· ${oneLine(state)}${isTerminal(state) ? ` (task ${oneLine(taskId, 60)})` : ''}`)
   }
 
-  /** Prints a finished artifact; ignores repetitions. */
+  /** Prints a finished artifact and ignores repetitions. */
   async artifact(artifact: WireArtifact): Promise<void> {
     const id = artifactIdOf(artifact)
     if (this.#settled.has(id)) return
@@ -73,7 +73,7 @@ export class TaskView {
     this.#midLine = !text.endsWith('\n')
   }
 
-  /** Continues after the last delta; prints the whole text again when deltas were lost. */
+  /** Continues after the last delta, or prints the whole text again if deltas were lost. */
   #wholeText(id: string, text: string): void {
     this.#hasText = true
     const streamed = this.#streamed.get(id) ?? ''
@@ -105,13 +105,13 @@ export class TaskView {
   }
 }
 
-/** Relative to the working folder for files below it, otherwise absolute. */
+/** Returns a path relative to the working folder for files below it, otherwise an absolute path. */
 function shortPath(cwd: string, file: string): string {
   const relative = path.relative(cwd, file)
   return relative.startsWith('..') ? file : relative
 }
 
-/** Joins the text parts: deltas without a separator, the parts of a complete artifact by line breaks. */
+/** Joins the text parts: deltas without a separator, and the parts of a complete artifact with line breaks. */
 export function textOf(parts: WirePart[], separator = '\n'): string {
   return parts.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join(separator)
 }

@@ -1,14 +1,14 @@
 import { type NumberedEvent, positionOf } from '@parley/wire/codecs/parley/events'
 
-/** A delivery compared with the earlier ones. */
+/** A delivery and how it compares with the earlier ones. */
 export interface Entry {
-  /** Number of this delivery of the event, from 1. */
+  /** The number of this delivery of the event, starting at 1. */
   post: number
-  /** Sequence numbers that were skipped before this one. */
+  /** The sequence numbers that were skipped before this one. */
   missing: number[]
-  /** A higher sequence number was received earlier. */
+  /** Whether a higher sequence number was received earlier. */
   late: boolean
-  /** The event was received before. */
+  /** Whether the event was received before. */
   again: boolean
 }
 
@@ -26,13 +26,13 @@ interface Task {
   missing: Set<number>
 }
 
-/** Memory limits; the oldest entries are dropped first. A jump by more than `gapMax` counts as one gap. */
+/** Memory limits. The oldest entries are dropped first, and a jump of more than `gapMax` counts as one gap. */
 const [tasksMax, eventsMax, gapMax] = [10_000, 100_000, 1000]
 
 /** Checks that every event of a task arrives once and in order. A task first seen midway is checked from there. */
 export class EventLedger {
   readonly #tasks = new Map<string, Task>()
-  /** Deliveries per event, and whether one was accepted. */
+  /** The number of deliveries per event, and whether one was accepted. */
   readonly #events = new Map<string, { posts: number; taken: boolean }>()
   readonly #totals = { tasks: 0, posts: 0, events: 0, repeated: 0, outOfOrder: 0 }
   #missing = 0
@@ -46,7 +46,7 @@ export class EventLedger {
     return this.#events.get(positionOf(event).eventId)?.posts ?? 0
   }
 
-  /** @param taken the response is 2xx; a rejected delivery will be retried */
+  /** @param taken whether the response is 2xx, because a rejected delivery will be retried */
   note(event: NumberedEvent, taken: boolean): Entry {
     this.#totals.posts += 1
     const { eventId } = positionOf(event)

@@ -6,7 +6,7 @@ import { OrderedEvents } from './ordered-events.ts'
 const event = (sequence: number) => status(sequence, 'working') as NumberedEvent
 const numbers = (ordered: OrderedEvents) => ordered.take().map(({ sequence }) => sequence)
 
-test('yields each sequence number once and in order, whichever source delivers it first', () => {
+test('each sequence number is yielded once and in order, whichever source delivers it first', () => {
   const ordered = new OrderedEvents()
   ordered.offer(event(2), 'webhook')
   expect([numbers(ordered), ordered.lastInOrder]).toEqual([[], 0])
@@ -18,7 +18,7 @@ test('yields each sequence number once and in order, whichever source delivers i
   expect(numbers(ordered)).toEqual([])
 })
 
-test('the number of held events is bounded; the event that closes the gap is always accepted', () => {
+test('the number of held events is bounded, but the event that closes the gap is always accepted', () => {
   const ordered = new OrderedEvents()
   for (let sequence = 2; sequence <= 1500; sequence++) ordered.offer(event(sequence), 'webhook')
   ordered.offer(event(1), 'log')

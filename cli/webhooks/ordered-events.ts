@@ -1,6 +1,6 @@
 import type { NumberedEvent } from '@parley/wire/codecs/parley/events'
 
-/** Maximum number of events held while a lower number is missing; further ones are fetched again later. */
+/** Maximum number of events held while a lower number is missing. Further events are fetched again later. */
 const heldMax = 1000
 
 /** Merges the events of one task from two sources in sequence, without duplicates. */

@@ -9,7 +9,7 @@ const life = [status(1, 'working'), artifactEvent(2, answer), status(3, 'complet
 const watch = (url: string, ...more: string[]) =>
   runCli(['watch', taskId, '--agent', 'x', '--webhook', '--url', url, ...more])
 
-test('past events come from tasks/events, later ones by webhook, which is removed at the end', async () => {
+test('past events come from tasks/events and later ones through a webhook, which is removed at the end', async () => {
   let registered: Config | undefined
   await using server = await scriptedAgent({
     'tasks/pushNotificationConfig/set': ({ params }) => {
@@ -34,7 +34,7 @@ test('past events come from tasks/events, later ones by webhook, which is remove
   expect(registered?.token).toMatch(/^[\w-]{43}$/)
 })
 
-test('--json: every event once and in order although deliveries are late, duplicated and missing', async () => {
+test('--json prints every event once and in order although deliveries are late, duplicated and missing', async () => {
   let registered: Config | undefined
   await using server = await scriptedAgent({
     'tasks/pushNotificationConfig/set': ({ params }) => {
@@ -58,7 +58,7 @@ test('--json: every event once and in order although deliveries are late, duplic
   ).toEqual(life)
 })
 
-test('reads all pages of the log and ignores an earlier pause', async () => {
+test('watch reads all pages of the log and ignores an earlier pause', async () => {
   const log = [
     status(1, 'working'),
     status(2, 'input-required', 'Which?'),
@@ -75,7 +75,7 @@ test('reads all pages of the log and ignores an earlier pause', async () => {
   expect(said.stderr).toContain(`· working\n· input-required\n· working\n· failed (task ${taskId})\n`)
 })
 
-test('ends at a task that waits for an answer, but not at one already answered', async () => {
+test('watch ends when the task waits for an answer, unless the answer was already given', async () => {
   let asked = 0
   await using server = await scriptedAgent({
     'tasks/pushNotificationConfig/set': ({ params }) => ({ result: params }),
@@ -89,7 +89,7 @@ test('ends at a task that waits for an answer, but not at one already answered',
   expect(said.stderr).toContain('Which?')
 })
 
-test('a refused webhook: exit code 1 and the required setting; nothing is registered', async () => {
+test('a refused webhook causes exit code 1, names the required setting and registers nothing', async () => {
   await using server = await scriptedAgent({
     'tasks/pushNotificationConfig/set': () => ({
       error: { code: -32602, message: 'The host of the URL is not on the public internet (loopback).' },

@@ -13,18 +13,18 @@ import { WebhookServer } from './webhook-server.ts'
 export interface WebhookEventsOptions {
   host: string
   port: number
-  /** Address at which the agent reaches this machine. Default: the listening address. */
+  /** The address at which the agent reaches this machine. Default: the listening address. */
   publicUrl?: string | undefined
   signal: AbortSignal
-  /** Called with a summary at the end and with problems. */
+  /** Called with problems and, at the end, with a summary. */
   note: (line: string) => void
-  /** Silence after which missed events are fetched. Default 10 s. A gap in the sequence triggers a fetch immediately. */
+  /** Time without events after which missed events are fetched. Default 10 s. A gap triggers a fetch immediately. */
   silenceMs?: number
 }
 
 /**
- * Yields all events of a task until it ends or pauses. Past events come from `tasks/events`, new ones by a temporary
- * webhook; events that the webhook misses are fetched.
+ * Yields all events of a task until it ends or pauses. Past events come from `tasks/events` and new ones from a
+ * temporary webhook; events that the webhook misses are fetched.
  */
 export async function* webhookEvents(
   client: AgentClient,
@@ -60,7 +60,7 @@ export async function* webhookEvents(
   }
 }
 
-/** The next events in sequence; empty when missed events should be fetched. */
+/** Returns the next events in sequence, or an empty list if missed events should be fetched. */
 async function whatComes(ordered: OrderedEvents, options: WebhookEventsOptions): Promise<NumberedEvent[]> {
   const there = ordered.take()
   if (there.length > 0) return there

@@ -6,7 +6,7 @@ import { CommandFailed } from '../terminal/faults.ts'
 
 export interface WebhookServerOptions {
   host: string
-  /** 0 selects a free port. */
+  /** The port to listen on; 0 selects a free port. */
   port: number
   /** Bearer token that every request must carry. */
   token?: string | undefined
@@ -16,13 +16,13 @@ export interface WebhookServerOptions {
   refuse?: (why: string) => void
 }
 
-/** Above the largest task output, 32 MiB, encoded as base64 in JSON. */
+/** More than the largest task output, which is 32 MiB, needs when encoded as base64 in JSON. */
 const bodyMaxBytes = 64 * 1024 * 1024
 const leaveMs = 200
 
-/** HTTP server that receives webhooks: POST to any path. */
+/** An HTTP server that receives webhooks by POST to any path. */
 export class WebhookServer implements AsyncDisposable {
-  /** Address of the server on this machine. */
+  /** The server's address on this machine. */
   readonly url: string
   readonly #server: Server
 
@@ -33,7 +33,7 @@ export class WebhookServer implements AsyncDisposable {
     this.url = `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}/`
   }
 
-  /** @throws CommandFailed when it cannot listen */
+  /** @throws CommandFailed if the server cannot listen */
   static async start(options: WebhookServerOptions): Promise<WebhookServer> {
     const { host, port } = options
     const server = createServer((request, response) => {
@@ -51,7 +51,7 @@ export class WebhookServer implements AsyncDisposable {
     return new WebhookServer(server, host)
   }
 
-  /** Closes the server; responses in progress get a short grace period. */
+  /** Closes the server after a short grace period for responses in progress. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { promise: closed, resolve } = Promise.withResolvers<void>()
     this.#server.close(() => resolve())
