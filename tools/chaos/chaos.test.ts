@@ -8,10 +8,10 @@ test.skipIf(!hasServers)(
   async () => {
     const progress: string[] = []
     const figures = await chaosRun({ seed: 7, seconds: 30, say: (text) => progress.push(text) })
-    // The progress messages help to read a failure.
+    // The progress messages help to analyse a failure.
     expect({ wrong: wrongIn(figures), progress }).toEqual({ wrong: [], progress })
     expect(Object.keys(figures.faults).sort()).toEqual([...faultKinds].sort())
   },
-  // A limit for a run that hangs. The run itself detects and reports a standstill earlier.
+  // This limit ends a hanging run. The run itself detects and reports a standstill earlier.
   600_000,
 )

@@ -11,9 +11,9 @@ import { signRequest, unixNow } from '@parley/kit/did/signature'
 import { agentPath } from './cluster.ts'
 import { Purse } from './purse.ts'
 
-/** The clock of a client. */
+/** A client's clock. */
 export interface Clock {
-  /** Seconds that the clock is ahead, or behind if negative. */
+  /** Number of seconds by which the clock is ahead, or behind if negative. */
   wrongBy: number
 }
 
@@ -22,18 +22,18 @@ export interface Client {
   name: string
   role: 'plain' | 'signs' | 'pays'
   clock: Clock
-  /** Clients for every gateway, one for the agent's path and one for routed messages. */
+  /** Two clients per gateway, one for the agent's path and one for routed messages. */
   at: { named: AgentClient; routed: AgentClient }[]
   purse: Purse | undefined
   /** Number of requests refused because of the wrong clock. */
   refusedByClock: number
   /** Number of requests accepted in spite of the wrong clock. */
   acceptedDespiteClock: number
-  /** Payments without a task, listed for refund. */
+  /** Number of payments without a task, which are listed for refund. */
   paidWithoutTask: number
 }
 
-/** Shorter than a freeze: the request is repeated at another process under the same key. */
+/** Shorter than a freeze, so that the request is repeated at another process under the same key. */
 const requestTimeoutMs = 8000
 
 export async function makeClient(cluster: Cluster, name: string, role: Client['role']): Promise<Client> {
@@ -57,7 +57,7 @@ export async function makeClient(cluster: Cluster, name: string, role: Client['r
 }
 
 /**
- * The operator's token for the ledger. Its audience is the agent: the gateway forwards no other token with agent:admin.
+ * The operator's token for the ledger. Its audience is the agent; the gateway forwards no other token with agent:admin.
  */
 export function operatorToken({ dataDir, url }: Cluster): ClientToken {
   const resource = `${url}${agentPath}`

@@ -2,7 +2,7 @@ import path from 'node:path'
 import { balanced, Cluster } from '@parley/e2e/harness/cluster'
 import { type Servers, startServers } from '../testing/agent-processes.ts'
 
-/** The slug of the agent, and its path at a gateway. */
+/** The agent's slug, and its path at a gateway. */
 export const slug = 'worker'
 export const agentPath = `/agents/${slug}`
 
@@ -13,15 +13,15 @@ export interface ChaosCluster extends AsyncDisposable {
 
 export interface ChaosClusterOptions {
   gateways: number
-  /** Processes of the one agent. */
+  /** Number of processes of the agent. */
   agents: number
-  /** Folder for a log file per process. */
+  /** Folder for one log file per process. */
   logs?: string | undefined
 }
 
 const listedTimeoutMs = 60_000
 
-/** Gateways behind a balancer, and processes of one agent, on MongoDB and Redis. Each process is restarted when it exits. */
+/** Gateways behind a balancer and processes of one agent, on MongoDB and Redis. Processes that exit are restarted. */
 export async function startChaosCluster(options: ChaosClusterOptions): Promise<ChaosCluster> {
   await using stack = new AsyncDisposableStack()
   const servers = stack.use(await startServers())
@@ -34,7 +34,7 @@ export async function startChaosCluster(options: ChaosClusterOptions): Promise<C
       settings: {
         STORE_URL: servers.mongodb.newUrl(),
         REDIS_URL: servers.redis.url,
-        // Exercises the counters without reaching the limit.
+        // This limit exercises the counters but is never reached.
         RATE_LIMIT_PER_MINUTE: '1000000',
         LOG_LEVEL: 'warn',
       },
@@ -44,7 +44,7 @@ export async function startChaosCluster(options: ChaosClusterOptions): Promise<C
   const settings = { OAUTH_AUDIENCES: `${cluster.url}${agentPath},${cluster.url}` }
   const source = path.join(import.meta.dirname, slug)
   const start = (number: number) => cluster.startAgent({ name: `agent-${number}`, source, settings })
-  // The first process creates the key that all use.
+  // The first process creates the key that all processes use.
   await start(1)
   await Promise.all(Array.from({ length: options.agents - 1 }, (_, index) => start(index + 2)))
   await cluster.admit(slug)
@@ -53,7 +53,7 @@ export async function startChaosCluster(options: ChaosClusterOptions): Promise<C
   return { cluster, servers, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** Resolves when the registry lists all processes of the agent. */
+/** Resolves when the registry lists all of the agent's processes. */
 async function listed(url: string, count: number): Promise<void> {
   const end = Date.now() + listedTimeoutMs
   for (;;) {

@@ -5,11 +5,11 @@ import type { ChaosCluster } from './cluster.ts'
 import { type Fault, type FaultKind, pick } from './plan.ts'
 
 const [databaseMs, redisMs, frozenMs, clockMs] = [5000, 500, 15_000, 4000]
-/** Time limit on a slow machine. A state that is not reached in time is a finding. */
+/** Time limit, generous for a slow machine. A state that is not reached in time is a finding. */
 const patienceMs = 120_000
 const day = 24 * 60 * 60
 
-/** Injects faults and tracks those that are not over. */
+/** Injects faults and keeps track of those that have not ended. */
 export class Faults {
   readonly #cluster: ChaosCluster
   readonly #clients: Client[]
@@ -21,10 +21,10 @@ export class Faults {
   }
 
   readonly made: Partial<Record<FaultKind, number>> = {}
-  /** Processes that did not name an outage in `/health`. */
+  /** Processes that did not report an outage in `/health`. */
   unreportedOutages: string[] = []
 
-  /** Returns the name of the affected process. Outages have ended when it resolves; `over` waits for the others. */
+  /** Returns the name of the affected process. Outages have ended when it resolves; `over` waits for other faults. */
   async make({ kind, victim }: Fault): Promise<string> {
     if (kind === 'clock') return this.#begin(kind, this.#wrongClock(pick(this.#clients, victim), victim))
     const hit = kind === 'redis' || kind === 'database' ? undefined : await this.#processFor(kind, victim)
@@ -36,7 +36,7 @@ export class Faults {
     return hit?.name ?? ''
   }
 
-  /** Leaves one process of each kind running: without any, clients cannot detect faults. */
+  /** Chooses a process but leaves one of each kind running, because clients need one to detect faults. */
   async #processFor(kind: FaultKind, chance: number): Promise<ParleyProcess> {
     const { agents, gateways } = this.#cluster.cluster
     const roles = kind === 'kill agent' ? [agents] : kind === 'kill gateway' ? [gateways] : [agents, gateways]
@@ -48,7 +48,7 @@ export class Faults {
     throw new Error(`${kind}: processes do not come back`)
   }
 
-  /** Resolves when all faults are over and every process is ready. @throws Error when a process does not come back */
+  /** Resolves when all faults have ended and every process is ready. @throws Error if a process does not recover */
   async over(): Promise<void> {
     while (this.#later.size > 0) await Promise.all(this.#later)
     const { agents, gateways } = this.#cluster.cluster
@@ -80,7 +80,7 @@ export class Faults {
     await mongodb.restart()
   }
 
-  /** Lasts this long, and until each running process reports the outage. */
+  /** Waits for this time, and until each running process reports the outage. */
   async #named(check: Record<'agent' | 'gateway', string>, forMs: number): Promise<void> {
     const over = wait(forMs)
     const { agents, gateways } = this.#cluster.cluster
@@ -106,7 +106,7 @@ export class Faults {
   }
 
   /**
-   * Sets the clock behind or ahead until a request is refused for it. A payer's clock is only set behind, because
+   * Sets the clock behind or ahead until a request is refused because of it. A payer's clock is only set behind, because
    * payments expire.
    */
   async #wrongClock(client: Client, chance: number): Promise<void> {

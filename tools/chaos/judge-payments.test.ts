@@ -19,7 +19,7 @@ const payer = (more: Partial<Payer>): Payer => ({
   ...more,
 })
 
-test('no findings with a payment per task, earned when completed, orphaned otherwise', () => {
+test('reports no findings if each task has a payment, earned if the task completed and orphaned otherwise', () => {
   const tasks = [task('a'), task('b', 'canceled')]
   const rows = [row('a'), row('b', { state: 'payment-orphaned' }), row('c', { payer: '0xother' })]
   expect(
@@ -36,7 +36,7 @@ test.each<[string, Partial<Payer>, Row[]]>([
   ['for no task', { paidWithoutTask: 1 }, [row('a')]],
   ['1 payments without a task, the ledger has 0', { paidWithoutTask: 1 }, []],
   ['0 payments without a task, the ledger has 1', {}, [row('a', { state: 'payment-orphaned' })]],
-])('reports: %s', (finding, expected, rows) => {
+])('reports %s', (finding, expected, rows) => {
   const found = judgeWork(payer(expected), rows)
   expect(found).toEqual([expect.stringContaining(finding)])
 })

@@ -10,7 +10,7 @@ export interface PaymentFindings {
   /** Acknowledged purchases, and payments without a task that the ledger lists for refund. */
   payments: number
   orphaned: number
-  /** Differences between ledger, receipts, tasks and test money. */
+  /** Differences between the ledger, the receipts, the tasks and the test money. */
   unequal: string[]
 }
 
@@ -20,7 +20,7 @@ export interface Payer {
   /** Purchases reported to the client as spent without a task. */
   paidWithoutTask: number
   acknowledged: Acknowledged[]
-  /** All tasks of the client. */
+  /** All of the client's tasks. */
   tasks: WireTask[]
 }
 
@@ -35,11 +35,11 @@ export interface Row {
 const moneyMoved = ['settled', 'spent', 'earned', 'payment-orphaned', 'refunded']
 const notOver = ['claimed', 'settling', 'unknown', 'settled', 'spent']
 const others = ['open', 'expired', 'failed', 'earned', 'payment-orphaned', 'refunded']
-/** Recovery looks at a payment 90 s after its process died between claim and settlement. */
+/** Recovery checks a payment 90 s after its process died between claim and settlement. */
 const patienceMs = 120_000
 const price = { amount: '0.01', filledWith: '1000', decimals: 6 }
 
-/** Compares the ledger with receipts, tasks and the payers' remaining money. */
+/** Compares the ledger with the receipts, the tasks and the payers' remaining money. */
 export async function judgePayments(cluster: Cluster, payers: Payer[]): Promise<PaymentFindings> {
   const rows: Row[] = []
   const open = () => rows.filter(({ state }) => notOver.includes(state))
@@ -59,7 +59,7 @@ export async function judgePayments(cluster: Cluster, payers: Payer[]): Promise<
   return { payments, orphaned, unequal }
 }
 
-/** Each task was paid once, payments of completed tasks are earned, and each transfer belongs to a task. */
+/** Checks that each task was paid once, payments for completed tasks are earned, and each transfer belongs to a task. */
 export function judgeWork({ address, acknowledged, tasks, paidWithoutTask }: Payer, paid: Row[]): string[] {
   const found: string[] = []
   const own = paid.filter(({ payer }) => payer?.toLowerCase() === address.toLowerCase())
@@ -84,7 +84,7 @@ export function judgeWork({ address, acknowledged, tasks, paidWithoutTask }: Pay
   return found
 }
 
-/** The amount spent by the payer equals the amount in the ledger, to the atomic unit. */
+/** Checks that the payer spent exactly the amount in the ledger, to the atomic unit. */
 async function judgePurse(cluster: Cluster, { address }: Payer, paid: Row[]): Promise<string[]> {
   const answer = await fetch(`${cluster.url}${agentPath}/api/test-wallet/${address}`)
   const { balances } = (await answer.json()) as { balances: { amount: string }[] }

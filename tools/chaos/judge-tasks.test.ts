@@ -15,7 +15,7 @@ interface Given {
   tasks?: object[]
   events?: object[]
   acknowledged?: Partial<Acknowledged>
-  /** Indexes of the events that the webhook received, in this order. */
+  /** Indexes of the events that the webhook received, in order of arrival. */
   sent?: number[]
 }
 
@@ -55,7 +55,7 @@ async function judged(given: Given): Promise<Partial<TaskFindings>> {
   return Object.fromEntries(Object.entries(findings).filter(([, all]) => all.length > 0))
 }
 
-test('no findings for a task with complete events and webhooks', async () => {
+test('reports no findings for a task with complete events and webhooks', async () => {
   expect(await judged({})).toEqual({})
 })
 
@@ -80,6 +80,6 @@ test.each<[string, Given, Partial<TaskFindings>]>([
   ],
   ['an event missing at the webhook', { sent: [0] }, { badWebhooks: [taskId] }],
   ['webhook events out of order', { sent: [1, 0] }, { badWebhooks: [taskId] }],
-])('reports: %s', async (_, given, found) => {
+])('reports %s', async (_, given, found) => {
   expect(await judged(given)).toEqual(found)
 })

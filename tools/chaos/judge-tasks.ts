@@ -12,9 +12,9 @@ import { atOnce, settled } from './settled.ts'
 export interface TaskFindings {
   /** Tasks that no longer exist. */
   lost: string[]
-  /** Texts with more than one task. */
+  /** Texts that created more than one task. */
   double: string[]
-  /** Tasks that do not end after the faults. */
+  /** Tasks that do not end after the faults have ended. */
   stuck: string[]
   /** Tasks with a missing or repeated event number, or an event after the final one. */
   badEvents: string[]
@@ -25,14 +25,14 @@ export interface TaskFindings {
 interface JudgeOptions {
   receiver: WebhookReceiver
   findings: TaskFindings
-  /** Time without progress that counts as a standstill. Default 60 s. */
+  /** Time without progress that counts as a standstill, 60 s by default. */
   patienceMs?: number
 }
 
 const askedAtOnce = 4
 
 /**
- * Compares what one client knows with the stored tasks, and answers paused tasks. Resolves with all tasks of the
+ * Compares the records of one client with the stored tasks, and answers paused tasks. Resolves with all tasks of the
  * client.
  */
 export async function judgeTasks(
@@ -79,7 +79,7 @@ async function judgeEvents(
   if (sent.of(taskId).join() !== wanted) findings.badWebhooks.push(taskId)
 }
 
-/** From the agent's own list: the gateway's list covers only the agents that it knows. */
+/** Lists the tasks at the agent, because the gateway's list covers only the agents that it knows. */
 async function allTasks(run: ClientRun): Promise<WireTask[]> {
   const tasks: WireTask[] = []
   for (let cursor: string | null | undefined; cursor !== null; ) {
@@ -103,7 +103,7 @@ async function answer(run: ClientRun, { id: taskId }: WireTask): Promise<void> {
   await untilDone(run, (way) => way.request('message/send', { message }))
 }
 
-/** Ids of the events that the receiver got, by task, in the order of their first delivery. */
+/** The ids of the events that the receiver got, by task, in order of their first delivery. */
 class SentEvents {
   readonly #receiver: WebhookReceiver
   readonly #ofTask = new Map<string, string[]>()

@@ -5,15 +5,15 @@ import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { pick } from './plan.ts'
 import { type ClientRun, untilDone } from './retry.ts'
 
-/** An acknowledged task, with the expectations of the client. */
+/** An acknowledged task, with the client's expectations. */
 export interface Acknowledged {
   taskId: string
-  /** Part of the task's text. Two tasks with the same value are a duplicate. */
+  /** Part of the task's text. Two tasks with the same value are duplicates. */
   text: string
   /** Whether the client registered a `long_running` webhook. */
   webhook: boolean
   paid: boolean
-  /** The transaction of the receipt, when the response had one. */
+  /** The transaction in the receipt, if the response had one. */
   txHash: string | undefined
 }
 
@@ -30,13 +30,13 @@ const kinds = {
 const betweenMs = 50
 
 /**
- * Sends messages one after the other. Without a response it repeats the message at any gateway under the same
+ * Sends messages one after the other. If there is no response, it repeats the message at any gateway under the same
  * Idempotency-Key.
  */
 export async function load(loading: Loading): Promise<Acknowledged[]> {
   const { client, random, stop } = loading
   const acknowledged: Acknowledged[] = []
-  // At least one, on a slow machine too.
+  // Sends at least one message, even on a slow machine.
   while (!stop.aborted || acknowledged.length === 0) {
     const kind = pick(kinds[client.role], random())
     const news = await order(loading, kind)
@@ -73,7 +73,7 @@ async function order(loading: Loading, kind: string): Promise<Acknowledged[]> {
   const all = replies.flatMap((reply) => acknowledgedBy(reply, { text, webhook, paid }))
   const [first] = all
   if (first !== undefined && kind === 'hang') await untilDone(loading, (at) => at.cancel(first.taskId))
-  // Two messages with one key are one task.
+  // Two messages with the same key create one task.
   return all.filter(({ taskId }, i) => all.findIndex((one) => one.taskId === taskId) === i)
 }
 

@@ -1,19 +1,19 @@
 /**
- * `kill …`: SIGKILL of a process, which is restarted. `freeze`: SIGSTOP of a process for 15 s. `redis`: killed and
- * restarted empty. `database`: down for 5 s. `clock`: a client's clock is wrong.
+ * `kill …` sends SIGKILL to a process, which is restarted. `freeze` stops a process with SIGSTOP for 15 s. `redis` kills
+ * Redis and restarts it empty. `database` stops the database for 5 s. `clock` sets a client's clock wrong.
  */
 export const faultKinds = ['kill agent', 'kill gateway', 'freeze', 'redis', 'database', 'clock'] as const
 export type FaultKind = (typeof faultKinds)[number]
 
 export interface Fault {
   kind: FaultKind
-  /** 0 to 1: selects one of the possible targets. */
+  /** A number from 0 to 1 that selects one of the possible targets. */
   victim: number
   /** Milliseconds after the previous fault. */
   afterMs: number
 }
 
-/** 0 to 1; the same seed gives the same numbers (mulberry32). */
+/** Returns a generator of numbers from 0 to 1. The same seed gives the same numbers (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -24,7 +24,7 @@ export function randomFrom(seed: number): () => number {
   }
 }
 
-/** Bounds of the pause before a fault. */
+/** Limits of the pause before a fault. */
 const [afterMinMs, afterMaxMs] = [1000, 4000]
 
 /** An endless sequence of faults. Each kind occurs once before any kind repeats. */
@@ -40,7 +40,7 @@ export function* faultsOf(seed: number): Generator<Fault, never, void> {
   }
 }
 
-/** Selects an element by a number from 0 to 1. */
+/** Selects an element with a number from 0 to 1. */
 export function pick<T>(all: readonly T[], chance: number): T {
   const picked = all[Math.min(Math.floor(chance * all.length), all.length - 1)]
   if (picked === undefined) throw new Error('nothing to pick from')

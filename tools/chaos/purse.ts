@@ -3,7 +3,7 @@ import type { ClientOptions } from '@parley/client/internal/transport'
 import { addressOf, newWalletKey, type SignedPayment, signPayment } from '@parley/engine/payments/x402/wallet'
 import type { Clock } from './clients.ts'
 
-/** Signs one payment per purchase and sends it again with each repetition of the message. */
+/** Signs one payment per purchase and sends it again whenever the message is repeated. */
 export class Purse {
   readonly address: string
   readonly fetch: NonNullable<ClientOptions['fetch']>
@@ -25,7 +25,7 @@ export class Purse {
     return new Purse(key, await addressOf(key), clock)
   }
 
-  /** The next message is another purchase, or needs another payment. */
+  /** Forgets the payment, because the next message is another purchase or needs another payment. */
   forget(): void {
     this.#payment = undefined
   }
@@ -33,7 +33,7 @@ export class Purse {
   async #pay({ accepts: [requirement] }: PaymentRequirements): Promise<SignedPayment | undefined> {
     if (this.#payment !== undefined || requirement === undefined) return this.#payment
     this.signedWrongBy = this.#clock.wrongBy
-    // The official client signs with the clock of this machine. A clock that is behind makes the payment expire
+    // The official client signs with this machine's clock. A clock that is behind makes the payment expire
     // earlier.
     const maxTimeoutSeconds = requirement.maxTimeoutSeconds + Math.min(this.signedWrongBy, 0)
     const signed = await signPayment(this.#key, {

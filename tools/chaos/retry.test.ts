@@ -23,7 +23,7 @@ const error = (code: number, status: number, data = {}, headers = {}) =>
   new RpcError({ code, status, message: 'no', data, headers: new Headers(headers) })
 const later = { 'retry-after': '2' }
 
-/** The first attempt ends with this response, the second one succeeds. */
+/** Runs a request whose first attempt ends with this response and whose second attempt succeeds. */
 async function after(expected: ClientRun, thrown: unknown) {
   let attempts = 0
   await untilDone(expected, () => ((attempts += 1) === 1 ? Promise.reject(thrown) : Promise.resolve(1)))
@@ -40,7 +40,7 @@ test.each([
     'payment_in_progress',
   ],
   ['an incomplete search', error(-32001, 404, {}, { 'x-parley-incomplete': 'worker' }), 'no'],
-])('%s is a clear error and is retried', async (_, thrown, why) => {
+])('retries after %s, which is a clear error', async (_, thrown, why) => {
   expect(await after(run(), thrown)).toEqual({ outages: [why], unclear: [] })
 })
 
@@ -50,12 +50,12 @@ test.each([
   ['not found', error(-32001, 404)],
   ['no envelope', error(0, 502)],
   ['a refused signature with a correct clock', error(-32012, 403, { reason: 'timestamp_out_of_window' })],
-])('%s is not a clear error', async (_, thrown) => {
+])('does not count %s as a clear error', async (_, thrown) => {
   const { outages, unclear } = await after(run('signs'), thrown)
   expect([outages.length, unclear.length]).toEqual([0, 1])
 })
 
-test('counts refusals because of a wrong clock, and acceptances in spite of it', async () => {
+test('counts requests that are refused because of a wrong clock or accepted in spite of it', async () => {
   const expected = run('signs', -400)
   const refusal = error(-32012, 403, { reason: 'timestamp_out_of_window' })
   expect(await after(expected, refusal)).toEqual({ outages: [], unclear: [] })

@@ -3,17 +3,17 @@ import { type AgentClient, ConnectionError, RpcError } from '@parley/client/inte
 import type { Client } from './clients.ts'
 import { pick } from './plan.ts'
 
-/** Counts over all clients. */
+/** Counts for all clients. */
 export interface Tally {
-  /** Acknowledged first messages. */
+  /** Number of acknowledged first messages. */
   acknowledged: number
-  /** Requests that were retried after a clear refusal or a lost connection, by reason. */
+  /** Number of requests retried after a clear refusal or a lost connection, by reason. */
   outages: Map<string, number>
-  /** Responses that were neither a result nor a clear error, by their text. */
+  /** Number of responses that were neither a result nor a clear error, by text. */
   unclear: Map<string, number>
 }
 
-/** When the last outage ended, in milliseconds since 1970. From then on requests must succeed. */
+/** When the last outage ended, in milliseconds since 1970. After that, requests must succeed. */
 export interface Recovery {
   since: number | undefined
 }
@@ -25,7 +25,7 @@ export interface ClientRun {
   recovery: Recovery
 }
 
-/** Errors that mean that the request has already been done. */
+/** Error codes which mean that the request has already been processed. */
 const done = [-32002, -32004, -32008]
 const pauseMs = 100
 /** Time limit for a response after the last outage. */
@@ -38,9 +38,9 @@ export function anyClient({ client, random }: ClientRun): AgentClient {
 }
 
 /**
- * Repeats a request, at any gateway, until it succeeds; undefined after an error for a request that is already done.
- * Counts errors other than an outage, a payment in progress or a wrong client clock. @throws Error without a response
- * after the last outage
+ * Repeats a request at any gateway until it succeeds. Returns undefined if an error says that it is already processed.
+ * Counts errors other than an outage, a payment in progress or a wrong client clock. @throws Error if there is no
+ * response after the last outage
  */
 export async function untilDone<T>(
   run: ClientRun,
@@ -73,18 +73,18 @@ export async function untilDone<T>(
   }
 }
 
-/** A lost connection, or -32042 (503) with a retry time; 409 with a retry time for a payment in progress. */
+/** Whether the error is a lost connection, -32042 (503) with a retry time, or 409 with one for a payment in progress. */
 function isOutage(error: unknown): error is RpcError | ConnectionError {
   if (error instanceof ConnectionError) return true
   if (!(error instanceof RpcError)) return false
   const { code, status, headers, data } = error
-  // For a task that this gateway did not route: not found at the reachable agents, with a list of the unreachable ones.
+  // The gateway did not route this task, did not find it at the reachable agents, and lists the unreachable ones.
   if (code === -32001 && headers.has('x-parley-incomplete')) return true
   if (!headers.has('retry-after')) return false
   return (code === -32042 && status === 503) || (code === -32043 && data['reason'] === 'payment_in_progress')
 }
 
-/** The process died between payment and task. The payment is listed for refund. */
+/** Whether the process died between payment and task. In this case, the payment is listed for refund. */
 function isPaidWithoutTask({ purse }: Client, error: unknown): boolean {
   const isRefused = error instanceof RpcError && error.status === 402
   return purse !== undefined && isRefused && /nonce_already_used/.test(error.message)

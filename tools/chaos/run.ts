@@ -15,13 +15,13 @@ import type { ClientRun, Recovery, Tally } from './retry.ts'
 import { settled } from './settled.ts'
 
 export interface ChaosOptions {
-  /** Determines the sequence of faults and the actions of clients. */
+  /** Determines the sequence of faults and the clients' actions. */
   seed: number
   /** Duration of the faults. Each kind occurs at least once. */
   seconds: number
   gateways?: number
   agents?: number
-  /** Folder for a log file per process. */
+  /** Folder for one log file per process. */
   logs?: string | undefined
   say: (text: string) => void
   /** Ends the faults early. */
@@ -34,35 +34,35 @@ export interface ChaosFigures extends TaskFindings, PaymentFindings {
   faults: Partial<Record<FaultKind, number>>
   /** Number of acknowledged tasks. */
   tasks: number
-  /** Number of them with a `long_running` webhook. */
+  /** Number of acknowledged tasks with a `long_running` webhook. */
   webhooks: number
-  /** Requests that were retried after a clear refusal or a lost connection, by reason. */
+  /** Number of requests retried after a clear refusal or a lost connection, by reason. */
   retried: Record<string, number>
-  /** Requests that were refused because of a wrong client clock. */
+  /** Number of requests refused because of a wrong client clock. */
   wrongClocks: number
-  /** Requests that were accepted in spite of a wrong client clock. */
+  /** Number of requests accepted in spite of a wrong client clock. */
   acceptedDespiteClock: number
-  /** Processes whose `/health` did not name an outage. */
+  /** Processes that did not report an outage in `/health`. */
   unreportedOutages: string[]
-  /** Errors during an outage that did not name it, with their number. */
+  /** Number of errors during an outage that did not report it, by text. */
   unclear: Record<string, number>
   /** Processes that exited on their own. */
   unexpectedExits: string[]
-  /** Jobs left in the queue. */
+  /** Number of jobs left in the queue. */
   queued: number
-  /** Processes whose `/health` is not 200. */
+  /** Processes that return a status other than 200 for `/health`. */
   unhealthy: string[]
 }
 
 const roles = ['signs', 'pays', 'plain', 'pays', 'signs', 'plain'] as const
 const greenWithinMs = 60_000
-/** The queue counts its jobs every second. */
+/** Time to wait for the job count, which the queue updates every second. */
 const countedMs = 2500
 
 /**
- * Runs gateways and processes of an agent on MongoDB and Redis under the load of clients that record what was
- * acknowledged, and injects one fault after the other. Then it compares the records with the stored state. The same
- * seed gives the same faults; their effect depends on the machine.
+ * Runs gateways and processes of an agent on MongoDB and Redis while clients send requests and record the
+ * acknowledgements, and injects one fault after the other. Then it compares the records with the stored state. The same
+ * seed gives the same faults, but their effect depends on the machine.
  */
 export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   const { seed, gateways = 2, agents = 3, say, logs } = options
@@ -113,7 +113,7 @@ async function injectFaults(
 }
 
 interface JudgeInput {
-  /** By client. */
+  /** The acknowledged tasks of each client. */
   acknowledged: Acknowledged[][]
   receiver: WebhookReceiver
   say: ChaosOptions['say']
@@ -186,7 +186,7 @@ async function queued({ cluster: { url }, servers }: ChaosCluster): Promise<numb
   return queue.waiting
 }
 
-/** Describes every finding; empty when all checks pass. */
+/** Describes every finding. The list is empty if all checks pass. */
 export function wrongIn(figures: ChaosFigures): string[] {
   const { tasks, payments, wrongClocks, faults, acceptedDespiteClock, queued: left, unclear } = figures
   const {

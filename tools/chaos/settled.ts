@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
 /**
- * Resolves with true when the condition holds, and with false after a time without progress. `moved` is a number that
- * changes with every progress: a slow machine gets more time, a standstill does not.
+ * Resolves with true when the condition holds, or with false after some time without progress. `moved` is a number that
+ * changes with all progress, so that a slow machine gets more time but a standstill does not.
  */
 export async function settled(
   holds: () => boolean | Promise<boolean>,
@@ -19,7 +19,7 @@ export async function settled(
   }
 }
 
-/** Runs over all elements with limited concurrency. */
+/** Calls the function for all elements with limited concurrency. */
 export async function atOnce<T>(all: readonly T[], limit: number, run: (one: T) => Promise<void>) {
   let next = 0
   const line = async () => {

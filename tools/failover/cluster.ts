@@ -6,7 +6,7 @@ import { patiently } from './patiently.ts'
 
 export interface Packer {
   slug: string
-  /** A tool that no other agent has: only this agent can do a message that requires it. */
+  /** A tool that no other agent has, so that only this agent can process messages that require it. */
   tool: string
   process: ParleyProcess
 }
@@ -16,9 +16,9 @@ export interface FailoverCluster extends AsyncDisposable {
   url: string
   /** Best match first. */
   agents: Packer[]
-  /** Folder of the files in which handlers record their work. */
+  /** Folder for the files in which handlers record their work. */
   notes: string
-  /** Token of the development client. */
+  /** Gets a token for the development client. */
   token: () => Promise<string>
 }
 
@@ -26,7 +26,7 @@ const agentsCount = 3
 
 /**
  * A gateway and three agents with the same kind of skill, each with its own key and database, on SQLite.
- * @param logs folder for a log file per process
+ * @param logs folder for one log file per process
  */
 export async function startFailoverCluster(logs?: string): Promise<FailoverCluster> {
   await using stack = new AsyncDisposableStack()

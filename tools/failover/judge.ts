@@ -12,11 +12,11 @@ export interface Findings {
   ended: Record<string, number>
   /** Acknowledged tasks that do not exist or do not end. */
   lost: string[]
-  /** Messages with more than one task, or done more than once. */
+  /** Messages that have more than one task or were processed more than once. */
   double: string[]
-  /** Messages that were refused and done nevertheless. */
+  /** Messages that were refused but processed anyway. */
   refusedAndDone: string[]
-  /** Tasks that completed without their work. */
+  /** Tasks that completed without doing their work. */
   undone: string[]
   /** Number of messages for which the gateway tried another agent first. */
   moved: number
@@ -28,12 +28,12 @@ const askedAtOnce = 4
 /** Time without progress that counts as a standstill. */
 const patienceMs = 120_000
 
-/** Compares the acknowledged tasks with the gateway's lists and the notes of the handlers. */
+/** Compares the acknowledged tasks with the gateway's lists and the handlers' notes. */
 export async function judge(cluster: FailoverCluster, ledger: Ledger): Promise<Findings> {
   const { url, token } = cluster
   const client = new AgentClient({ url, token })
   const states = await statesOf(client, ledger.acknowledged)
-  // The list omits and names agents that do not respond in time. The whole list is then requested again.
+  // If agents do not respond in time, the list omits and names them. The whole list is then requested again.
   const listed = await patiently(() => listedTasks(client))
   const moved = await movedOf(cluster, ledger.acknowledged)
   const ended: Record<string, number> = {}
@@ -68,7 +68,7 @@ export function compare(
   }
 }
 
-/** Final states of the tasks. A missing entry is a task that does not exist or does not end. */
+/** Gets the final states of the tasks. Tasks that do not exist or do not end have no entry. */
 async function statesOf(
   client: AgentClient,
   acknowledged: readonly Acknowledged[],
@@ -92,7 +92,7 @@ async function statesOf(
   return states
 }
 
-/** Ids of the caller's tasks at all agents, by the id of their message. */
+/** Lists the ids of the caller's tasks at all agents, by message id. */
 async function listedTasks(client: AgentClient): Promise<Map<string, string[]>> {
   const byMessage = new Map<string, string[]>()
   for (let cursor: string | null | undefined; cursor !== null; ) {

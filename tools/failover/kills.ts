@@ -3,18 +3,18 @@ import type { FailoverCluster, Packer } from './cluster.ts'
 import type { Ledger } from './load.ts'
 import type { Watch } from './watch.ts'
 
-/** One kill and its consequences, in milliseconds after the kill. Undefined: it did not happen. */
+/** One kill and its consequences, in milliseconds after the kill, or undefined if they did not happen. */
 export interface Kill {
   agent: Packer
-  /** In milliseconds since 1970. */
+  /** Time of the kill, in milliseconds since 1970. */
   at: number
-  /** The registry entry says that the agent is ejected. */
+  /** When the registry entry says that the agent is ejected. */
   ejectedMs?: number
-  /** The process is ready again. */
+  /** When the process is ready again. */
   readyMs?: number
-  /** The registry entry says that the agent is reinstated. */
+  /** When the registry entry says that the agent is reinstated. */
   reinstatedMs?: number
-  /** The agent has accepted a message that was sent after it was ready again. */
+  /** When the agent accepts a message that was sent after the process was ready again. */
   newWorkMs?: number
 }
 
@@ -26,9 +26,9 @@ export interface KillsOptions {
   say: (text: string) => void
 }
 
-/** A limit for a run that hangs: a dead agent fails five messages of the load within a second. */
+/** Time limit for a hanging run. Normally, five messages to a dead agent fail within a second. */
 const ejectedWithinMs = 60_000
-/** The gateway retries for 10 s: some agents are down for longer. */
+/** Limits of the downtime. The gateway retries for 10 s, so some agents are down for longer. */
 const [downMinMs, downMaxMs] = [1000, 12_000]
 const [calmMinMs, calmMaxMs] = [1000, 3000]
 const lookMs = 50
@@ -56,7 +56,7 @@ export class Kills {
     } while (!stop.aborted)
   }
 
-  /** Killed agents that have not accepted new work. */
+  /** Killed agents that have not yet accepted new work. */
   get waiting(): Packer[] {
     return this.all.filter(({ newWorkMs }) => newWorkMs === undefined).map(({ agent }) => agent)
   }
@@ -91,7 +91,7 @@ export class Kills {
     kill.readyMs = Date.now() - kill.at
   }
 
-  /** The agent that accepted the last message any agent could do, while another agent can replace it. */
+  /** The agent that accepted the last message that any agent could process, if another agent can replace it. */
   async #winner(stop: AbortSignal): Promise<Packer | undefined> {
     const { cluster, ledger } = this.#options
     for (;;) {

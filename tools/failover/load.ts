@@ -9,13 +9,13 @@ import type { FailoverCluster, Packer } from './cluster.ts'
 export interface Acknowledged {
   messageId: string
   taskId: string
-  /** The header X-Agent. */
+  /** Value of the header X-Agent. */
   agent: string
-  /** The header X-Negotiation-Id; absent for a repeated message. */
+  /** Value of the header X-Negotiation-Id; absent for a repeated message. */
   negotiationId: string | undefined
   /** Time of the first attempt, in milliseconds since 1970. */
   sentAt: number
-  /** Only one agent could do it. */
+  /** Whether only one agent could process the message. */
   isForOne: boolean
 }
 
@@ -23,21 +23,21 @@ export interface Acknowledged {
 export interface Ledger {
   sent: number
   acknowledged: Acknowledged[]
-  /** Ids of refused messages, by the reason of the refusal. */
+  /** Ids of refused messages, by the reason for the refusal. */
   refused: Map<string, string[]>
-  /** Messages whose outcome the gateway did not know. */
+  /** Number of messages for which the gateway did not know the outcome. */
   unknown: number
-  /** Messages whose outcome remained unknown after many repetitions. */
+  /** Ids of messages with an outcome that remained unknown after many repetitions. */
   unsettled: string[]
-  /** Other responses, by their text. */
+  /** Number of other responses, by text. */
   unclear: Map<string, number>
 }
 
-/** Longer than the retries of the gateway. */
+/** Longer than the gateway's retries. */
 const requestTimeoutMs = 60_000
 const inFlightMax = 1000
 const text = 'pack the order, label the parcel and ship it'
-/** One message in so many requires a particular agent. */
+/** One message in this many requires a particular agent. */
 const oneInForOne = 8
 const repeatPauseMs = 500
 const repeatsMax = 60
@@ -63,7 +63,7 @@ export class Load {
     this.#random = random
   }
 
-  /** Sends at this rate, independent of responses, until `stop`. */
+  /** Sends messages at this rate, independently of responses, until `stop` is aborted. */
   async run(perSecond: number, stop: AbortSignal): Promise<void> {
     const begun = performance.now()
     for (let number = 0; !stop.aborted; number += 1) {
@@ -75,13 +75,13 @@ export class Load {
     }
   }
 
-  /** Sends one message; with `only` one that no other agent can do. */
+  /** Sends one message. With `only`, no other agent can process it. */
   send(only?: Packer): void {
     const sent = this.#send(only).finally(() => this.#under.delete(sent))
     this.#under.add(sent)
   }
 
-  /** Resolves when every sent message has its response. */
+  /** Resolves when every message has a response. */
   async answered(): Promise<void> {
     while (this.#under.size > 0) await Promise.all(this.#under)
   }
@@ -130,7 +130,7 @@ export class Load {
   }
 }
 
-/** Repeats the message with the key from the error until its outcome is known. */
+/** Repeats the message, with the key from the error, until its outcome is known. */
 async function repeated(ask: () => Promise<Reply>): Promise<Reply | undefined> {
   for (let count = 0; count < repeatsMax; count += 1) {
     await wait(repeatPauseMs)
@@ -145,10 +145,10 @@ function keyOfUnknown(error: unknown): string | undefined {
   return error.headers.get('idempotency-key') ?? undefined
 }
 
-/** No candidate accepts work, or the gateway cannot check tokens at present. */
+/** Reasons that say that no candidate accepts work or that the gateway currently cannot check tokens. */
 const takesNone: readonly unknown[] = ['agent_down', 'oauth']
 
-/** The reason of an error that says that no agent has the message. */
+/** The reason in an error that says that no agent has the message. */
 function clearRefusal(error: unknown): string | undefined {
   if (!(error instanceof RpcError)) return undefined
   const { code, status, headers, data } = error

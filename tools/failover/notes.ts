@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** A note of a handler: work for a message began or was done in a task. */
+/** A handler's note that the work for a message began or was done in a task. */
 export interface Note {
   what: 'begun' | 'done'
   taskId: string
@@ -13,17 +13,17 @@ export interface Noted {
   taskId: string
 }
 
-/** Notes survive a kill: each message has a file, and each note is a line that is written immediately. */
+/** Writes a note that survives a kill: a line in the message's file that is written immediately. */
 export function note(what: Note['what'], { folder, messageId, taskId }: Noted): void {
   appendFileSync(path.join(folder, messageId), `${what} ${taskId}\n`)
 }
 
-/** Whether an earlier run of the same task has done its work. */
+/** Whether an earlier run of the same task has already done its work. */
 export function doneBefore({ folder, messageId, taskId }: Noted): boolean {
   return notesIn(path.join(folder, messageId)).some((one) => one.what === 'done' && one.taskId === taskId)
 }
 
-/** All notes, by the id of the message. */
+/** Reads all notes, by message id. */
 export function readNotes(folder: string): Map<string, Note[]> {
   return new Map(readdirSync(folder).map((messageId) => [messageId, notesIn(path.join(folder, messageId))]))
 }

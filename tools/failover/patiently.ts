@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
 const pauseMs = 500
-/** With room for a machine under load. */
+/** Time limit, generous for a machine under load. */
 const withinMs = 120_000
 
-/** Retries until it succeeds. @throws the last error after two minutes */
+/** Retries the call until it succeeds. @throws the last error after two minutes */
 export async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   const until = Date.now() + withinMs
   for (;;) {

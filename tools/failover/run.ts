@@ -8,13 +8,13 @@ import { type Ledger, Load } from './load.ts'
 import { Watch } from './watch.ts'
 
 export interface FailoverOptions {
-  /** Determines how long agents are down, and the contents of the messages. */
+  /** Determines how long agents are down, and what the messages contain. */
   seed: number
   /** Duration of the load at the full rate; it continues at least until the first killed agent is ready again. */
   seconds: number
   /** Messages per second. Default 20. */
   rate?: number
-  /** Folder for a log file per process. */
+  /** Folder for one log file per process. */
   logs?: string | undefined
   say: (text: string) => void
   /** Ends the load early. */
@@ -25,11 +25,11 @@ export interface FailoverFigures extends Ledger, Findings {
   kills: Kill[]
 }
 
-/** After the load: interval and time limit of the messages for agents that wait for work. */
+/** Interval and time limit for messages to agents that wait for work after the load. */
 const sendEveryMs = 500
 const workWithinMs = 180_000
 
-/** Kills agents under the load of messages that each of them can do. Then it checks every message. */
+/** Kills agents while clients send messages that any of them can process. Then it checks every message. */
 export async function failoverRun(options: FailoverOptions): Promise<FailoverFigures> {
   const { seed, seconds, rate = 20, say, logs, signal } = options
   await using cluster = await startFailoverCluster(logs)
@@ -81,7 +81,7 @@ function until(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
 }
 
-/** Describes every finding; empty when all checks pass. */
+/** Describes every finding. The list is empty if all checks pass. */
 export function wrongIn(figures: FailoverFigures): string[] {
   const { lost, double, refusedAndDone, undone, unclear, acknowledged, kills } = figures
   const lists = { lost, double, 'refused and done': refusedAndDone, 'completed without its work': undone }

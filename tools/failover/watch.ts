@@ -13,7 +13,7 @@ export class Watch implements AsyncDisposable {
     this.#running = Promise.all(agents.map(({ slug }) => this.#watch(`${url}/registry/agents/${slug}`, slug)))
   }
 
-  /** Whether the entry says that the agent is ejected. Undefined without an entry. */
+  /** Whether the entry says that the agent is ejected; undefined if there is no entry. */
   isEjected(slug: string): boolean | undefined {
     return this.#aside.get(slug)
   }
@@ -30,7 +30,7 @@ export class Watch implements AsyncDisposable {
         const { quarantined } = (await answer.json()) as { quarantined?: boolean }
         if (answer.ok && quarantined !== undefined) this.#aside.set(slug, quarantined)
       } catch {
-        // Polled again soon.
+        // The entry is polled again soon.
       }
       await wait(everyMs)
     }

@@ -15,7 +15,7 @@ export interface FileCount {
   file: string
   words: Record<Kind, number>
   hits: Hit[]
-  /** Matches of the first, short list. */
+  /** Number of matches of the first, short list. */
   first: Record<Kind, number>
 }
 
@@ -27,7 +27,7 @@ export interface Rate {
 
 export const kinds: Kind[] = ['comments', 'texts', 'titles', 'markdown']
 
-/** @throws Error when the source cannot be parsed */
+/** @throws Error if the source cannot be parsed */
 export function countFile(file: string, source = readFileSync(file, 'utf8')): FileCount {
   const words: Record<Kind, number> = { comments: 0, texts: 0, titles: 0, markdown: 0 }
   const first: Record<Kind, number> = { comments: 0, texts: 0, titles: 0, markdown: 0 }
@@ -37,7 +37,7 @@ export function countFile(file: string, source = readFileSync(file, 'utf8')): Fi
     first[kind] += text.match(firstList)?.length ?? 0
     let end = -1
     for (const { index, match, instead } of matchesIn(text)) {
-      // Overlapping patterns count once.
+      // Overlapping matches count once.
       if (index < end) continue
       end = index + match.length
       const line = source.slice(0, offsets[index]).split('\n').length

@@ -13,7 +13,7 @@ export interface Sentence {
 interface Passage {
   kind: Kind
   start: number
-  /** The same length as the source it was cut from; markup and code are blanked out. */
+  /** The text, as long as its source, with markup and code blanked out. */
   text: string
 }
 
@@ -110,7 +110,7 @@ function scriptComments(
   return passages
 }
 
-/** Python, shell, YAML: `#` comments, and the triple-quoted strings of Python. */
+/** Reads `#` comments in Python, shell and YAML files, and triple-quoted strings in Python. */
 function readHashCommented(source: string): Passage[] {
   const tokens =
     /("""|''')[\s\S]*?\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(?:(?<=^|\s)#[^\n]*(?:\n[ \t]*(?=#))?)+/gm
@@ -136,7 +136,7 @@ function rootName(callee: object): string {
   return ''
 }
 
-/** In TypeScript files the parser's range of a template part includes the delimiters, in JavaScript files it does not. */
+/** The parser's range of a template part includes the delimiters in TypeScript files, but not in JavaScript files. */
 function textParts(source: string, quasis: { start: number; end: number }[]) {
   return quasis.map(({ start, end }) => {
     if (/[`}]/.test(source.charAt(start - 1))) return { start, end }
@@ -144,7 +144,7 @@ function textParts(source: string, quasis: { start: number; end: number }[]) {
   })
 }
 
-/** The parts of a template outside its placeholders, each placeholder replaced by one letter. */
+/** Keeps the parts of a template outside its placeholders and replaces each placeholder with one letter. */
 function keepOnly(
   source: string,
   node: { start: number; end: number },
@@ -172,7 +172,7 @@ function isSentence(text: string): boolean {
   return words.length >= 3 && words.length >= tokens.length * 0.6
 }
 
-/** Code spans, tags and URLs are not prose. */
+/** Blanks out code spans, tags and URLs, which are not prose. */
 function blankMarkup(text: string): string {
   return text
     .replace(/(```|~~~)[\s\S]*?(?:\1|$)/g, blank)
@@ -203,7 +203,7 @@ function blank(text: string): string {
   return text.replace(/[^\n]/g, ' ')
 }
 
-/** Splits at the end of a sentence, at blank lines and at table cells; white space is collapsed. */
+/** Splits a passage at the ends of sentences, at blank lines and at table cells, and collapses white space. */
 function sentences({ kind, start, text }: Passage): Sentence[] {
   const found: Sentence[] = []
   let sentence: Sentence = { kind, text: '', offsets: [] }

@@ -16,7 +16,7 @@ test('the odd words of the repository stay within the limit of 10 per 10,000', (
   }
 })
 
-test('every pattern is at fault in none of these ordinary sentences', () => {
+test('no pattern matches these ordinary sentences', () => {
   const ordinary = `
     // Returns the stored task, or undefined when the owner differs. Retries twice, then throws.
     // The command line prints one line of text; math.floor() rounds. Nothing changed, so return.
@@ -45,7 +45,7 @@ describe('odd words are found in comments', () => {
   })
 })
 
-describe('comments, strings and titles are told apart', () => {
+describe('comments, strings and titles are distinguished', () => {
   test.each<[string, string, string, [Kind, string][]]>([
     [
       'a comment mark in a string',

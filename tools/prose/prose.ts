@@ -17,7 +17,7 @@ Without paths, all files tracked by git are read.
   --worst <n>    number of files in the list of worst files (default 20)
 `
 
-/** The word list itself, and data that is not ours to edit. */
+/** The word list itself, and data that we do not edit. */
 export const excluded = [
   /^tools\/prose\/(words|prose\.test)\.ts$/,
   /(^|\/)(vectors|dist|results)\//,
@@ -25,7 +25,7 @@ export const excluded = [
 ]
 export const maxPer10000 = 10
 
-/** The files that git tracks, or all files where there is no git working tree; relative to the root. */
+/** The files that git tracks, or all files outside a git working tree, relative to the root. */
 export function repositoryFiles(root: string): string[] {
   const names = trackedFiles(root) ?? globSync('**/*', { cwd: root, exclude: ['**/node_modules', 'dist'] })
   return names.filter(
@@ -46,7 +46,7 @@ function filesIn(paths: string[]): string[] {
   )
 }
 
-/** The first two segments of the folder: `gateway/routing`, `shared/wire`. */
+/** The first two segments of the folder, such as `gateway/routing` or `shared/wire`. */
 function folderOf({ file }: FileCount): string {
   return path.dirname(file).split('/').slice(0, 2).join('/')
 }

@@ -128,7 +128,7 @@ const words: [pattern: string, instead: string][] = [
   ['waited for', 'awaited: name who waits'],
 ]
 
-/** Patterns at the beginning of a sentence that is not a question. */
+/** Patterns that match at the beginning of a sentence that is not a question. */
 const openings: [pattern: string, instead: string][] = [
   ['Who(?:m)?', 'name the subject: callers that …'],
   ['What(?! (?:actually|follows|happens|if|about|to)\\b)', 'name the subject or the value'],
@@ -144,7 +144,7 @@ const openings: [pattern: string, instead: string][] = [
   ['To be (?:called|used|read|given|set)', 'imperative: Call this before …'],
 ]
 
-/** The list that this lint began with, reported on its own for comparison with earlier figures. */
+/** The original list of this lint, reported separately for comparison with earlier figures. */
 export const firstList = /\b(?:told|tells|whoever|nobody|stands|asked|beside|aside|anew|somebody|whose)\b/gi
 
 export const oddWords: OddWord[] = [

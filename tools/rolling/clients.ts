@@ -20,7 +20,7 @@ export class Clients {
     this.#running = Array.from({ length: clientsCount }, () => this.#send())
   }
 
-  /** @param url of the agent at the gateway. Waits until the gateway serves its card. */
+  /** Waits until the gateway serves the agent's card. @param url address of the agent at the gateway */
   static async start(url: string, token: string): Promise<Clients> {
     for (let attempt = 0; attempt < 300; attempt += 1) {
       const card = await fetch(`${url}.well-known/agent.json`)
@@ -48,7 +48,7 @@ export class Clients {
     try {
       const answer = await request(this.#url, {
         method: 'POST',
-        // nginx closes idle connections on reload, which would fail requests on kept connections.
+        // nginx closes idle connections on reload, so requests on kept connections would fail.
         reset: true,
         headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
         body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),

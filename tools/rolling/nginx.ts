@@ -37,7 +37,7 @@ export class Nginx implements AsyncDisposable {
     return nginx
   }
 
-  /** Takes a gateway out: it gets no new requests and completes the open ones. Undefined: all gateways take part. */
+  /** Removes a gateway, which then gets no new requests and completes the open ones. Undefined restores all gateways. */
   async drain(gateway: number | undefined): Promise<void> {
     writeFileSync(this.#file, this.#configuration(gateway))
     const { status } = spawnSync('nginx', ['-c', this.#file, '-s', 'reload', '-e', '/dev/null'])

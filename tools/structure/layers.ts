@@ -2,8 +2,8 @@
 export type Graph = Map<string, Set<string>>
 
 /**
- * The longest chain of dependencies, from the node that depends on the others to the last one. Nodes that depend on each
- * other in a circle are one link, named `a + b`.
+ * The longest chain of dependencies, starting with the node that depends on the others. Nodes that depend on each other
+ * in a cycle form one link, named `a + b`.
  */
 export function longestChain(graph: Graph): string[] {
   const groups = stronglyConnected(graph)
@@ -30,7 +30,7 @@ export function longestChain(graph: Graph): string[] {
     .reduce((longest, chain) => (chain.length > longest.length ? chain : longest), [])
 }
 
-/** Tarjan's algorithm. */
+/** Finds the strongly connected components with Tarjan's algorithm. */
 function stronglyConnected(graph: Graph): string[][] {
   const indexes = new Map<string, number>()
   const lowest = new Map<string, number>()

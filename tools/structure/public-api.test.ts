@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 const root = path.join(import.meta.dirname, '../..')
 
-/** Entry points of published packages. Fields of wire shapes are documented in docs/spec. */
+/** Entry points of the published packages. docs/spec documents the fields of wire shapes. */
 const entries = [
   { entry: '@parley/agent', file: 'shared/agent/author/define-agent.ts', hasWireShapes: false },
   { entry: '@parley/agent/testing', file: 'shared/agent/testing.ts', hasWireShapes: false },
@@ -41,7 +41,7 @@ function readModule(name: string): Module {
   return { name, source, body: program.body, isDocumented }
 }
 
-/** Exported names, and members of exported interfaces and classes, without a TSDoc comment. */
+/** Lists exported names, and members of exported interfaces and classes, that have no TSDoc comment. */
 function undocumentedIn(name: string, only?: ReadonlySet<string>): string[] {
   const module = readModule(name)
   return module.body.flatMap((statement) => {

@@ -7,18 +7,18 @@ export type FileKind = 'product' | 'tests' | 'tools' | 'docs' | 'config'
 
 export interface SourceFile {
   name: string
-  /** The nearest folder with a `package.json`; without one the top folder, or one folder of `agents`. */
+  /** The nearest folder with a `package.json` or, if there is none, the top folder or a folder in `agents`. */
   package: string
   lines: number
-  /** Lines that hold more than comments and white space. */
+  /** Number of lines that contain more than comments and white space. */
   codeLines: number
   /** Paths of the imported source files of this checkout. */
   imports: string[]
-  /** Line numbers of `x as Type` and `<Type>x`, `as const` left out. */
+  /** Line numbers of `x as Type` and `<Type>x`, except `as const`. */
   assertions: number[]
 }
 
-/** Independent of the layout: only file names and top folders decide. */
+/** Classifies a file by its name and top folder only, so that the layout does not matter. */
 export function kindOf(name: string): FileKind {
   if (/\.(test|spec|cases)\.tsx?$/.test(name)) return 'tests'
   if (/^(tools|bench|e2e|scripts)\//.test(name)) return 'tools'
@@ -29,7 +29,7 @@ export function kindOf(name: string): FileKind {
 
 /**
  * The product code of a checkout, parsed.
- * @throws Error when the folder is not the top of a git working tree or a file cannot be parsed
+ * @throws Error if the folder is not the top of a git working tree or a file cannot be parsed
  */
 export function readProduct(root: string): SourceFile[] {
   const tracked = trackedFiles(root)
@@ -87,7 +87,7 @@ function packageOf(root: string, name: string): string {
   return top === 'agents' ? `${top}/${second}` : top
 }
 
-/** Relative paths, and the packages of this checkout by the `exports` of their `package.json`. */
+/** Resolves relative paths, and packages of this checkout through the `exports` in their `package.json`. */
 function resolverOf(root: string, files: Set<string>) {
   const packages = [...files]
     .filter((name) => path.basename(name) === 'package.json')

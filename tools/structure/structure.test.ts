@@ -18,7 +18,7 @@ test.each<[string, FileKind]>([
   expect(kindOf(name)).toBe(kind)
 })
 
-test('type assertions are counted, as const, satisfies and renamed imports are not', () => {
+test('type assertions are counted, but as const, satisfies and renamed imports are not', () => {
   const source = `import { a as b } from './a.ts'
 export { b as c }
 const text = 'x as string' as const
@@ -28,14 +28,14 @@ const two = { one } satisfies object
   expect(parsed(source).assertions).toEqual([4, 4])
 })
 
-test('lines of code hold more than comments and white space', () => {
+test('only lines with more than comments and white space count as code', () => {
   expect(parsed('/**\n * Text.\n */\nf() // why\n\n// note\ng(`// not\n\na comment`)\n')).toMatchObject({
     lines: 9,
     codeLines: 3,
   })
 })
 
-test('imports: static, dynamic, types and re-exports', () => {
+test('finds static and dynamic imports, type imports and re-exports', () => {
   const source = `import './a.ts'
 import type { B } from './b.ts'
 export * from './c.ts'
@@ -46,7 +46,7 @@ new URL('./f.ts', import.meta.url)
   expect(parsed(source).imports).toEqual(['./a.ts', './b.ts', './c.ts', './d.ts', './e.ts'])
 })
 
-test('layers are the longest chain of folders; a circle is one layer', () => {
+test('layers are the longest chain of folders, and a cycle is one layer', () => {
   const files = [
     file('p/app.ts', ['p/a/a.ts']),
     file('p/a/a.ts', ['p/b/b.ts', 'p/c/c.ts', 'p/app.ts']),

@@ -19,7 +19,7 @@ const longFileLines = 400
 const fragmentLines = 25
 const folderMaxFiles = 25
 
-/** The folders of one package and which of them they import; `depth` limits how many path segments name a folder. */
+/** The folders of one package and the folders that each imports. `depth` limits the path segments in a folder name. */
 export function folderGraph(files: SourceFile[], depth = Number.POSITIVE_INFINITY): Graph {
   const [{ package: root } = { package: '' }] = files
   const names = new Set(files.map(({ name }) => name))
@@ -41,7 +41,7 @@ export function folderGraph(files: SourceFile[], depth = Number.POSITIVE_INFINIT
   return graph
 }
 
-/** Files of at most 25 lines with exactly one importer, in their own folder. */
+/** Files of at most 25 lines that have exactly one importer, which is in the same folder. */
 export function fragmentsOf(files: SourceFile[]): SourceFile[] {
   const importers = new Map<string, string[]>()
   for (const { name, imports } of files) {

@@ -7,7 +7,7 @@ import { KillableAgent } from './killable-agent.ts'
 import { hasMongodb, type MongodbServer, startMongodb } from './mongodb-server.ts'
 import { hasRedis, type RedisServer, startRedis } from './redis-server.ts'
 
-/** False: suites of several processes are skipped, `(needs mongod, redis-server)` in their titles. */
+/** If false, suites with several processes are skipped. Their titles contain `(needs mongod, redis-server)`. */
 export const hasServers = hasMongodb && hasRedis
 
 /** MongoDB and Redis for one test file. */
@@ -24,7 +24,7 @@ export async function startServers(): Promise<Servers> {
   return { mongodb, redis, [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
 
-/** A note of a handler: `start`, `abort` or `end`, the text and the process id. */
+/** A handler's note: `start`, `abort` or `end`, the text and the process id. */
 export interface Note {
   what: string
   text: string
@@ -32,8 +32,8 @@ export interface Note {
 }
 
 /**
- * The first word of the text selects what the handler does. It writes notes to a file, which survive a kill. Its output
- * is its process id.
+ * The first word of the text selects what the handler does. The handler writes notes to a file, so that they survive a
+ * kill, and outputs its process id.
  */
 const source = (notes: string) => `
 import { appendFileSync } from 'node:fs'
@@ -117,7 +117,7 @@ export async function eventsOf(client: AgentClient, taskId: string): Promise<Wir
   return events
 }
 
-/** Numbers from 1 without gaps, unique ids, one final event at the end. */
+/** Checks that events have numbers from 1 without gaps, unique ids, and one final event at the end. */
 export function isSound(events: WireEvent[]): boolean {
   const numbered = events.every((event, i) => event.sequence === i + 1)
   const ids = new Set(events.map((event) => event.event_id)).size === events.length

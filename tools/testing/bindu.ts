@@ -19,14 +19,14 @@ export function binduFolder(): string {
 
 const pythonOf = (folder: string) => path.join(folder, 'bin', 'python')
 
-/** Whether the suites that need the reference implementation can run here, `(needs bindu)` in their titles. */
+/** Whether suites that need the reference implementation can run. Their titles contain `(needs bindu)`. */
 export function binduIsThere(): boolean {
   return existsSync(pythonOf(binduFolder()))
 }
 
 export interface BinduAgent extends AsyncDisposable {
   url: string
-  /** Its output, for the report of a failed test. */
+  /** The agent's output, for the report of a failed test. */
   output(): string
 }
 
@@ -48,7 +48,7 @@ export async function startBindu(): Promise<BinduAgent> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-bindu-'))
   await mkdir(path.join(folder, 'skills', 'echo'), { recursive: true })
   await writeFile(path.join(folder, 'skills', 'echo', 'skill.yaml'), skill)
-  // It stores its keys next to the program.
+  // The agent stores its keys next to the program.
   const program = path.join(folder, 'agent.py')
   await copyFile(fileURLToPath(new URL('./bindu_agent.py', import.meta.url)), program)
   const port = await freePort()

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 
 const blocked = { message: expect.stringContaining('The outside network is blocked in tests') }
 
-// Documentation addresses (RFC 5737, RFC 3849) and a reserved name, which never respond.
+// Addresses for documentation (RFC 5737, RFC 3849) and a reserved name, none of which ever responds.
 test.each([
   ['net.connect, by port and address', () => once(net.connect(80, '192.0.2.1'), 'connect')],
   ['net.connect, by options', () => once(net.connect({ port: 80, host: '2001:db8::1' }), 'connect')],

@@ -1,6 +1,6 @@
 /**
- * Loaded by every test worker: blocks traffic to other machines. Connections and name lookups fail immediately with an
- * error that names the host. It applies to the process of the test, not to processes that a test starts.
+ * Blocks traffic to other machines. Every test worker loads this file. Connections and name lookups fail immediately
+ * with an error that names the host. This applies to the test process, but not to processes that a test starts.
  */
 import dns from 'node:dns'
 import { syncBuiltinESMExports } from 'node:module'
@@ -24,7 +24,7 @@ net.Socket.prototype.connect = function (this: net.Socket, ...args: unknown[]) {
   return Reflect.apply(connect, this, args) as net.Socket
 } as typeof connect
 
-/** `connect(path)`, `connect(port, host?)`, `connect(options)`, or the array that `net.connect` makes of these. */
+/** Arguments of `connect`: a path, a port and host, options, or the array that `net.connect` makes from these. */
 function hostOf(args: unknown[]): string | undefined {
   const [first, second] = Array.isArray(args[0]) ? (args[0] as unknown[]) : args
   if (typeof first === 'object' && first !== null) return (first as { host?: string }).host
@@ -69,5 +69,5 @@ function refuse(host: string, done: unknown): void {
   process.nextTick(done as (error: Error) => void, new OutsideNetworkBlocked(host))
 }
 
-// Updates named imports of earlier modules too.
+// Also updates the named imports of modules that are already loaded.
 syncBuiltinESMExports()

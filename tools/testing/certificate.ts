@@ -1,7 +1,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import net from 'node:net'
 
-/** A self-signed certificate for these names and addresses, with its key (both PEM). */
+/** A self-signed certificate for these names and addresses, with its key (both in PEM format). */
 export function selfSigned(
   names: string[],
   options: { expired?: boolean } = {},
@@ -45,7 +45,7 @@ function oid(...bytes: number[]): Buffer {
   return der(0x06, Buffer.from(bytes))
 }
 
-/** Tag, length, content (X.690). */
+/** Encodes a value as tag, length and content (X.690). */
 function der(tag: number, content: Buffer): Buffer {
   const { length } = content
   const head = length < 128 ? [tag, length] : [tag, 0x82, length >> 8, length & 0xff]

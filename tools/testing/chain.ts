@@ -14,7 +14,7 @@ const abi = parseAbi([
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ])
 
-/** A transfer of the token. */
+/** A token transfer. */
 export interface Moved {
   from: string
   to: string
@@ -23,14 +23,14 @@ export interface Moved {
 }
 
 /**
- * A local chain with an EIP-3009 token of six decimals, over JSON-RPC at `url`: Hardhat's network in this process. By
- * default it mines a block per transaction.
+ * A local chain with an EIP-3009 token that has six decimals, with JSON-RPC at `url`. It is a Hardhat network in this
+ * process. By default, it mines a block per transaction.
  */
 export class TestChain implements AsyncDisposable {
   readonly network = `eip155:${chainId}`
   readonly url: string
   readonly token: Address
-  /** Key of an account with ether for the gas. */
+  /** Key of an account with ether for gas. */
   readonly signerKey: Hex
   readonly #client: ReturnType<typeof clientOf>
   readonly #open: AsyncDisposableStack
@@ -66,7 +66,7 @@ export class TestChain implements AsyncDisposable {
     return { amount, asset: this.token, network: this.network, payTo, decimals: 6, extra }
   }
 
-  /** A new account with this many atomic units of the token. */
+  /** Creates an account with this many atomic units of the token. */
   async payer(atomic = 1_000_000n): Promise<PrivateKeyAccount> {
     const account = privateKeyToAccount(generatePrivateKey())
     await this.mint(account.address, atomic)
@@ -110,7 +110,7 @@ export class TestChain implements AsyncDisposable {
     }))
   }
 
-  /** Whether each transaction creates a block. Otherwise transactions wait for `mine`. */
+  /** Sets whether each transaction creates a block. Otherwise, transactions wait for `mine`. */
   async mineByItself(on: boolean): Promise<void> {
     await this.#ask('evm_setAutomine', [on])
   }

@@ -14,7 +14,7 @@ const source = readFileSync(new URL('./eip3009-token.sol', import.meta.url), 'ut
 const cache = fileURLToPath(new URL('../../node_modules/.cache/parley/', import.meta.url))
 
 /**
- * The bytecode of the token in `eip3009-token.sol`. Compiling takes seconds: the result is cached per source in
+ * The bytecode of the token in `eip3009-token.sol`. Compiling takes seconds, so the result is cached by source in
  * node_modules.
  */
 export function compiledToken(): Hex {
@@ -27,7 +27,7 @@ export function compiledToken(): Hex {
   } catch {
     const bytecode = compile(require('solc') as { compile(input: string): string })
     mkdirSync(cache, { recursive: true })
-    // Several test files may compile at the same time: the rename is atomic.
+    // Several test files may compile at the same time, so the rename must be atomic.
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, bytecode)
     renameSync(draft, file)

@@ -9,17 +9,17 @@ export interface CrashFigures {
   kills: number
   /** Number of acknowledged tasks. */
   accepted: number
-  /** Acknowledged tasks that no longer exist. */
+  /** Number of acknowledged tasks that no longer exist. */
   lost: number
-  /** Tasks that do not end after the last kill. */
+  /** Number of tasks that do not end after the last kill. */
   stuck: number
-  /** Tasks with missing, repeated or unordered event numbers, artifacts after the final status, or `working` twice. */
+  /** Number of tasks with wrong event numbers, artifacts after the final status, or a repeated `working`. */
   badEvents: number
-  /** Idempotency-Keys with more than one task. */
+  /** Number of Idempotency-Keys with more than one task. */
   doubled: number
   completed: number
   canceled: number
-  /** Tasks that failed after three interrupted runs. */
+  /** Number of tasks that failed after three interrupted runs. */
   failed: number
 }
 
@@ -46,15 +46,15 @@ export default {
 `
 const kinds = ['fast', 'fast', 'slow', 'stream', 'big', 'ask', 'cancel']
 
-/** Task ids of one client by Idempotency-Key. */
+/** The task ids of one client, by Idempotency-Key. */
 interface Acknowledged {
   taskId: string
   key: string
 }
 
 /**
- * Kills an agent repeatedly at random moments under the load of several clients. Then it checks every acknowledged task
- * with all its events.
+ * Repeatedly kills an agent at random moments while several clients send requests. Then it checks every acknowledged
+ * task with all its events.
  */
 export async function crashRun(options: {
   kills: number
@@ -71,7 +71,7 @@ export async function crashRun(options: {
   const loads = clients.map((client, i) => load(client, acknowledged[i] as Acknowledged[], stop.signal))
   const acknowledgedCount = () => acknowledged.reduce((sum, one) => sum + one.length, 0)
   for (let kill = 1; kill <= options.kills; kill += 1) {
-    // At a random moment, but under load, on a slow machine too.
+    // Kills the agent at a random moment, but only under load, even on a slow machine.
     const enough = acknowledgedCount() + 5 * options.clients
     while (acknowledgedCount() < enough) await pause(10)
     await pause(Math.random() * 500)
@@ -97,7 +97,7 @@ export async function crashRun(options: {
     for (const name of Object.keys(none) as (keyof typeof none)[]) total[name] += one[name]
     return total
   }, none)
-  // The database can be opened again and the agent exits cleanly.
+  // Checks that the database can be opened again and the agent exits cleanly.
   await agent.kill()
   await agent.start()
   const code = await agent.stop()
@@ -105,7 +105,7 @@ export async function crashRun(options: {
   return { kills: options.kills, ...sum }
 }
 
-/** Sends messages one after the other and repeats a message without a response under its Idempotency-Key. */
+/** Sends messages one after the other. Repeats a message that gets no response, with the same Idempotency-Key. */
 async function load(client: AgentClient, acknowledged: Acknowledged[], stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     const key = randomUUID()
@@ -120,7 +120,7 @@ async function load(client: AgentClient, acknowledged: Acknowledged[], stop: Abo
   }
 }
 
-/** Retries until there is a response: the agent may be down. */
+/** Retries until there is a response, because the agent may be down. */
 async function persistently<T>(attempt: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -164,7 +164,7 @@ async function inspect(client: AgentClient, acknowledged: Acknowledged[]): Promi
   return found
 }
 
-/** Answers the question of a paused task. */
+/** Answers a paused task's question. */
 async function bringToEnd(client: AgentClient, taskId: string, key: string, signal: AbortSignal) {
   const task = await client.wait(taskId, { signal })
   if (isTerminal(task.status.state)) return
@@ -178,7 +178,7 @@ async function eventsOf(client: AgentClient, taskId: string, signal: AbortSignal
   return events
 }
 
-/** Numbers from 1 without gaps, unique ids, one final event at the end, no repeated `working`. */
+/** Checks for numbers from 1 without gaps, unique ids, one final event at the end and no repeated `working`. */
 function isSound(events: WireEvent[]): boolean {
   const numbered = events.every((event, i) => event.sequence === i + 1)
   const ids = new Set(events.map((event) => event.event_id)).size === events.length
@@ -189,7 +189,7 @@ function isSound(events: WireEvent[]): boolean {
 }
 
 /**
- * Every first message has a unique text: two tasks with the same text mean that a repeated message created a duplicate.
+ * Every first message has a unique text, so two tasks with the same text mean that a repeated message was duplicated.
  */
 export async function countDoubled(client: AgentClient): Promise<number> {
   const counts = new Map<string, number>()

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A TCP proxy in front of a server, with switchable faults. */
+/** A TCP proxy in front of a server, with faults that can be switched on and off. */
 export interface FaultyProxy extends AsyncDisposable {
   /** The address of the server, through the proxy. */
   url: string
   /** `silence`: discards what clients send. `down`: closes every connection. */
   fault: 'none' | 'silence' | 'down'
-  /** Number of HTTP requests and of refused connections. */
+  /** Number of HTTP requests and refused connections. */
   requests: number
 }
 

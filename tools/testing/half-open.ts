@@ -1,17 +1,17 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A connection to a server of this machine that can become half-open. */
+/** A connection to a server on this machine that can become half-open. */
 export interface Wire extends AsyncDisposable {
   port: number
   /**
-   * Open connections stop transferring data and stay open; new ones work. Connections whose last request matches
-   * continue as well.
+   * Open connections stop transferring data but stay open. New connections work, as do those with a last request that
+   * matches.
    */
   silence(but?: RegExp): void
 }
 
-/** A port that forwards to another one. */
+/** Starts a port that forwards to another one. */
 export async function wireTo(port: number): Promise<Wire> {
   const pairs = new Set<[Socket, Socket]>()
   const lastRequests = new Map<Socket, string>()

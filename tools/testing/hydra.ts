@@ -13,12 +13,12 @@ export function hydraBinary(): string {
   return path.join(cache, 'parley', `hydra-${hydraVersion}`, 'hydra')
 }
 
-/** Whether the suites that need Ory Hydra can run here. */
+/** Whether the suites that need Ory Hydra can run. */
 export function hydraIsThere(): boolean {
   return Boolean(process.env['HYDRA_ADMIN_URL']) || existsSync(hydraBinary())
 }
 
-/** A running Ory Hydra. Its addresses have no slash at the end. */
+/** A running Ory Hydra server. Its addresses have no trailing slash. */
 export interface Hydra extends AsyncDisposable {
   adminUrl: string
   publicUrl: string
@@ -26,7 +26,7 @@ export interface Hydra extends AsyncDisposable {
 
 const startMs = 20_000
 
-/** The Hydra at HYDRA_ADMIN_URL and HYDRA_PUBLIC_URL on this machine; otherwise a new one on free ports, in memory. */
+/** Uses the Hydra at HYDRA_ADMIN_URL and HYDRA_PUBLIC_URL, or starts one in memory on free ports of this machine. */
 export async function startHydra(): Promise<Hydra> {
   const { HYDRA_ADMIN_URL: adminUrl, HYDRA_PUBLIC_URL: publicUrl } = process.env
   if (!adminUrl) return startBinary()

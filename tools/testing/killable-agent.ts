@@ -9,7 +9,7 @@ import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-pr
 import { mongodbFolder } from './mongodb-server.ts'
 import { freePort } from './port.ts'
 
-/** Without a compile cache each start strips the types of every module again. */
+/** Folder of the compile cache. Without it, each start would strip the types of every module again. */
 const compiled = path.join(path.dirname(mongodbFolder()), 'compiled')
 const program = fileURLToPath(new URL('../../shared/agent/server/agent-process.ts', import.meta.url))
 
@@ -23,7 +23,7 @@ export class KillableAgent implements AsyncDisposable {
   readonly #env: Record<string, string>
   readonly #isFirst: boolean
   #process: ChildProcess | undefined
-  /** Output of the latest process, for the analysis of failures. */
+  /** Output of the latest process, for analysing failures. */
   output = ''
 
   private constructor(
@@ -52,7 +52,7 @@ export class KillableAgent implements AsyncDisposable {
     return agent
   }
 
-  /** Starts another process of the same agent with the same settings. It must be disposed of before the first one. */
+  /** Starts another process of the agent with the same settings. It must be disposed of before the first process. */
   async another(): Promise<KillableAgent> {
     const agent = new KillableAgent(this.#folder, await freePort(), this.identityProvider, this.#env, false)
     await agent.start()
@@ -64,12 +64,12 @@ export class KillableAgent implements AsyncDisposable {
     return this.#process?.pid
   }
 
-  /** SIGSTOP: the process keeps its connections and does nothing. */
+  /** Sends SIGSTOP. The process keeps its connections but does nothing. */
   freeze(): void {
     this.#process?.kill('SIGSTOP')
   }
 
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   thaw(): void {
     this.#process?.kill('SIGCONT')
   }
@@ -100,7 +100,7 @@ export class KillableAgent implements AsyncDisposable {
     }
   }
 
-  /** SIGKILL: no handler runs and nothing is flushed. */
+  /** Sends SIGKILL. No handler runs and nothing is flushed. */
   async kill(): Promise<void> {
     const child = this.#process
     this.#process = undefined
@@ -116,7 +116,7 @@ export class KillableAgent implements AsyncDisposable {
     await once(child, 'exit')
   }
 
-  /** SIGTERM. Resolves with the exit code. */
+  /** Sends SIGTERM. Resolves with the exit code. */
   async stop(): Promise<number | null> {
     const child = this.#process
     this.#process = undefined

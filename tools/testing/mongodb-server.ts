@@ -8,10 +8,10 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { answers, freePort } from './port.ts'
 
-/** Input of the build of `npm run mongodb`. Changes lead to a new build. */
+/** The inputs of the build by `npm run mongodb`. A change leads to a new build. */
 export const mongodbSources = path.join(import.meta.dirname, '..', 'mongodb')
 
-/** Folder of the built server, outside the checkout. */
+/** Folder for the built server, outside the checkout. */
 export function mongodbFolder(): string {
   const cache = process.env['XDG_CACHE_HOME'] || path.join(homedir(), '.cache')
   const files = globSync('*', { cwd: mongodbSources }).sort()
@@ -30,16 +30,16 @@ export function mongodbKind(): MongodbKind | undefined {
   return mayRun ? 'FerretDB with DocumentDB' : undefined
 }
 
-/** False: suites that need MongoDB are skipped, `(needs mongod)` in their titles. */
+/** If false, suites that need MongoDB are skipped. Their titles contain `(needs mongod)`. */
 export const hasMongodb = mongodbKind() !== undefined
 
 export interface MongodbServer extends AsyncDisposable {
   kind: MongodbKind
   /** Address of a new database. */
   newUrl(): string
-  /** Kills the process, which disconnects its clients. A server configured by address cannot be killed. */
+  /** Kills the process, which disconnects its clients. A server configured by its address cannot be killed. */
   kill(): Promise<void>
-  /** Starts the server again at the same port, with all acknowledged writes. */
+  /** Starts the server again on the same port, with all acknowledged writes. */
   restart(): Promise<void>
 }
 
@@ -58,7 +58,7 @@ export async function startMongodb(): Promise<MongodbServer> {
   const program = kind === 'mongod' ? await mongod(port) : await built(port)
   let child = await started(program, port)
   const kill = async () => {
-    // DocumentDB's indexes do not survive a kill: later queries hang. For clients an orderly shutdown looks the same.
+    // DocumentDB's indexes do not survive a kill, so later queries hang. To clients, an orderly shutdown looks the same.
     if (program.beneath !== undefined) await orderlyEnded(child)
     await ended(child)
     await silent(program.beneath)
@@ -72,7 +72,7 @@ export async function startMongodb(): Promise<MongodbServer> {
       child = await started(program, port)
     },
     [Symbol.asyncDispose]: async () => {
-      // Its data is deleted: an orderly shutdown would only take time.
+      // The data is deleted, so an orderly shutdown would only take time.
       await ended(child)
       await silent(program.beneath)
       await rm(program.data, { recursive: true, force: true })
@@ -84,7 +84,7 @@ interface Program {
   command: string
   args: string[]
   data: string
-  /** Port of the PostgreSQL server below, which exits shortly after the server. */
+  /** Port of the underlying PostgreSQL server, which exits shortly after the server. */
   beneath?: number
 }
 
@@ -94,7 +94,7 @@ async function mongod(port: number): Promise<Program> {
   return { command: 'mongod', args, data }
 }
 
-/** The data is below the root folder, named after this process. Folders of dead processes are deleted. */
+/** Prepares a data folder below the root folder, named after this process. Deletes folders of dead processes. */
 async function built(port: number): Promise<Program> {
   const root = path.join(mongodbFolder(), 'root')
   const all = path.join(root, 'data')
@@ -119,7 +119,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The server exits when its standard input closes, at the latest with this process. */
+/** Starts the server, which exits when its standard input closes, at the latest when this process exits. */
 async function started({ command, args }: Program, port: number): Promise<ChildProcess> {
   const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'pipe'] })
   let output = ''
@@ -142,7 +142,7 @@ async function orderlyEnded(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const over = once(child, 'close')
   child.stdin?.end()
-  // With room for a machine under load: a kill would damage the indexes.
+  // The limit is generous for a machine under load, because a kill would damage the indexes.
   await Promise.race([over, wait(60_000, undefined, { ref: false })])
 }
 
@@ -153,7 +153,7 @@ async function ended(child: ChildProcess): Promise<void> {
   await over
 }
 
-/** A new server must not connect to the old one, which is about to exit. */
+/** Waits until the old server has exited, so that a new one does not connect to it. */
 async function silent(port: number | undefined): Promise<void> {
   if (port === undefined) return
   for (let attempt = 0; attempt < 2400 && (await answers(port)); attempt += 1) await wait(25)

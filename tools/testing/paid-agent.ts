@@ -50,7 +50,7 @@ export class TestWallet {
     .setSpendControls({ allowedAssets: true, maxAmountPerPayment: false })
     .register('eip155:*', new ExactEvmScheme(this.account))
 
-  /** Signs a payment of the requested price. */
+  /** Signs a payment for the requested price. */
   async pay(requested: Partial<Requirements> = {}): Promise<Payment> {
     const accepts = [{ ...requirements, ...requested }]
     const resource = { url: 'http://127.0.0.1/', description: 'test', mimeType: 'application/json' }
@@ -105,15 +105,15 @@ export const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).to
 export const decoded = (header: string | null): Record<string, unknown> =>
   JSON.parse(Buffer.from(header ?? '', 'base64').toString('utf8')) as Record<string, unknown>
 
-/** The response of the facilitator: HTTP status and JSON, none, or computed by the test. */
+/** The facilitator's response: an HTTP status and JSON, no response, or one that the test computes. */
 export type FacilitatorAnswer = { status?: number; json?: unknown; text?: string } | 'never'
 type Answering = (nonce: string, earlier: number) => FacilitatorAnswer | Promise<FacilitatorAnswer>
 
-/** An x402 facilitator over HTTP that settles payments, or responds as configured by the test. */
+/** An x402 facilitator over HTTP that settles payments or responds as the test specifies. */
 export class TestFacilitator implements AsyncDisposable {
   readonly url: string
   readonly #server: ReturnType<typeof createServer>
-  /** Nonces in the order of the requests to `/settle`, with repetitions. */
+  /** The nonces of requests to `/settle`, in order and with repetitions. */
   readonly settleCalls: string[] = []
   /** Transactions by nonce, as the chain would report them. */
   readonly moved = new Map<string, string>()
@@ -143,7 +143,7 @@ export class TestFacilitator implements AsyncDisposable {
     return new TestFacilitator(server)
   }
 
-  /** Transfers the money, once per nonce, and returns the success response. */
+  /** Transfers the money once per nonce and returns the success response. */
   move(nonce: string): { json: object } {
     const transaction = this.moved.get(nonce) ?? `0x${(this.moved.size + 1).toString(16).padStart(64, '0')}`
     this.moved.set(nonce, transaction)
@@ -151,7 +151,7 @@ export class TestFacilitator implements AsyncDisposable {
   }
 
   async #answer(path: string, body: string): Promise<FacilitatorAnswer> {
-    // Clients of an earlier server on this port may still connect.
+    // Clients of an earlier server on this port may still connect to it.
     if (path !== '/verify' && path !== '/settle') return { status: 404 }
     const requested = JSON.parse(body) as {
       paymentPayload: { payload: { authorization: { nonce: string } } }

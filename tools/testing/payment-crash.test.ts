@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { paymentCrashRun } from './payment-crash.ts'
 
-test('after SIGKILL between settlement and work on a chain, paid work is done or listed as orphaned', async () => {
+test('after SIGKILL between settlement on a chain and work, the work is done or the payment is listed as orphaned', async () => {
   const { paid, earned, orphaned, ...wrong } = await paymentCrashRun({
     kills: 3,
     killWithinMs: 600,

@@ -13,9 +13,9 @@ export interface PaymentCrashFigures {
   kills: number
   /** Number of transfers on the chain. */
   paid: number
-  /** Transfers whose task completed. */
+  /** Number of transfers with a completed task. */
   earned: number
-  /** Transfers listed for refund. */
+  /** Number of transfers listed for refund. */
   orphaned: number
   /** Ledger rows without a transfer. */
   unpaid: number
@@ -23,7 +23,7 @@ export interface PaymentCrashFigures {
   forgotten: number
   /** Ledger rows with a transfer that is not on the chain. */
   invented: number
-  /** Earned payments whose task does not exist or is not completed. */
+  /** Earned payments that have no task, or a task that is not completed. */
   notDone: number
   /** Ledger rows that never reached a final state. */
   stuck: number
@@ -39,7 +39,7 @@ const ends = ['earned', 'payment-orphaned']
 const others = ['claimed', 'settling', 'unknown', 'settled', 'spent']
 
 /**
- * Kills (SIGKILL) an agent that is paid on a chain, repeatedly, after its transfer is on the chain. Then it compares
+ * Repeatedly kills (SIGKILL) an agent that is paid on a chain after a transfer is on the chain. Then it compares
  * the ledger with the chain.
  */
 export async function paymentCrashRun(options: {
@@ -79,7 +79,7 @@ const sourceOf = (price: object) => `export default {
   handle: async () => { await new Promise((done) => setTimeout(done, 30)); return 'done' },
 }`
 
-/** One account pays for each message when required. */
+/** Lets one account pay for each message that requires payment. */
 async function payingClient(chain: TestChain, agent: KillableAgent): Promise<AgentClient> {
   const key = generatePrivateKey()
   await chain.mint(privateKeyToAccount(key).address, 10n ** 12n)
@@ -100,7 +100,7 @@ async function held(
   const operator = agent.identityProvider.issue('operator', { scope: 'agent:admin agent:read agent:write' })
   const rowsIn = (state: string) => rowsOf(agent.url, operator, state)
   const open = async () => (await Promise.all(others.map(rowsIn))).flat()
-  // Recovery checks a payment without a task rarely, and at every start.
+  // Recovery checks payments without a task only rarely, but always at startup.
   for (let round = 0; round < 20 && (await open()).length > 0; round += 1) {
     await pause(3000)
     if ((await open()).length === 0) break

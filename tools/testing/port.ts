@@ -2,15 +2,15 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createConnection, createServer } from 'node:net'
 
-/** Below the ephemeral ports of outgoing connections: a port stays free while its server restarts. */
+/** Range below the ephemeral ports of outgoing connections, so that a port stays free while its server restarts. */
 const [lowest, highest] = [10_000, 30_000]
 
-/** A free port of this machine. */
+/** Finds a free port on this machine. */
 export function freePort(): Promise<number> {
   return freePorts(1)
 }
 
-/** The first of `count` consecutive free ports. */
+/** Finds `count` consecutive free ports and returns the first one. */
 export async function freePorts(count: number): Promise<number> {
   for (let attempt = 0; attempt < 1000; attempt += 1) {
     const first = randomInt(lowest, highest)
@@ -20,7 +20,7 @@ export async function freePorts(count: number): Promise<number> {
   throw new Error(`no ${count} free ports in a row`)
 }
 
-/** Whether a server can listen on the port, at every address of this machine. */
+/** Whether a server can listen on the port at every address of this machine. */
 async function isFree(port: number): Promise<boolean> {
   const server = createServer()
   try {

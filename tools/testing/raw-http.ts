@@ -17,7 +17,7 @@ export interface RawRequest {
   body?: string | Uint8Array | undefined
 }
 
-/** Sends a request with any bytes and headers. It has no content type unless `headers` contains one. */
+/** Sends a request with arbitrary bytes and headers. It has no content type unless `headers` contains one. */
 export async function raw(agent: { url: string }, request: RawRequest): Promise<RawAnswer> {
   const { path = '/', method = 'POST', token, body } = request
   const headers =
@@ -26,7 +26,7 @@ export async function raw(agent: { url: string }, request: RawRequest): Promise<
     method,
     redirect: 'manual',
     ...(headers === undefined ? {} : { headers }),
-    // As bytes: fetch would add a content type to a string.
+    // Sends bytes, because fetch would add a content type to a string.
     ...(body === undefined ? {} : { body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body) }),
   })
   const text = await response.text()

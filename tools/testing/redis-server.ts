@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { answers, freePort } from './port.ts'
 
-/** False: suites that need Redis are skipped, `(needs redis-server)` in their titles. */
+/** If false, suites that need Redis are skipped. Their titles contain `(needs redis-server)`. */
 export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
 
 export interface RedisServer extends AsyncDisposable {
@@ -15,14 +15,14 @@ export interface RedisServer extends AsyncDisposable {
   port: number
   /** Kills the process. All data is lost. */
   kill(): Promise<void>
-  /** Starts it again, empty, at the same port. */
+  /** Starts an empty server again on the same port. */
   restart(): Promise<void>
-  /** SIGSTOP and SIGCONT. */
+  /** Sends SIGSTOP; `thaw` sends SIGCONT. */
   freeze(): void
   thaw(): void
 }
 
-/** A Redis server on a free port of this machine, without persistence. */
+/** Starts a Redis server without persistence on a free port of this machine. */
 export async function startRedis(): Promise<RedisServer> {
   const port = await freePort()
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-redis-'))

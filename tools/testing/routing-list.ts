@@ -10,7 +10,7 @@ export interface Text {
   agent: string
 }
 
-/** See `tools/bench/data/routing/README.md`. */
+/** The texts and agents that `tools/bench/data/routing/README.md` describes. */
 export const agents = JSON.parse(read('agents.json')) as { name: string; description: string }[]
 export const texts = read('queries.jsonl')
   .trim()

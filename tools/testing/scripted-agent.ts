@@ -11,7 +11,7 @@ export interface ScriptedCall {
   earlier: number
 }
 
-/** The response. `after`: the stream ends, breaks off, or stays open without data. */
+/** The response. `after` says whether the stream ends, breaks off, or stays open without data. */
 export type ScriptedAnswer =
   | { result: unknown; headers?: Record<string, string> }
   | { error: { code: number; message: string; data?: unknown }; status: number }
@@ -21,7 +21,7 @@ export type ScriptedAnswer =
 type Script = Record<string, (call: ScriptedCall) => ScriptedAnswer | Promise<ScriptedAnswer>>
 
 /**
- * An HTTP server with scripted responses, for tests of clients with servers that disconnect, hang or send invalid data.
+ * An HTTP server with scripted responses, to test clients with servers that disconnect, hang or send invalid data.
  * Keys are JSON-RPC methods, or `GET /path`.
  */
 export async function scriptedAgent(script: Script) {
@@ -53,7 +53,7 @@ async function serve(
   const params = rpc?.params ?? Object.fromEntries(new URLSearchParams(body))
   const earlier = calls.filter((call) => call.method === method).length
   const call = { path, headers: request.headers, method, params, earlier }
-  // Clients also read cards: requests that the script does not mention are not counted.
+  // Clients also read cards, so requests that the script does not mention are not counted.
   if (request.method !== 'GET' || script[method] !== undefined) calls.push(call)
   const answer = (await script[method]?.(call)) ?? {
     error: { code: -32601, message: 'Method not found' },

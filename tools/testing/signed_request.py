@@ -1,7 +1,7 @@
-"""Sends a signed request using only spec/authentication.md#signed-payload, Python's json and an Ed25519 package of Debian.
+"""Sends a signed request using only spec/authentication.md#signed-payload, Python's json and Debian's Ed25519 package.
 
-Reads {"url", "token", "did", "seed_hex", "text", "escaped"} on stdin, writes {"status", "body"} on stdout.
-`escaped` false signs with ensure_ascii=False, as some clients do.
+Reads {"url", "token", "did", "seed_hex", "text", "escaped"} from stdin and writes {"status", "body"} to stdout.
+If `escaped` is false, it signs with ensure_ascii=False, as some clients do.
 """
 import json
 import sys

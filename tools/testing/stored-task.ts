@@ -5,7 +5,7 @@ import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { timestamp } from '@parley/wire/model/timestamp'
 
-/** Stores a task in the folder's store as a killed process leaves it. Resolves with its id. */
+/** Stores a task in the folder's store as a killed process would leave it. Resolves with the task id. */
 export async function startedTask(
   dataDir: string,
   left: { owner: string; starts: number; working: boolean },

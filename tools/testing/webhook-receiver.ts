@@ -4,20 +4,20 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { WireEvent } from '@parley/wire/codecs/parley/shapes'
 
-/** A received POST. */
+/** A POST request that the receiver got. */
 export interface ReceivedPost {
   path: string
   headers: http.IncomingHttpHeaders
   body: Buffer
-  /** The JSON of the body. */
+  /** The parsed JSON body. */
   event: WireEvent & { event_id: string; sequence: number }
   /** Number of this delivery among those with the same `event_id`, from 1. */
   attempt: number
-  /** `Date.now()` after the whole request was read. */
+  /** The value of `Date.now()` after the whole request was read. */
   at: number
 }
 
-/** `hang`: never responds. `cut`: closes the connection without a response. */
+/** `hang` never responds; `cut` closes the connection without a response. */
 export type ScriptedAnswer =
   | number
   | 'hang'
@@ -29,7 +29,7 @@ export type Script = ScriptedAnswer | ((post: ReceivedPost) => ScriptedAnswer | 
 export interface ReceiverOptions {
   /** Response to every POST. Default 200. */
   answer?: Script
-  /** Default 0: any free port. */
+  /** The port. By default (0), any free port is used. */
   port?: number
   tls?: { cert: string; key: string }
 }
@@ -50,7 +50,7 @@ export class WebhookReceiver implements AsyncDisposable {
   readonly posts: ReceivedPost[] = []
   /** Number of connections. */
   connections = 0
-  /** Can be changed at any time. */
+  /** The response to the next requests, which can be changed at any time. */
   answer: Script
   readonly #server: http.Server
   readonly #sockets = new Set<Socket>()
@@ -80,13 +80,13 @@ export class WebhookReceiver implements AsyncDisposable {
     return new WebhookReceiver(server, options)
   }
 
-  /** The events in the order of their first delivery, each once. */
+  /** Each event once, in the order of first delivery. */
   get events(): ReceivedPost['event'][] {
     return this.posts.filter(({ attempt }) => attempt === 1).map(({ event }) => event)
   }
 
   /**
-   * Resolves with the POSTs when there are this many, or when they fulfil the condition. @throws Error after 40 s
+   * Resolves with the POSTs when there are this many, or when they meet the condition. @throws Error after 40 s
    * without a POST
    */
   async waitFor(condition: number | ((posts: ReceivedPost[]) => boolean)): Promise<ReceivedPost[]> {

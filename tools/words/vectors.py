@@ -44,7 +44,7 @@ def unit(rows):
 
 
 def stems_of(forms, vectors):
-    """Stems by rank, each with the mean of its forms."""
+    """Returns the stems by rank, each with the mean of its forms."""
     places = {}
     for at, (_, stem, _) in enumerate(forms):
         places.setdefault(stem, []).append(at)
@@ -56,7 +56,7 @@ def stems_of(forms, vectors):
 
 
 def fitted(texts, targets, start):
-    """Ridge regression around `start`, by conjugate gradients."""
+    """Solves a ridge regression around `start` with conjugate gradients."""
     change, left = np.zeros_like(start), texts.T @ (targets - texts @ start)
     way, rest = left.copy(), (left * left).sum(0)
     for _ in range(STEPS):

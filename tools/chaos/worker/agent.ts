@@ -2,7 +2,7 @@ import { defineAgent, type Output } from '@parley/agent'
 
 const longMs = 120_000
 
-/** The first word of the text sets the duration of an order: `soon`, `slow`, `hang` (until it is canceled), `ask`. */
+/** The first word of the text selects the behaviour: `soon`, `slow`, `hang` (until canceled) or `ask`. */
 export default defineAgent({
   name: 'worker',
   description: 'Carries out orders at different speeds',

@@ -1,7 +1,7 @@
 import { defineAgent } from '@parley/agent'
 import { doneBefore, note } from '../notes.ts'
 
-/** Descriptions of the three agents: the first one fits an order to pack, label and ship best. */
+/** Descriptions of the three agents. The first one best fits an order to pack, label and ship. */
 const described = [
   'Packs an order, labels the parcel and ships it',
   'Packs an order and labels the parcel',
@@ -12,7 +12,7 @@ const folder = process.env['FAILOVER_NOTES'] ?? ''
 
 /**
  * The three agents have the same kind of skill and record their work in a file per message. After a kill the restarted
- * task reads that file and does not repeat its work, as authors should implement it.
+ * task reads that file and does not repeat its work, as agent authors should implement it.
  */
 export default defineAgent({
   name: `packer-${number}`,
