@@ -116,7 +116,7 @@ export class TestAgent implements AsyncDisposable {
   readonly url: string
   /** Its DID (spec/did.md#did). */
   readonly did: string
-  /** The server, for tests of its parts. */
+  /** The server, which tests of its parts can access. */
   readonly app: AgentApp
   /** The OAuth server that issues the tokens of its callers. */
   readonly identityProvider: TestIdentityProvider

@@ -25,7 +25,7 @@ export class RpcError extends Error {
   }
 }
 
-/** No complete response arrived: the connection was refused, reset or idle for too long, or the response was too large. */
+/** No complete response arrived because the connection was refused, reset or idle too long, or the response was too large. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
 

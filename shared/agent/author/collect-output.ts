@@ -35,7 +35,7 @@ export class OutputCollector {
     this.#maxBytes = maxBytes
   }
 
-  /** Returns the part that the output adds to the main artifact, for streams, or true if the output is a pause. */
+  /** Returns the part that streams receive for the main artifact, or true if the output is a pause. */
   take(output: Output): Part | true | undefined {
     if (output === undefined || output === null) return undefined
     if (isPause(output)) {

@@ -46,7 +46,7 @@ export interface HandlerContext<Input = unknown> {
   requirePayment: (price: { amount: string; reason: string }) => Pause
   /**
    * Pauses the task in `negotiation-bid-submitted` (spec/tasks.md#bids); the caller answers with data `{accept: true}` or
-   * `{accept: false}`. `amount` is a decimal string in whole units, `latencyMs` is in milliseconds.
+   * `{accept: false}`. `amount` is a decimal string in whole units; `latencyMs` is in milliseconds.
    */
   bid: (offer: { amount: string; latencyMs?: number; note?: string }) => Pause
   /** Ends the task in `rejected` with the given reason. */

@@ -77,7 +77,7 @@ export interface AgentDefinition {
 
 /** A skill of an agent (spec/discovery.md#skills). */
 export interface SkillDefinition {
-  /** 1 to 128 letters, digits, `_`, `.` or `-`; callers select the skill with it in `metadata.skill_id`. */
+  /** 1 to 128 letters, digits, `_`, `.` or `-`. Callers select the skill with this ID in `metadata.skill_id`. */
   id: string
   /** The display name, 1 to 200 characters. */
   name: string

@@ -9,7 +9,7 @@ interface MessageMetadata {
 
 const nothing: Price[] = []
 
-/** Whether the agent or one of its skills defines a price, even `"0"`: its handler may then request payments. */
+/** Whether the agent or one of its skills defines a price, even `"0"`, so that its handler may request payments. */
 export function isPaid(agent: Agent): boolean {
   return allPrices(agent).length > 0
 }

@@ -10,7 +10,7 @@ const config = { id: 'c', url: 'https://example.com/hook' }
 const set = 'tasks/pushNotificationConfig/set'
 const send = (more: object, configuration?: object) => ({ message: { ...message, ...more }, configuration })
 
-/** Each field of a call that becomes part of a store query; `is` replaces it with a query operator. */
+/** Each field of a call that becomes part of a store query, with a function that replaces it with a query operator. */
 const fields: [string, string, (is: unknown, id: string) => object][] = [
   ['task_id', 'tasks/get', (is) => ({ task_id: is })],
   ['id', 'tasks/get', (is) => ({ id: is })],

@@ -25,7 +25,7 @@ export interface StoreBackend {
 /**
  * Opens the agent's store: a file of this process, a MongoDB database that processes and machines share, or memory for
  * tests. The MongoDB driver is loaded only if it is used.
- * @param options.storeUrl STORE_URL, `memory:` or a `mongodb://` URL; undefined: the embedded store in `storeDir`
+ * @param options.storeUrl STORE_URL, `memory:` or a `mongodb://` URL; if undefined, the embedded store in `storeDir` is used
  * @throws DatabaseRefused when the store cannot be opened
  */
 export async function openStore(options: {
@@ -58,7 +58,7 @@ export interface QueueBackend {
 /**
  * Opens the task queue and the event bus, in this process or on Redis for all the agent's processes. The Redis clients are
  * loaded only if they are used.
- * @param options.redisUrl REDIS_URL; undefined: this is the only process of its agent
+ * @param options.redisUrl REDIS_URL; undefined if this is the only process of its agent
  * @param options.concurrency the number of tasks that this process runs at the same time
  * @throws Error when Redis does not answer
  */

@@ -23,7 +23,7 @@ export interface Codec {
   /** Paths of the agent card. */
   readonly cardPaths: readonly string[]
   /**
-   * Whether the dialect answers a request. The path is one of `rpcPaths` or `cardPaths`; dialects that share a path differ
+   * Whether the dialect answers a request. The path is one of `rpcPaths` or `cardPaths`. Dialects that share a path differ
    * by headers (a version) or by their method names.
    */
   accepts(request: WireRequest): boolean
@@ -39,7 +39,7 @@ export interface Codec {
   /** Returns the deprecation marks of the method and of the params in use. */
   deprecations(method: string, params: Record<string, unknown>): DeprecationMark[]
 
-  /** The result may contain lazy parts; `writePart` writes each of them when it is loaded. */
+  /** The result may contain lazy parts; `writePart` writes each part when it is loaded. */
   writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): WireResult
   readonly writePart: (part: Part) => unknown
   /**

@@ -29,7 +29,7 @@ import { notPaid } from './unpaid-routes.ts'
 interface PaymentRoutes {
   services: Services
   authenticator: Authenticator
-  /** PAYMENT_CAPTURE_BASE_URL, the address at which people reach this agent; undefined: its own address. */
+  /** PAYMENT_CAPTURE_BASE_URL, the address at which people reach this agent; if undefined, the agent's address. */
   captureBaseUrl: string | undefined
 }
 

@@ -13,7 +13,7 @@ import { payForMessage } from './pay-first.ts'
 
 /**
  * Continues a paused task with a message (back to `submitted`, without an event). A task in any other state refuses it.
- * @throws ParleyError TaskImmutable, UnsupportedOperation, InvalidParams (another context; a bid answered without `accept`)
+ * @throws ParleyError TaskImmutable, UnsupportedOperation, InvalidParams (another context, or a bid answered without `accept`)
  */
 export async function continueTask(
   services: Services,

@@ -16,7 +16,7 @@ export interface ForeignTask {
 export interface ForeignTasksOptions {
   gatewayUrl: string
   dispatcher?: Dispatcher
-  /** Default 5 s: the gateway may have to query its agents. */
+  /** Default 5 s, because the gateway may have to query its agents. */
   timeoutMs?: number
 }
 

@@ -211,7 +211,7 @@ test('an unknown taskId becomes the id of the new task and is -32008 once the ta
   expect(await alice.get(taskId)).toEqual(before)
 })
 
-test('a failed, canceled or rejected task is immutable too', async () => {
+test('a failed, canceled or rejected task is also immutable', async () => {
   const alice = agent.caller('alice')
   const failed = await alice.sendAndWait('fail')
   const canceled = await alice.cancel((await alice.send('wait')).id)

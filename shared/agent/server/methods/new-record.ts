@@ -3,7 +3,7 @@ import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 import type { Message, Task } from '@parley/wire/model/task'
 import type { MessagePayment } from './message-claims.ts'
 
-/** A message that became work: the stored task, and the function that queues it. */
+/** The result of accepting a message: the stored task and the function that queues it. */
 export interface AcceptedMessage {
   record: TaskRecord
   /** Hands the task to the scheduler. Call it once the answer, or the follower of a stream, is ready. */

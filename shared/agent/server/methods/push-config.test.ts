@@ -242,7 +242,7 @@ test('two concurrent messages with one Idempotency-Key create one task with its 
   expect(await alice.call(method('list'), { id: tasks[0]?.id })).toHaveLength(1)
 })
 
-test('clearing a context removes its webhooks: a new task with the same id starts without webhooks', async () => {
+test('clearing a context removes its webhooks, so that a new task with the same id starts without webhooks', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('hello')

@@ -53,7 +53,7 @@ const message = (text: string, fields: object = {}) => ({
 const fine = { status: 200, code: undefined }
 const replayed = { status: 403, code: -32012, reason: 'replayed' }
 
-test('a message refused by a full queue does not use up its signature: the same request is accepted later, once', async () => {
+test('a message refused by a full queue does not use up its signature, so that the same request is accepted once later', async () => {
   for (const text of ['wait', 'wait'])
     expect(await signedCall('message/send', message(text))()).toMatchObject(fine)
   const call = signedCall('message/send', message('now'))

@@ -20,7 +20,7 @@ export interface TokenSource {
 
 export interface MembershipOptions {
   gatewayUrl: string
-  /** Signs the registration; its DID names the agent. */
+  /** Signs the registration. Its DID identifies the agent. */
   signer: { did: string; key: Pick<KeyPair, 'sign'> }
   tokens: TokenSource
   /** Whether the token's client ID is the agent's DID, so that the first registration is signed. */

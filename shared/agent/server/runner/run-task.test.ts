@@ -321,7 +321,7 @@ test('a bid has a data part; {accept: true} continues the task, {accept: false} 
   })
 })
 
-test('requireAuth pauses with the prompt; decline rejects with the reason; requirePayment fails without a price', async () => {
+test('requireAuth pauses with the prompt, decline rejects with the reason, and requirePayment fails without a price', async () => {
   await using agent = await testAgent({
     handle: ({ text: said, requireAuth, decline, requirePayment, history }) => {
       if (history.length > 1) return 'back'
