@@ -342,7 +342,7 @@ test('while the gateway drains, requests in progress complete, new ones get 503 
   gateway = undefined
 })
 
-test('entries, clients and tokens survive a restart; the agents keep their DIDs', async () => {
+test('entries, clients and tokens survive a restart, and the agents keep their DIDs', async () => {
   await addAgent('echo', echo)
   const first = await start()
   const bearer = await token()

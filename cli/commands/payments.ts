@@ -146,7 +146,7 @@ function linesOf(row: object): string {
   return [
     `${text(id)}  ${text(state)}${reason === undefined ? '' : ` (${text(reason)})`}`,
     `  ${text(amount)} ${text(payment.assetName ?? asset)} on ${text(network)}${payment.sandbox === true ? ' (test money)' : ''}`,
-    // Token names are not unique; the contract address identifies the asset to refund.
+    // Token names are not unique, so the contract address identifies the asset to refund.
     `  token ${text(asset)}`,
     `  from ${text(payer)}`,
     `  transaction ${text(payment.txHash)}`,

@@ -129,7 +129,7 @@ async function converse(
   const show = options.json && options.out === undefined ? () => {} : (event: WireEvent) => view.event(event)
   let known: Standing | undefined
   try {
-    // The webhook stays registered for the task; follow-up messages do not repeat it.
+    // The webhook stays registered for the task, so follow-up messages do not repeat it.
     for (let outgoing = first; ; ) {
       const standing = await follow(client, outgoing, view, {
         streams,

@@ -3,7 +3,7 @@ import { CommandFailed, sentenceOf } from '../terminal/faults.ts'
 import { oneLine } from '../terminal/printable.ts'
 import { isGuarded, refusedWebhook } from '../webhooks/refused-webhook.ts'
 
-/** Explains the errors "no such agent", "name an agent" and "webhook address refused"; returns any other error unchanged. */
+/** Explains the errors "no such agent", "name an agent" and "webhook address refused". Returns any other error unchanged. */
 export function explained(thrown: unknown, agent: string, how = 'instead of "-"'): unknown {
   if (!(thrown instanceof RpcError)) return thrown
   if (isGuarded(thrown)) return refusedWebhook(thrown)

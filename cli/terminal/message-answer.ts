@@ -7,7 +7,7 @@ export function isMessage(answer: object): answer is WireMessage {
   return 'kind' in answer && answer.kind === 'message'
 }
 
-/** Prints the text to stdout, or the data parts as JSON if there is no text. Files are only counted, except with `--json`. */
+/** Prints the text to stdout, or the data parts as JSON if there is no text. Files are counted. */
 export function printMessage(io: Io, { parts }: WireMessage, agent: string): void {
   say(io, `${agent === '-' ? 'The agent' : agent} answered directly, without a task.`)
   const text = textOf(parts)

@@ -84,7 +84,7 @@ export function rpcBody(method: string, params: object): Buffer {
   return Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 'gateway', method, params }))
 }
 
-/** Runs `run` for each item, at most `limit` at a time; starts no further items once `done` returns true. */
+/** Runs `run` for each item, with at most `limit` at a time. Starts no further items once `done` returns true. */
 export async function forEachLimited<T>(
   items: readonly T[],
   limit: number,

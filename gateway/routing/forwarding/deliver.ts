@@ -100,7 +100,7 @@ function signalReporter(
   }
 }
 
-/** @param until deadline in milliseconds since 1970; without it the timeouts of the connection apply */
+/** @param until deadline in milliseconds since 1970; if absent, the connection's timeouts apply */
 async function attempt(
   target: Target,
   { request, reply, sent, key, claim, ...reporting }: Delivery,
@@ -146,7 +146,7 @@ export function isStream({ status, headers }: ResponseHead): boolean {
   return status === 200 && headers['content-type']?.startsWith('text/event-stream') === true
 }
 
-/** Whether the bytes hold a complete frame with data; comments may precede it. */
+/** Whether the bytes hold a complete frame with data, which comments may precede. */
 export function hasFrame(bytes: Buffer): boolean {
   const text = bytes.toString('latin1')
   return /(^|\n)data:[^\n]*\n\r?\n/.test(text)

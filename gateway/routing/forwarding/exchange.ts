@@ -88,7 +88,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return promise
   }
 
-  /** Reads until `enough` returns true or the response ends; the rest stays available for `pipe`. */
+  /** Reads until `enough` returns true or the response ends. The rest stays available for `pipe`. */
   peek(enough: (received: Buffer) => boolean): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
     let received: Buffer = Buffer.alloc(0)

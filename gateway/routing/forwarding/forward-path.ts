@@ -1,8 +1,8 @@
 import { ParleyError } from '@parley/wire/errors'
 
 /**
- * The unmodified path after `/agents/{slug}`. Rejects paths that two servers may parse differently: dot segments, encoded
- * slashes and backslashes, control characters, escapes that are not UTF-8.
+ * The unmodified path after `/agents/{slug}`. Rejects paths that two servers may parse differently: dot segments,
+ * encoded slashes and backslashes, control characters, escapes that are not UTF-8.
  * @throws ParleyError InvalidRequest
  */
 export function forwardPath(rawUrl: string): string {
@@ -13,7 +13,7 @@ export function forwardPath(rawUrl: string): string {
   return slash === -1 ? '/' : path.slice(slash)
 }
 
-/** Every rejected path matches; most valid paths do not. */
+/** Matches every path that must be rejected, and few valid paths. */
 const maybeOdd = /%|\\|\/\./
 
 function check(path: string): void {

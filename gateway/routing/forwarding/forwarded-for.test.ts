@@ -90,7 +90,7 @@ test.each([
   ['an invalid address', 'unknown', '127.0.0.1'],
   ['an invalid address before the client', '<script>, 203.0.113.1', '203.0.113.1, 127.0.0.1'],
   ['IPv6', '2001:db8::1', '2001:db8::1, 127.0.0.1'],
-])('the forwarding headers of a trusted proxy are extended: %s', async (_name, claimed, handedOn) => {
+])('the gateway extends the forwarding headers of a trusted proxy (%s)', async (_name, claimed, handedOn) => {
   const gateway = await gatewayBefore(await plainAgent(echoHeaders), {
     trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
   })
@@ -137,7 +137,7 @@ test('a proxied response keeps the security headers of the agent and gets none f
   expect(plain.headers.get('strict-transport-security')).toBe('max-age=31536000')
 })
 
-test('a page of an external agent is sandboxed in addition to its own policy; its body is unmodified', async () => {
+test('a page of an external agent is sandboxed in addition to its own policy, and its body is unmodified', async () => {
   const page = "script-src 'self'; sandbox allow-scripts"
   const agent = await plainAgent((request, response) => {
     if (request.url === '/own') response.setHeader('content-security-policy', page)

@@ -155,7 +155,7 @@ test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
   },
 )
 
-test('forwarding and hop-by-hop headers of the caller are dropped; the other listed headers are forwarded', async () => {
+test('forwarding and hop-by-hop headers of the caller are dropped, and other headers on the allow list are forwarded', async () => {
   const gateway = await gatewayBefore(echo)
   const answer = await raw(gateway.port, '/agents/calc/', {
     method: 'POST',

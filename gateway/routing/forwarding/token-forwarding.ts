@@ -27,7 +27,7 @@ type Recipient = Pick<
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set after the introspection of the bearer token; without it the token is forwarded to no agent. */
+    /** Set after the introspection of the bearer token, which is otherwise forwarded to no agent. */
     token?: TokenInfo
   }
 }
@@ -73,7 +73,7 @@ export function resourceOf({ did, url, verified }: Pick<AgentEntry, 'did' | 'url
   return verified && did !== undefined ? did : url
 }
 
-/** HTTP 403 for a request whose token the agent may not receive; the message explains how to get another token. */
+/** HTTP 403 for a request whose token the agent may not receive. The message explains how to get another token. */
 export function tokenRefused(
   entry: Recipient,
   reason: Exclude<TokenDecision, 'forward' | 'omit'>,
@@ -106,7 +106,7 @@ function namesOf({ slug, did, url, verified }: Recipient, gatewayUrl: string): (
   return (name) => own.includes(name)
 }
 
-/** Whether the card declares a bearer token scheme; A2A 0.3 and 1.0 spell the schemes differently. */
+/** Whether the card declares a bearer token scheme, which A2A 0.3 and 1.0 spell differently. */
 export function declaresBearer(card: AgentEntry['card'] | undefined): boolean {
   const schemes = card?.['securitySchemes']
   return isObject(schemes) && Object.values(schemes).some(isBearerScheme)

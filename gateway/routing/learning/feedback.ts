@@ -6,7 +6,7 @@ import type { TrainingExample } from '@parley/negotiation/score/training-example
 import type { TaskEnd } from '@parley/wire/model/task'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
 
-/** Learns from training examples; the agent index implements it. */
+/** Learns from training examples. The agent index implements this interface. */
 export interface FeedbackModel {
   /** Returns the examples that were dropped because they exceed the limit per agent. */
   learn(...examples: readonly TrainingExample[]): TrainingExample[]
@@ -73,7 +73,7 @@ export class FeedbackRecorder {
     return Object.fromEntries(counted.slice(0, wordsMax))
   }
 
-  /** Records the outcome of a task; only the first report counts. */
+  /** Records a task's outcome. Only the first report counts. */
   recordOutcome(route: Route, outcome: TaskEnd, rating?: number): void {
     void this.#record(route, outcome, rating).catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'failed to store a training example')

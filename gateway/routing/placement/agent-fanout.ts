@@ -52,7 +52,7 @@ export interface Lookup {
 export interface FanoutResult {
   /** The agent that has the object; `context` is the task's context or the context itself. */
   holder?: { agent: string; context?: string }
-  /** Slugs of agents that may have the object but do not respond at present: frozen, restarting or overloaded. */
+  /** Slugs of agents that may have the object but do not respond, because they are frozen, restarting or overloaded. */
   silent: string[]
   /** Slugs of agents that may have the object but were not queried or rejected the query, so retrying does not help. */
   unknown: string[]

@@ -19,7 +19,7 @@ export interface Incoming {
   operation: Operation
   params: Record<string, unknown>
   owner: string
-  /** Memory budget of this call until the client has read the response. */
+  /** This call's memory budget, held until the client has read the response. */
   claim: AnswerClaim
 }
 

@@ -37,7 +37,7 @@ export interface Claim {
 /** Explains why an agent, or none, was chosen. */
 export interface DecisionRecord {
   id: string
-  /** Absent for a request without a token; the id alone then grants access to the record. */
+  /** Absent for a request without a token, for which the id alone grants access to the record. */
   owner?: string
   /** A keyed hash of the caller's address, for the quota of a record without an owner. */
   holder?: string

@@ -6,7 +6,7 @@ export interface ExcludedAgent {
   id: string
   slug: string
   rule: string
-  /** Whether the rule is expected to end soon. */
+  /** Whether the exclusion is expected to end soon. */
   temporary?: boolean
 }
 

@@ -12,7 +12,7 @@ export interface Row {
   shape: Shape
   /** The rule that currently excludes the agent. */
   rule?: string
-  /** Whether the rule is expected to end soon; see `RankOptions.evenAway`. */
+  /** Whether the exclusion is expected to end soon (see `RankOptions.evenAway`). */
   away?: boolean
   /** The skills' embeddings, in skill order and each of length 1. */
   vectors?: readonly Float32Array[]

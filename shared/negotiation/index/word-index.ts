@@ -10,8 +10,8 @@ const agentsImagined = 200
 const noRow = -1
 
 /**
- * Stem → units that contain it. A unit is a skill of an agent, or an agent as a whole; `rowOf` maps it to the
- * agent.
+ * Maps each stem to the units that contain it. A unit is one skill of an agent or a whole agent; `rowOf` maps it to
+ * the agent.
  */
 export class WordIndex {
   readonly #postings = new Map<string, Posting>()

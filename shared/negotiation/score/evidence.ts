@@ -17,7 +17,7 @@ const massPower = 0.8
 /** The last result (see `queryOf`). */
 let last: { query: Query; rarityOf: Knowledge['rarityOf']; mass: number } | undefined
 
-/** The maximum word evidence for the query; matches are relative to it. */
+/** The maximum word evidence for the query, to which matches are relative. */
 export function massOf(query: Query, knowledge: Knowledge): number {
   const { rarityOf } = knowledge
   if (last?.query === query && last.rarityOf === rarityOf) return last.mass

@@ -38,7 +38,7 @@ const pairsMax = 48
 const commonMax = 16
 const writtenCharsMax = 20_000
 /**
- * The last query. A single entry suffices for a ranking; a WeakMap would slow down minor garbage collections.
+ * The last query. A single entry suffices for a ranking, and a WeakMap would slow down minor garbage collections.
  */
 let last: { request: NegotiationRequest; query: Query } | undefined
 
