@@ -35,7 +35,7 @@ async function auditedAgent(level: string, env: Record<string, string> = {}) {
 const message = { role: 'user', kind: 'message', parts: [{ kind: 'text', text: 'hi' }] }
 const send = () => ({ message: { ...message, messageId: crypto.randomUUID() } })
 
-test('a rejected caller is logged with the reason and the address, never with the token', async () => {
+test('a rejected caller is logged with the reason and the address, but never with the token', async () => {
   const { agent, audited, everything } = await auditedAgent('info')
   const bad = 'very-secret-bad-token'
   const old = agent.identityProvider.issue('alice', { exp: 1 })
@@ -63,7 +63,7 @@ test('successful calls and invalid requests are not logged', async () => {
   expect(audited).toEqual([])
 })
 
-test('at level debug, accepted writes are logged and reads are not', async () => {
+test('accepted writes are logged at level debug, but reads are not', async () => {
   const { agent, audited } = await auditedAgent('debug')
   await rpc(agent, 'message/send', send())
   await rpc(agent, 'tasks/list')
@@ -81,7 +81,7 @@ test('a rate-limited caller is logged once per blocked window', async () => {
   ])
 })
 
-test('a route with an audit name is logged, whether it succeeds or is refused', async () => {
+test('a route with an audit name is logged whether it succeeds or is refused', async () => {
   const { audited, logTo } = auditLog()
   const log = makeLog({ level: 'info', name: 'test', destination: logTo })
   const app = createServer({ log, metrics: createMetrics() })

@@ -13,7 +13,7 @@ const refusals = new Set<ErrorName>([
 /** Reasons for rejecting a request that are decisions of an operator, not failures. */
 const decisions = new Set<unknown>(['not_admitted', 'quarantined'])
 
-/** Such an error goes to the audit log only: logging a stack for each would let any client fill the log. */
+/** Whether the error goes only to the audit log, because a stack for each would let any client fill the log. */
 export function isDecision({ data }: ParleyError): boolean {
   return decisions.has(data['reason'])
 }
@@ -37,7 +37,7 @@ export function auditRoutes(app: FastifyInstance, audit: Audit): void {
   })
 }
 
-/** Logs an error thrown by a route, if it is a refusal. */
+/** Logs an error thrown by a route if it is a refusal. */
 export function auditError(audit: Audit, request: FastifyRequest, error: ParleyError): void {
   const changes = request.routeOptions.config.audit !== undefined
   const refused = changes ? error.status < 500 && error.error !== 'TooManyRequests' : isRefusal(error.error)
@@ -57,7 +57,7 @@ function attemptedAction(request: FastifyRequest): Omit<Decision, 'allowed'> {
   }
 }
 
-/** The name of the error, followed by the `reason` of its data. */
+/** Returns the name of the error, followed by the `reason` in its data. */
 export function reasonOf({ error, data }: ParleyError): string {
   const { reason } = data
   return typeof reason === 'string' ? `${error}: ${reason}` : error

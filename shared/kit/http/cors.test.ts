@@ -38,7 +38,7 @@ test('without the setting, cross-origin calls are not allowed', async () => {
   expect([sent.status, corsHeaders(sent.headers)]).toEqual([200, []])
 })
 
-test('pages of a configured origin may call with a token and without cookies', async () => {
+test('pages from a configured origin may send calls with a token but without cookies', async () => {
   const to = await agentFor('https://app.example, http://localhost:3000')
   for (const origin of ['https://app.example', 'http://localhost:3000']) {
     const response = await preflight(to, origin)
@@ -56,7 +56,7 @@ test('pages of a configured origin may call with a token and without cookies', a
   }
 })
 
-test('pages of a configured origin may read the response headers of the API', async () => {
+test('pages from a configured origin may read the API’s response headers', async () => {
   const to = await agentFor('https://app.example')
   const { headers } = await rpc(to, 'tasks/list', {}, { headers: { origin: 'https://app.example' } })
   expect(headers.get('access-control-expose-headers')?.split(', ').sort()).toEqual([
@@ -100,7 +100,7 @@ test.each([
   ])
 })
 
-test('* allows every origin, without cookies', async () => {
+test('* allows every origin, but no cookies', async () => {
   const to = await agentFor('*')
   for (const origin of ['https://anything.example', 'null']) {
     const response = await preflight(to, origin)
@@ -109,7 +109,7 @@ test('* allows every origin, without cookies', async () => {
   }
 })
 
-test('OPTIONS from an allowed origin without the preflight headers succeeds', async () => {
+test('OPTIONS without the preflight headers succeeds from an allowed origin', async () => {
   const to = await agentFor('*')
   const response = await raw(to, {
     method: 'OPTIONS',
@@ -119,7 +119,7 @@ test('OPTIONS from an allowed origin without the preflight headers succeeds', as
   expect([response.status, response.text]).toEqual([204, ''])
 })
 
-test('with CORS enabled, unknown paths and methods get the usual errors', async () => {
+test('unknown paths and methods return the usual errors when CORS is enabled', async () => {
   const to = await agentFor('*')
   expect((await raw(to, { method: 'GET', path: '/nothing' })).status).toBe(404)
   expect((await raw(to, { method: 'OPTIONS', path: '/nothing' })).status).toBe(404)
@@ -127,7 +127,7 @@ test('with CORS enabled, unknown paths and methods get the usual errors', async 
   expect([wrong.status, wrong.headers.get('allow'), wrong.json.error.code]).toEqual([405, 'POST', -32600])
 })
 
-test('a page can read errors: 401, 404 and 429', async () => {
+test('a page can read the errors 401, 404 and 429', async () => {
   const to = await agentFor('https://app.example', { RATE_LIMIT_PER_MINUTE: '2' })
   const headers = { origin: 'https://app.example' }
   const errors = []
@@ -136,6 +136,6 @@ test('a page can read errors: 401, 404 and 429', async () => {
   expect(errors.map(({ status }) => status)).toEqual([404, 404, 429])
   for (const answer of errors)
     expect(answer.headers.get('access-control-allow-origin')).toBe('https://app.example')
-  // Preflights are not rate limited, so that the page sees the 429 of the call itself.
+  // Preflights are not rate limited, so that the page sees the 429 for the call itself.
   expect((await preflight(to, 'https://app.example')).status).toBe(204)
 })

@@ -39,8 +39,8 @@ const exposedHeaders = [
 ]
 
 /**
- * Enables CORS for these origins (`*`: every origin). Without origins no headers are added. Cookies are never allowed:
- * callers authenticate with a token.
+ * Enables CORS for these origins (`*` stands for every origin). Without origins, no headers are added. Cookies are
+ * never allowed: callers authenticate with a token.
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return

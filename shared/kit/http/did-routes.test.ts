@@ -55,7 +55,7 @@ test.each([
   '?did=did:parley:%F0%9F%98%80',
   '?did=did:x:a&did=did:x:b',
   `?did=did:x:${'a'.repeat(10_000)}`,
-])('GET /did/resolve%s: 400, -32602', async (query) => {
+])('GET /did/resolve%s returns 400 with -32602', async (query) => {
   const answer = await get(query)
   expect([answer.status, answer.json.error.code]).toEqual([400, -32602])
 })
@@ -68,7 +68,7 @@ test.each(['{}', '[]', '"did:x:y"', '{"did": 7}', '{"did": null}', '{"did": ["di
   },
 )
 
-test('a body that is not JSON: -32700; another content type: 415', async () => {
+test('a body that is not JSON receives -32700, and another content type 415', async () => {
   expect((await post('{')).json.error.code).toBe(-32700)
   expect((await post('')).json.error.code).toBe(-32700)
   expect((await post('did=x', { 'content-type': 'application/x-www-form-urlencoded' })).status).toBe(415)

@@ -9,7 +9,7 @@ import { bodyOf, requireJson } from './request-body.ts'
 
 const didParams = z.object({ did: z.string().refine(isDid, 'must be a DID') })
 
-/** Returns the document of a DID; undefined if this server does not know the DID. */
+/** Returns the document of a DID, or undefined if this server does not know the DID. */
 export type ResolveDid = (did: string) => object | undefined | Promise<object | undefined>
 
 /** `POST /did/resolve {did}` and `GET /did/resolve?did=`. Public (spec/did.md#resolution). */

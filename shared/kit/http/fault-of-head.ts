@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { ParleyError } from '@parley/wire/errors'
 
 /**
- * Rejects request heads that Node accepts. If `Host` or `Authorization` is repeated, Node uses the first value and drops the
- * others, while a proxy in front may use another one; the two would then disagree about the address or the caller. HTTP
- * versions other than 1.0 and 1.1 are rejected as well (RFC 9112, sections 2.3 and 3.2).
- * @returns the error to respond with; undefined if the head is valid
+ * Rejects request heads that Node accepts. If `Host` or `Authorization` is repeated, Node uses the first value and
+ * drops the others, while a proxy in front may use another one; the two would then disagree about the address or the
+ * caller. HTTP versions other than 1.0 and 1.1 are also rejected (RFC 9112, sections 2.3 and 3.2).
+ * @returns the error to send, or undefined if the head is valid
  */
 export function faultOfHead(request: IncomingMessage): ParleyError | undefined {
   const { httpVersion, rawHeaders } = request
@@ -28,7 +28,7 @@ function malformedHead(message: string, reason: string): ParleyError {
   return new ParleyError('InvalidRequest', { message, data: { reason }, headers: { connection: 'close' } })
 }
 
-/** RFC 6750, section 3.1, `invalid_request`. */
+/** Returns the `invalid_request` error of RFC 6750, section 3.1. */
 function duplicateAuthorization(): ParleyError {
   return new ParleyError('InvalidRequest', {
     message: 'The request has more than one Authorization header',

@@ -2,7 +2,7 @@ import { type Health, healthOut } from '@parley/wire/codecs/parley/health'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { FastifyInstance } from 'fastify'
 
-/** Checks that a dependency responds; rejects if it does not. */
+/** Checks that a dependency responds, and rejects if it does not. */
 export type Ping = () => Promise<void>
 
 export interface HealthOptions {
@@ -14,19 +14,19 @@ export interface HealthOptions {
   schedulerBackend: string
   taskManagerRunning: () => boolean
   draining: () => boolean
-  /** `storage`, `scheduler`, `bus` and others; `/health` returns 503 while one of them fails. */
+  /** Dependencies such as `storage`, `scheduler` and `bus`; `/health` returns 503 while one of them fails. */
   mandatory: Record<string, Ping>
-  /** Listed in the response, without effect on readiness. */
+  /** Dependencies that are listed in the response but do not affect readiness. */
   optional: Record<string, Ping>
 }
 
 const pingTimeoutMs = 1000
 
-/** Resolves with the mandatory checks that fail now, as name → error text. Never rejects. */
+/** Resolves with the mandatory checks that currently fail, as name → error text. Never rejects. */
 export type FailingChecks = () => Promise<Record<string, string>>
 
 /**
- * `GET /health`: responses with 200 and 503 have the same fields (spec/operations.md#health).
+ * Adds `GET /health`. Responses with 200 and 503 have the same fields (spec/operations.md#health).
  * @returns a function that runs the mandatory checks
  */
 export function addHealthRoute(app: FastifyInstance, options: HealthOptions): FailingChecks {
@@ -48,7 +48,10 @@ export function addHealthRoute(app: FastifyInstance, options: HealthOptions): Fa
   }
 }
 
-/** `grpc` and `extensions` are part of the contract (spec/operations.md#health) and always `ok`: neither has a state here. */
+/**
+ * `grpc` and `extensions` are part of the contract (spec/operations.md#health) and always `ok`: neither has a state
+ * here.
+ */
 function checksOf(mandatory: Record<string, string>, optional: Record<string, string>) {
   const { storage, scheduler, bus, ...others } = mandatory
   return { storage, scheduler, bus, grpc: 'ok', ...others, extensions: 'ok', ...optional }
@@ -68,7 +71,7 @@ function healthBody(
   })
 }
 
-/** `/health` is public: concurrent requests share one run of the checks. */
+/** Shares one run of the checks among concurrent requests, because `/health` is public. */
 function shared<T>(run: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   return () => {
@@ -84,7 +87,7 @@ async function checkAll(pings: Record<string, Ping>): Promise<Record<string, str
   return Object.fromEntries(await Promise.all(results))
 }
 
-/** Returns `ok` or a fixed error text: messages of drivers are not public. */
+/** Returns `ok` or a fixed error text, because driver messages are not public. */
 async function check(ping: Ping): Promise<string> {
   const { promise: late, resolve } = Promise.withResolvers<string>()
   const timer = setTimeout(() => resolve(`error: no response within ${pingTimeoutMs} ms`), pingTimeoutMs)

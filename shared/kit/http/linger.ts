@@ -4,9 +4,10 @@ import type { IncomingMessage } from 'node:http'
 const [lingerMs, lingerMaxBytes] = [10_000, 32 * 1024 * 1024]
 
 /**
- * Lingering close. Call it before responding to a request whose body has not arrived completely. If a server closes the
- * connection while the client is still sending, TCP resets it and the response is lost (RFC 9112, section 9.6). Therefore the
- * rest of the body is read and discarded, and a connection to be closed is half-closed first.
+ * Prepares a lingering close. Call it before responding to a request whose body has not arrived completely. If a
+ * server closes the connection while the client is still sending, TCP resets it and the response is lost (RFC 9112,
+ * section 9.6). Therefore the rest of the body is read and discarded, and a connection to be closed is half-closed
+ * first.
  */
 export function linger(request: IncomingMessage): void {
   if (request.complete || request.destroyed) return

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Metrics } from '../process/metrics.ts'
 
-/** `GET /metrics`: the text exposition format, version 0.0.4 (spec/operations.md#metrics). */
+/** Adds `GET /metrics` in the text exposition format, version 0.0.4 (spec/operations.md#metrics). */
 export function addMetricsRoute(app: FastifyInstance, metrics: Metrics): void {
   app.get('/metrics', async (_request, reply) =>
     reply.type('text/plain; version=0.0.4; charset=utf-8').send(await metrics.registry.metrics()),
   )
 }
 
-/** Counts every request in the http_* series. The endpoint label is the route's pattern, which bounds its cardinality. */
+/** Counts every request in the http_* series. The endpoint label is the route's pattern, to bound its cardinality. */
 export function watchRequests(app: FastifyInstance, metrics: Metrics): void {
   app.addHook('onRequest', (request, reply, done) => {
     metrics.httpInFlight.inc()

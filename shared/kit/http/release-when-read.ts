@@ -4,7 +4,7 @@ import type { AnswerClaim } from '../process/answer-budget.ts'
 /** A connection is destroyed if its client reads nothing for this long. */
 export const stallMs = 60_000
 
-/** Releases the claim when the response has been handed to the operating system, or the client has disconnected. */
+/** Releases the claim once the operating system has accepted the response or the client has disconnected. */
 export function releaseWhenRead({ raw }: FastifyReply, claim: AnswerClaim): void {
   const release = () => claim[Symbol.dispose]()
   if (raw.destroyed || raw.closed) return release()
@@ -12,7 +12,7 @@ export function releaseWhenRead({ raw }: FastifyReply, claim: AnswerClaim): void
   if (claim.bytes > 0) cutStalled(raw)
 }
 
-/** Starts the stall timeout. Call it when the whole response is ready: until then the connection is idle. */
+/** Starts the stall timeout. Call it when the whole response is ready; until then, the connection is idle. */
 export function cutStalled(raw: FastifyReply['raw']): void {
   raw.setTimeout(stallMs, () => raw.destroy())
 }

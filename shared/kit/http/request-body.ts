@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 
 const noBytes = Buffer.alloc(0)
 
-/** The raw body of a request; empty if there is no body. */
+/** Returns the raw body of a request, which is empty if there is no body. */
 export function bodyOf({ body }: FastifyRequest): Buffer {
   return Buffer.isBuffer(body) ? body : noBytes
 }

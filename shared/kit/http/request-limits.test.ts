@@ -43,7 +43,7 @@ const statuses = async (count: number, send: (number: number) => Promise<{ statu
   return codes
 }
 
-test('a caller over the limit: 429 with Retry-After and the envelope with -32041; other callers are not affected', async () => {
+test('a caller over the limit receives 429 with Retry-After and -32041, and other callers are not affected', async () => {
   const agent = await limitedAgent(3)
   const [alice, bob] = [agent.caller('alice').token, agent.caller('bob').token]
   const list = (token: string) => rpc(agent, 'tasks/list', {}, { token })
@@ -63,7 +63,7 @@ test('a caller over the limit: 429 with Retry-After and the envelope with -32041
   expect((await list(bob)).status).toBe(200)
 })
 
-test('all tokens of a client share one count', async () => {
+test('all tokens of a client share a count', async () => {
   const agent = await limitedAgent(4)
   const tokens = ['1', '2'].map(() => agent.caller('alice').token)
   const codes = await statuses(6, (number) => rpc(agent, 'tasks/list', {}, { token: tokens[number % 2] }))
@@ -79,7 +79,7 @@ test('a caller over the limit is rejected without an introspection request', asy
   expect(agent.identityProvider.introspections).toBe(introspections)
 })
 
-test('a validated token counts on public routes too', async () => {
+test('requests to public routes count for the client of a validated token', async () => {
   const agent = await limitedAgent(3)
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
@@ -87,7 +87,7 @@ test('a validated token counts on public routes too', async () => {
   expect(await statuses(3, skills)).toEqual([200, 200, 429])
 })
 
-test('invalid tokens count for their address and cause no introspection requests beyond the limit', async () => {
+test('invalid tokens count for their address and are not introspected beyond the limit', async () => {
   const agent = await limitedAgent(5)
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
@@ -111,7 +111,7 @@ test('a token that is no longer valid counts for its address again', async () =>
   expect(codes).toEqual([401, 401, 401, 429])
 })
 
-test('/health and /metrics are never limited; everything else is', async () => {
+test('everything except /health and /metrics is limited', async () => {
   const agent = await limitedAgent(2)
   const at = (path: string, method = 'GET') => raw(agent, { path, method })
   for (const path of ['/health', '/metrics', '/health?a=1'])
@@ -156,7 +156,7 @@ test.each([
   ['addresses forged by the client before its own', (number: number) => `198.51.100.${number}, 203.0.113.7`],
   ['trusted proxies behind the client', () => '203.0.113.7, 127.0.0.9, 127.0.0.1'],
   ['the same IPv4 address in IPv6', (number: number) => (number % 2 ? '::ffff:203.0.113.7' : '203.0.113.7')],
-  ['addresses of one IPv6 /64', (number: number) => `2001:db8:1:2::${number}`],
+  ['addresses in one IPv6 /64 network', (number: number) => `2001:db8:1:2::${number}`],
   ['a text that is not an address: it counts for the proxy', (number: number) => `client-${number}`],
   ['an overlong address', (number: number) => '9'.repeat(20_000 + number)],
   ['brackets and ports', (number: number) => `[203.0.113.${number}]:80`],
@@ -166,7 +166,7 @@ test.each([
   expect(await statuses(4, (number) => get(server, from(chain(number))))).toEqual([200, 200, 429, 429])
 })
 
-test('addresses of two IPv6 /64 are two clients', async () => {
+test('addresses in two IPv6 /64 networks are two clients', async () => {
   const server = await behindProxy(new RequestLimits({ perMinute: 1 }))
   expect(await get(server, from('2001:db8:1:2::1'))).toBe(200)
   expect(await get(server, from('2001:db8:1:3::1'))).toBe(200)
@@ -182,7 +182,7 @@ test('beyond keysMax, the least recently used keys are dropped', async () => {
   expect(await get(server, from('203.0.113.1'))).toBe(200)
 })
 
-test('counts can be kept in an external store: it sees short keys and no tokens', async () => {
+test('an external store can hold the counts and receives short keys but no tokens', async () => {
   const counts = new Map<string, number>()
   class Elsewhere {
     incr(key: string, done: (error: Error | null, result: { current: number; ttl: number }) => void) {
@@ -208,7 +208,7 @@ test('counts can be kept in an external store: it sees short keys and no tokens'
   expect(keys.length).toBeLessThan(100)
 })
 
-test('if the store fails, requests are rejected: 503 with Retry-After', async () => {
+test('requests are rejected with 503 and Retry-After if the store fails', async () => {
   class Down {
     incr(_key: string, done: (error: Error) => void) {
       done(new Error('connect ECONNREFUSED'))

@@ -9,11 +9,13 @@ import type { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
 
 export interface RequestLimitOptions {
-  /** Requests per minute of one caller, or of one address. */
+  /** Maximum number of requests per minute from one caller or one address. */
   perMinute: number
-  /** Maximum numbers of callers, of addresses and of tokens to track; the least recently used are dropped. Default 10,000. */
+  /**
+   * Maximum number of callers, addresses and tokens to track; the least recently used are dropped. Default 10,000.
+   */
   keysMax?: number
-  /** Store for the counts, as options of @fastify/rate-limit. Default: the memory of this process. */
+  /** Store for the counts, as @fastify/rate-limit options. Default: the memory of this process. */
   store?: Pick<RateLimitPluginOptions, 'store' | 'redis' | 'nameSpace'>
 }
 
@@ -25,16 +27,16 @@ const windowMs = 60_000
 /** Never limited, so that monitoring continues to work under load. */
 const exempt = /^\/(health|metrics)(\?|$)/
 
-/** Requests that a server makes for each request of its callers. */
+/** Paths to which a server sends a request for each request from its callers. */
 const checkerPath = /^\/(oauth2\/(introspect(\?|$)|clients\/)|registry\/agents\/[^/]+\/signatures\/)/
 
-/** Value in place of a client: the credentials of a server that checks tokens, exempt at `checkerPath`. */
+/** Used in place of a client for the credentials of a server that checks tokens, which is exempt at `checkerPath`. */
 const uncounted = ''
 
 export interface LimitsOptions {
-  /** RATE_LIMIT_PER_MINUTE; 0: no limit. */
+  /** RATE_LIMIT_PER_MINUTE; 0 means no limit. */
   perMinute: number
-  /** REDIS_URL; undefined: each process counts its own requests. */
+  /** REDIS_URL; if undefined, each process counts its own requests. */
   redisUrl: string | undefined
   /** Processes with the same name share their counts: the id of an agent, or `gateway`. */
   name: string
@@ -42,8 +44,8 @@ export interface LimitsOptions {
 }
 
 /**
- * Opens the request limits of a server. With a Redis URL, all processes of the same name share their counts, and requests
- * are rejected while Redis is unavailable. Undefined if `perMinute` is 0.
+ * Opens a server's request limits. With a Redis URL, all processes with the same name share their counts, and
+ * requests are rejected while Redis is unavailable. Returns undefined if `perMinute` is 0.
  * @throws Error if Redis cannot be reached
  */
 export async function openLimits(
@@ -56,22 +58,23 @@ export async function openLimits(
   return requestLimits({ perMinute, store: { redis, nameSpace: `parley:{${name}}:limit:` } })
 }
 
-/** Undefined if `perMinute` is 0: nothing is counted then. */
+/** Returns undefined if `perMinute` is 0, because nothing is counted then. */
 export function requestLimits(options: RequestLimitOptions): RequestLimits | undefined {
   return options.perMinute === 0 ? undefined : new RequestLimits(options)
 }
 
 /**
- * Limits requests per minute. A request with a token that was valid before counts for the client of that token, from any
- * address; every other request counts for its address, before the token is introspected. Invalid tokens are thus limited by
- * address, and clients with valid tokens at the same address are not affected. Tokens are stored as hashes and in this
- * process only. Once over the limit, a client is rejected until the minute ends, without another access to the store.
+ * Limits requests per minute. A request with a token that was previously valid counts for that token's client,
+ * regardless of the address. Every other request counts for its address before the token is introspected. Invalid
+ * tokens are thus limited by address, and clients with valid tokens at the same address are not affected. Tokens are
+ * stored as hashes and in this process only. Once over the limit, a client is rejected until the minute ends, without
+ * another access to the store.
  */
 export class RequestLimits {
   readonly #options: RequestLimitOptions
-  /** Hash of the token → client id. */
+  /** Client id by hash of the token. */
   readonly #clientOfToken: RecentMap<string, string>
-  /** Key → end of the block, in milliseconds since 1970. */
+  /** End of the block by key, in milliseconds since 1970. */
   readonly #blockedUntil: RecentMap<string, number>
   #counter: Counter | undefined
   #audit: Audit | undefined
@@ -83,7 +86,7 @@ export class RequestLimits {
     this.#blockedUntil = new RecentMap(keysMax)
   }
 
-  /** Starts counting the requests of the server as soon as it is ready. */
+  /** Starts counting the server's requests as soon as it is ready. */
   attach(app: FastifyInstance, audit: Audit): void {
     this.#audit = audit
     const { perMinute, keysMax, store } = this.#options
@@ -100,7 +103,7 @@ export class RequestLimits {
     })
   }
 
-  /** Wraps an introspector: remembers the client of each valid token, and rejects callers over the limit. */
+  /** Wraps an introspector to remember the client of each valid token and to reject callers over the limit. */
   watch(introspector: Introspector): Introspector {
     return {
       introspect: async (token) => {
@@ -114,8 +117,8 @@ export class RequestLimits {
   }
 
   /**
-   * Sets whether these credentials (the part of `Authorization` after the scheme) belong to a server that checks tokens. Such
-   * a server is not limited at the introspection and client endpoints; at all others it is.
+   * Sets whether these credentials (the part of `Authorization` after the scheme) belong to a server that checks
+   * tokens. Such a server is limited at all endpoints except those for introspection and clients.
    */
   trust(credentials: string, checks: boolean): void {
     const print = printOf(credentials)
@@ -151,7 +154,7 @@ export class RequestLimits {
     const count = await this.#counter?.({ key, routeOptions: {} }).catch(storeUnavailable)
     if (count === undefined || count.isAllowed || !count.isExceeded) return
     this.#blockedUntil.set(key, Date.now() + count.ttl)
-    // Logged once per block: a line per rejected request would flood the log.
+    // Logged once per block, because a line for each rejected request would flood the log.
     this.#audit?.record({
       who: caller.client,
       address: caller.address,
@@ -182,14 +185,14 @@ function printOf(credentials: string): string {
   return hash('sha256', credentials, 'base64url')
 }
 
-/** Client ids may be long; keys of the store are short. */
+/** Hashes client ids, because they may be long and store keys must be short. */
 function keyOf(client: string): string {
   return client.length <= 128 ? `client:${client}` : `client:#${printOf(client)}`
 }
 
 /**
- * The address that a request counts for. An IPv6 address counts as its /64, the usual network of one subscriber. If a trusted
- * proxy forwards something that is not an address, the request counts for the proxy.
+ * Returns the address that a request counts for. An IPv6 address counts as its /64 network, which one subscriber
+ * usually has. If a trusted proxy forwards something that is not an address, the request counts for the proxy.
  */
 export function addressOf(request: FastifyRequest): string {
   const address = isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? '') : request.ip

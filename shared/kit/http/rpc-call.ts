@@ -5,7 +5,7 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { Authenticator } from '../auth/authenticate.ts'
 import type { Caller } from '../auth/caller.ts'
 
-/** Fields of a JSON-RPC call for its error response and its log line, filled in as the checks pass. */
+/** Fields of a JSON-RPC call that its error response and log line need, filled in as the checks pass. */
 export interface CallProgress {
   id: RequestId
   caller?: string | undefined
@@ -21,7 +21,7 @@ export interface CallBytes {
 /** Larger bodies are not parsed just to return the id of a rejected call. */
 const peekMaxBytes = 64 * 1024
 
-/** The first check of a JSON-RPC call (spec/authentication.md#order-of-checks). @throws ParleyError */
+/** Performs the first check of a JSON-RPC call (spec/authentication.md#order-of-checks). @throws ParleyError */
 export async function authenticateCall(
   authenticator: Authenticator,
   { headers, bytes }: CallBytes,
@@ -45,7 +45,7 @@ export function readCall({ bytes, pathMethod }: CallBytes, progress: CallProgres
   return request
 }
 
-/** The id of a call that was rejected before its body was read; null when the body is large or is not JSON. */
+/** Returns the id of a call that was rejected before its body was read; null if the body is large or not JSON. */
 export function peekId(bytes: Buffer): RequestId {
   if (bytes.byteLength > peekMaxBytes) return null
   try {

@@ -25,18 +25,18 @@ test.each([
   ['POST', '/', 401],
   ['GET', '/%', 400],
   ['GET', '/agent/skills/%ff', 400],
-])('every response forbids scripts and framing: %s %s, %i', async (method, path, status) => {
+])('the response to %s %s with status %i forbids scripts and framing', async (method, path, status) => {
   const answer = await raw(agent, { method, path })
   expect(answer.status).toBe(status)
   expect(Object.fromEntries(answer.headers)).toMatchObject(expected)
 })
 
-test('the response to a malformed request does so too', async () => {
+test('the response to a malformed request also forbids scripts and framing', async () => {
   const answer = await bareSocket(agent.url, 'GET / HTTP/9.9\r\n\r\n')
   for (const [name, value] of Object.entries(expected)) expect(answer).toContain(`\r\n${name}: ${value}\r\n`)
 })
 
-test('JSON-RPC responses and errors are not cacheable; cacheable routes remain so', async () => {
+test('JSON-RPC responses and errors are not cacheable, while cacheable routes stay cacheable', async () => {
   const answers = [
     await rpc(agent, 'tasks/list'),
     await rpc(agent, 'tasks/get', { task_id: 'none' }),
@@ -56,7 +56,7 @@ test.each([
   expect('strict-transport-security' in securityHeaders(publicUrl)).toBe(strict)
 })
 
-test('PUBLIC_URL with https: every response has Strict-Transport-Security', async () => {
+test('every response has Strict-Transport-Security if PUBLIC_URL is https', async () => {
   await using behindTls = await testAgent(
     { handle: () => '' },
     { env: { PUBLIC_URL: 'https://agents.example' } },

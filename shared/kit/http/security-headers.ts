@@ -1,7 +1,8 @@
 /**
- * Security headers of every response: no content sniffing, no scripts, no framing, no referrer. @fastify/helmet is not used,
- * because it computes each header per request and mostly sets headers for pages; the pages here override this policy.
- * @param publicUrl if it is https, HSTS is enabled for a year
+ * Returns the security headers for every response: no content sniffing, no scripts, no framing, no referrer.
+ * @fastify/helmet is not used, because it computes each header per request and mostly sets headers for pages; the
+ * pages here override this policy.
+ * @param publicUrl the public URL; if it is https, HSTS is enabled for a year
  */
 export function securityHeaders(publicUrl: string | undefined): Record<string, string> {
   return {

@@ -38,7 +38,7 @@ test.each([
   'application/jsonx',
   'garbage',
   'application/xml; x=application/json',
-])('content type %s: 415 with the envelope and -32600', async (type) => {
+])('content type %s receives 415 with the envelope and -32600', async (type) => {
   for (const path of ['/', '/tasks/list', '/agent/negotiation']) {
     const answer = await raw(agent, { path, token, headers: { 'content-type': type }, body: listBody })
     expect([path, answer.status, answer.json]).toEqual([path, 415, envelope(-32600)])
@@ -58,7 +58,7 @@ test.each([
   ['POST', '/.well-known/agent.json', 'GET, HEAD'],
   ['POST', '/agent/skills', 'GET, HEAD'],
   ['PUT', '/agent/skills/test', 'GET, HEAD'],
-])('wrong HTTP method %s %s: 405 with Allow, -32600', async (method, path, allow) => {
+])('the wrong HTTP method %s %s receives 405 with Allow', async (method, path, allow) => {
   const answer = await raw(agent, { method, path })
   expect([answer.status, answer.json]).toEqual([405, envelope(-32600)])
   expect(answer.headers.get('allow')?.split(', ').sort().join(', ')).toBe(allow)
@@ -75,7 +75,7 @@ test.each([
   ['POST', '/message/send/extra'],
   ['GET', '/agent/skills/'],
   ['GET', '//'],
-])('a path that does not exist, %s %s: 404 with -32040, or -32030 for a skill', async (method, path) => {
+])('the unknown path %s %s receives 404 with -32040, or -32030 for a skill', async (method, path) => {
   const answer = await raw(agent, { method, path, token })
   expect(answer.status).toBe(404)
   expect([-32040, -32030]).toContain(answer.json.error.code)
@@ -90,7 +90,7 @@ test.each([
   ['http://agent.example/docs', 404],
   ['ftp://agent.example/health', 404],
   ['*', 404],
-])('request target in absolute form, %s: %i', async (address, status) => {
+])('the request target %s in absolute form receives %i', async (address, status) => {
   const answer = await bareSocket(
     agent.url,
     `GET ${address} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
@@ -98,7 +98,7 @@ test.each([
   expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
 })
 
-test('a path that is too long: 400 with the envelope', async () => {
+test('a path that is too long receives 400 with the envelope', async () => {
   const answer = await raw(agent, { method: 'GET', path: `/agent/skills/${'x'.repeat(1000)}` })
   expect([answer.status, answer.json]).toEqual([400, envelope(-32600)])
 })
@@ -117,7 +117,7 @@ test.each([...methods.keys()])('POST /%s takes the same body as POST /', async (
   expect([alias.status, alias.json]).toEqual([central.status, central.json])
 })
 
-test('a body whose method differs from the path: -32600', async () => {
+test('a body whose method differs from the path receives -32600', async () => {
   const answer = await rpc(agent, 'tasks/list', {}, { token, path: '/tasks/get' })
   expect([answer.status, answer.json]).toMatchObject([400, { id: 'r-1', error: { code: -32600 } }])
 })
@@ -171,7 +171,7 @@ test.each([
     'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     '400',
   ],
-])('%s: rejected with the envelope, and the next request is served', async (_name, bytes, status) => {
+])('%s leads to an error envelope, and the next request succeeds', async (_name, bytes, status) => {
   const answer = await bareSocket(agent.url, bytes)
   expect(answer.split(' ')[1]).toBe(status)
   expect(JSON.parse(answer.slice(answer.indexOf('{')))).toEqual(envelope(-32600))

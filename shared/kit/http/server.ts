@@ -31,7 +31,7 @@ declare module 'fastify' {
     rpcMethod?: string
     /** Authenticated caller, set by the route; written to the audit log. */
     callerId?: string
-    /** Target of the action, when the path does not name it; written to the audit log. */
+    /** Target of the action if the path does not name it; written to the audit log. */
     auditTarget?: string
   }
   interface FastifyContextConfig {
@@ -43,7 +43,7 @@ declare module 'fastify' {
 export interface ServerOptions {
   log: Log
   metrics: Metrics
-  /** Longest request body. Default 10 MiB. */
+  /** Maximum size of a request body. Default 10 MiB. */
   bodyMaxBytes?: number
   /** Time limit for receiving the head of a request. Default 20 s. */
   headersTimeoutMs?: number
@@ -51,32 +51,32 @@ export interface ServerOptions {
   requestTimeoutMs?: number
   /** How often these two limits are checked. Default 5 s. */
   timeoutsCheckMs?: number
-  /** Maximum number of open connections; further ones are closed on arrival. Default 10,000. */
+  /** Maximum number of open connections; additional ones are closed on arrival. Default 10,000. */
   connectionsMax?: number
   /**
-   * Connections without traffic in either direction for this long are closed. Default 16 minutes: one minute longer than the
-   * gateway waits for the next bytes of an agent's response.
+   * Connections without traffic in either direction for this long are closed. Default 16 minutes, one minute longer
+   * than the gateway waits for the next bytes of an agent's response.
    */
   idleTimeoutMs?: number
   /** Rate limits per caller and per address. Default: none. */
   limits?: RequestLimits | undefined
   /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. Default: none. */
   trustedProxies?: readonly string[]
-  /** Origins allowed by CORS; `*` = all. Default: none. */
+  /** Origins allowed by CORS; `*` allows all. Default: none. */
   corsOrigins?: readonly string[]
-  /** The address that clients use, if it is known at start. */
+  /** The address that clients use, if it is known at startup. */
   publicUrl?: string | undefined
   /** Deprecated names in use: responses have the `Deprecation` header, and each name is logged as a warning. */
   deprecations?: readonly Deprecation[]
 }
 
-/** Idle time between requests of a connection; longer than that of common load balancers in front. */
+/** Idle time between requests on a connection, which is longer than that of common load balancers. */
 const keepAliveTimeoutMs = 72_000
 const headersMaxBytes = 32 * 1024
 
 /**
- * Creates a Fastify server without routes. Bodies are parsed as bytes, errors of all routes are sent as an error envelope,
- * the id of a request is returned in `X-Request-Id`, and requests are counted in the http_* series.
+ * Creates a Fastify server without routes. Bodies are parsed as bytes, errors from all routes are sent in an error
+ * envelope, the id of a request is returned in `X-Request-Id`, and requests are counted in the http_* series.
  */
 export function createServer(options: ServerOptions): FastifyInstance {
   const { log, limits, corsOrigins = [] } = options
@@ -111,13 +111,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const refuse = watchRoutes(app)
   app.setNotFoundHandler((request, reply) => handleError(refuse(request), request, reply))
   auditRoutes(app, audit)
-  // Before the limits, so that a page can read a 429.
+  // CORS comes before the limits, so that a page can read a 429.
   allowOrigins(app, corsOrigins)
   limits?.attach(app, audit)
   return app
 }
 
-/** Limits on the size of requests and on the time of connections. */
+/** Returns the limits on the size of requests and the duration of connections. */
 function bounds(options: ServerOptions) {
   const requestTimeoutMs = options.requestTimeoutMs ?? 60_000
   return {
@@ -141,7 +141,7 @@ function originForm(url: string): string {
   return path.startsWith('?') || path === '' ? `/${path}` : path
 }
 
-/** A logger that adds the id of the request to every line. */
+/** Returns a logger that adds the id of the request to every line. */
 export function requestLog(log: Log, request: FastifyRequest): Log {
   return log.child({ request_id: request.id })
 }
@@ -169,12 +169,12 @@ function sendError(
     .send(errorEnvelope(request.rpcId ?? null, written))
 }
 
-/** A route that streams the body sees a disconnect of the client as a connection error. */
+/** Whether the client disconnected, which a route that streams the body sees as a connection error. */
 function isAborted({ raw }: FastifyRequest, thrown: unknown): boolean {
   return !raw.complete && raw.destroyed && errorCode(thrown) === 'ECONNRESET'
 }
 
-/** The client is gone: this error is only logged and counted. */
+/** Returns an error that is only logged and counted, because the client has disconnected. */
 function incompleteRequest(cause: unknown): ParleyError {
   return new ParleyError('InvalidRequest', { message: 'Request body is incomplete', cause })
 }
@@ -198,7 +198,7 @@ function fromFramework(thrown: unknown): ParleyError {
   return ParleyError.from(thrown)
 }
 
-/** The value of `X-Request-Id`, else the trace id of `traceparent`, else a new id. Malformed values are ignored. */
+/** Returns `X-Request-Id`, else the trace id of `traceparent`, else a new id. Malformed values are ignored. */
 function requestId(headers: NodeJS.Dict<string | string[]>): string {
   const given = headers['x-request-id']
   if (typeof given === 'string' && /^[\w.:/+=-]{1,128}$/.test(given)) return given

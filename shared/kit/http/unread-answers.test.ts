@@ -6,7 +6,7 @@ import type { WireTask } from '@parley/client/internal/client'
 import { raw, rpc } from '@parley/tools/testing/raw-http'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-/** Larger than the socket buffers of the operating system. */
+/** A text larger than the operating system's socket buffers. */
 const blob = 'y'.repeat(9_900_000)
 const env = { ANSWERS_PER_CALLER_MAX_BYTES: '25000000', ANSWERS_MAX_BYTES: '45000000' }
 let agent: TestAgent
@@ -33,7 +33,7 @@ function leave(): void {
   open.clear()
 }
 
-/** Sends requests whose clients read the first bytes of the response and then stop. */
+/** Sends requests with clients that read the first bytes of the response and then stop. */
 function statuses(caller: string, method: string, params: object, count: number): Promise<number[]> {
   const { token } = agent.caller(caller)
   const { host, port } = new URL(agent.url)
@@ -101,7 +101,7 @@ test.each([
   },
 )
 
-test('a stream whose first event is large is rejected with 429 as well', async () => {
+test('a stream whose first event is large is also rejected with 429', async () => {
   await statuses('alice', 'tasks/get', { id: large.id }, 2)
   expect(await read('alice', 'tasks/resubscribe', { id: large.id, after_sequence: 1 })).toMatchObject({
     status: 429,
@@ -109,7 +109,7 @@ test('a stream whose first event is large is rejected with 429 as well', async (
   })
 })
 
-test('a stream without budget for its next event ends with a comment and resumes from that event number', async () => {
+test('a stream without budget for its next event ends with a comment and can resume from that event', async () => {
   gate = Promise.withResolvers()
   const alice = agent.caller('alice')
   const task = await alice.send('gate')
@@ -127,7 +127,7 @@ test('a stream without budget for its next event ends with a comment and resumes
   }, 5000)
 })
 
-test('buffered artifact pieces of a stream count as unread; streams beyond the limit are closed', async () => {
+test('buffered artifact pieces of a stream count as unread, and streams beyond the limit are closed', async () => {
   leave()
   await agent[Symbol.asyncDispose]()
   let made = 0
@@ -144,7 +144,7 @@ test('buffered artifact pieces of a stream count as unread; streams beyond the l
   expect(ends).toContain('cut off')
 })
 
-test('beyond the limit of the process, other callers get 503 with Retry-After; small responses still succeed', async () => {
+test('beyond the process limit, other callers receive 503 with Retry-After, but small responses still succeed', async () => {
   const [bob, carol] = [agent.caller('bob'), agent.caller('carol')]
   const theirs = { bob: await bob.sendAndWait('large'), carol: await carol.sendAndWait('large') }
   expect(await statuses('alice', 'tasks/get', { id: large.id }, 2)).toEqual([200, 200])
@@ -160,7 +160,7 @@ test('beyond the limit of the process, other callers get 503 with Retry-After; s
   expect((await carol.sendAndWait('small')).status.state).toBe('completed')
 })
 
-test('hundreds of unread responses hold at most the limit, and all of it is released', async () => {
+test('hundreds of unread responses hold no more memory than the limit, and all of it is released', async () => {
   const responses = await statuses('alice', 'tasks/get', { id: large.id }, 300)
   expect([count(responses, 200), count(responses, 429)]).toEqual([2, 298])
   leave()

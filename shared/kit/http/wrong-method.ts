@@ -2,7 +2,7 @@ import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 /**
- * Records the routes as they are added. The returned function is for requests that match no route: it distinguishes a wrong
+ * Records the routes as they are added. For requests that match no route, the returned function distinguishes a wrong
  * HTTP method (405 with `Allow`) from an unknown path (404).
  */
 export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => ParleyError {
@@ -28,7 +28,7 @@ export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => 
   }
 }
 
-/** A parameter or `*` matches one segment, a trailing `*` all remaining segments. */
+/** A parameter or `*` matches one segment, and a trailing `*` matches all remaining segments. */
 function matches(pattern: string, path: string): boolean {
   const parts = pattern.split('/')
   const segments = path.split('/')

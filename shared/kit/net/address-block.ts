@@ -11,14 +11,14 @@ export interface AddressBlock extends AddressValue {
   prefix: number
 }
 
-/** Parses an address. Undefined if it is malformed or has a zone (`fe80::1%eth0`). */
+/** Parses an address. Returns undefined if it is malformed or has a zone (`fe80::1%eth0`). */
 export function addressValue(text: string): AddressValue | undefined {
   if (net.isIPv4(text)) return { family: 4, value: ipv4(text) }
   if (net.isIPv6(text) && !text.includes('%')) return { family: 6, value: ipv6(text) }
   return undefined
 }
 
-/** Parses a CIDR block such as `10.0.0.0/8`, or a single address. Undefined for anything else. */
+/** Parses a CIDR block such as `10.0.0.0/8`, or a single address. Returns undefined for anything else. */
 export function addressBlock(text: string): AddressBlock | undefined {
   const [start = '', length, ...rest] = text.split('/')
   const address = addressValue(start)
@@ -36,12 +36,12 @@ export function isInBlock({ family, value }: AddressValue, block: AddressBlock):
 
 const mapped = { family: 6, value: 0xffff_0000_0000n, prefix: 96 } as const
 
-/** Converts an IPv4-mapped address (`::ffff:192.0.2.1`) to IPv4: both reach the same host. */
+/** Converts an IPv4-mapped address (`::ffff:192.0.2.1`) to IPv4, because both reach the same host. */
 export function withoutMapping(address: AddressValue): AddressValue {
   return isInBlock(address, mapped) ? lowestIpv4(address) : address
 }
 
-/** The IPv4 address in the last 32 bits of an IPv6 address. */
+/** Returns the IPv4 address in the last 32 bits of an IPv6 address. */
 export function lowestIpv4({ value }: AddressValue): AddressValue {
   return { family: 4, value: value & 0xffff_ffffn }
 }
@@ -62,7 +62,7 @@ function ipv6(text: string): bigint {
   return [...before, ...zeros, ...after].reduce((value, group) => (value << 16n) | group, 0n)
 }
 
-/** Groups of 16 bits; a dotted-decimal ending counts as two groups. */
+/** Returns the 16-bit groups; a dotted-decimal ending counts as two groups. */
 function groups(text: string): bigint[] {
   if (text === '') return []
   return text.split(':').flatMap((group) => {

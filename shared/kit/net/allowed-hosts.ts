@@ -12,8 +12,9 @@ export interface AllowedHosts {
 export const noExceptions: AllowedHosts = { names: new Set(), blocks: [] }
 
 /**
- * Parses a comma-separated list of host names, addresses and CIDR blocks; IPv6 with or without brackets, no ports, no wildcards.
- * @throws Error with one sentence that contains the invalid entry
+ * Parses a comma-separated list of host names, addresses and CIDR blocks. IPv6 addresses may have brackets; ports and
+ * wildcards are not allowed.
+ * @throws Error with a sentence that contains the invalid entry
  */
 export function parseAllowedHosts(list: string): AllowedHosts {
   const names = new Set<string>()

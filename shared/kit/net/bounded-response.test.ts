@@ -32,7 +32,7 @@ test('returns status and body, however the body is split into chunks', async () 
   expect(await there.get(new BoundedResponse({ maxBytes: 100 }))).toEqual({ status: 201, text: 'grüß dich' })
 })
 
-test('rejects a response over the limit before its end; the next response arrives', async () => {
+test('rejects a response over the limit before its end and still receives the next response', async () => {
   let requests = 0
   await using there = await server((_request, response) => {
     requests += 1

@@ -6,14 +6,14 @@ export interface ReceivedResponse {
   status: number
   headers: IncomingHttpHeaders
   body: Buffer
-  /** The body was read to its end, so the connection can be reused. */
+  /** Whether the body was read to its end, so that the connection can be reused. */
   complete: boolean
 }
 
 /**
- * Collects an HTTP response of at most `maxBytes` bytes without decompressing it. As a handler for undici's `dispatch` it
- * avoids the stream per response of undici's `request`. With `discardBody`, only the status matters: a body that is incomplete
- * or exceeds the limit is not a failure.
+ * Collects an HTTP response of at most `maxBytes` bytes without decompressing it. As a handler for undici's
+ * `dispatch` it avoids the stream per response of undici's `request`. With `discardBody`, only the status matters: a
+ * body that is incomplete or exceeds the limit is not a failure.
  */
 export class BoundedResponse implements Dispatcher.DispatchHandler {
   readonly #maxBytes: number
@@ -26,11 +26,11 @@ export class BoundedResponse implements Dispatcher.DispatchHandler {
   #headers: IncomingHttpHeaders = {}
   #size = 0
 
-  /** @param options.discardBody return an empty body and cut off a body that exceeds the limit */
+  /** @param options.discardBody whether to return an empty body and cut off a body that exceeds the limit */
   constructor(options: { maxBytes: number; discardBody?: boolean }) {
     this.#maxBytes = options.maxBytes
     this.#discardBody = options.discardBody ?? false
-    // `abort` may run before `received` has a reader: no unhandled rejection.
+    // Prevents an unhandled rejection if `abort` runs before `received` has a reader.
     this.#received.promise.catch(() => {})
   }
 
@@ -39,7 +39,7 @@ export class BoundedResponse implements Dispatcher.DispatchHandler {
     return this.#received.promise
   }
 
-  /** Ends the request, also while it waits for a connection or while the body arrives slowly. */
+  /** Ends the request, even while it waits for a connection or the body arrives slowly. */
   abort(error: Error): void {
     this.#aborted ??= error
     this.#fail(error)

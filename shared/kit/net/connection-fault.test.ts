@@ -29,7 +29,7 @@ test.each([
   expect(connectionFault(thrown, url)).toMatch(sentence)
 })
 
-test('a closed port and a name that does not resolve', async () => {
+test('a closed port and a name that does not resolve are described', async () => {
   const server = http.createServer()
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', () => done()))
   const url = `http://127.0.0.1:${portOf(server)}/`

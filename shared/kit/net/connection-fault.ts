@@ -1,6 +1,6 @@
 import { errorCode } from './error-code.ts'
 
-/** Error codes of `node:tls` for certificates that cannot be verified, with a description. */
+/** Error codes that `node:tls` uses for certificates that cannot be verified, with descriptions. */
 const certificateFaults: [RegExp, string][] = [
   [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'its certificate is not valid for this name'],
@@ -10,10 +10,10 @@ const certificateFaults: [RegExp, string][] = [
   ],
 ]
 
-/** Describes for people why a connection failed. Undefined if the error is not a connection error. */
+/** Describes why a connection failed in words for people. Returns undefined for other errors. */
 export function connectionFault(thrown: unknown, url: string): string | undefined {
   const code = errorCode(innermost(thrown))
-  // The `code` of a DOMException is a number.
+  // A DOMException has a numeric `code`.
   if (typeof code !== 'string') return undefined
   const isHttps = url.startsWith('https:')
   if (code === 'ECONNREFUSED') return 'nothing is listening at this address'
@@ -25,7 +25,7 @@ export function connectionFault(thrown: unknown, url: string): string | undefine
   return certificateFaults.find(([pattern]) => pattern.test(code))?.[1]
 }
 
-/** The error of `fetch` is only "fetch failed": the reason is in its cause, possibly within an AggregateError. */
+/** Finds the reason for a "fetch failed" error, which is in its cause, possibly within an AggregateError. */
 function innermost(thrown: unknown): unknown {
   let inner = thrown
   for (let depth = 0; depth < 8 && inner instanceof Error; depth += 1) {

@@ -8,7 +8,7 @@ const reasonsOf = (deadline: Deadline) => {
   return reasons
 }
 
-test('the caller’s signal ends it: the listener is called once, and the signal has the same reason', () => {
+test('the caller’s signal ends the deadline, calls the listener once and passes on its reason', () => {
   const caller = new AbortController()
   using deadline = new Deadline(never, caller.signal)
   const { signal } = deadline
@@ -26,7 +26,7 @@ test('a late listener is called immediately, and a late signal is already aborte
   expect(deadline.signal.aborted).toBe(true)
 })
 
-test('it ends after its time', async () => {
+test('a deadline ends after its time limit', async () => {
   using deadline = new Deadline(1, undefined)
   const { promise, resolve } = Promise.withResolvers<string>()
   deadline.onEnd(({ reason }) => resolve(reason))

@@ -1,8 +1,8 @@
 import { OutgoingFailed } from './outgoing-errors.ts'
 
 /**
- * Ends a request after a time limit or on the caller's signal. The AbortSignal is created on demand: requests over open
- * connections need none, and signals are expensive.
+ * Ends a request after a time limit or on the caller's signal. The AbortSignal is created on demand: requests over
+ * open connections need none, and signals are expensive.
  */
 export class Deadline implements Disposable {
   readonly #callerSignal: AbortSignal | undefined
@@ -35,7 +35,7 @@ export class Deadline implements Disposable {
     if (this.#reason !== undefined) throw this.#reason
   }
 
-  /** Sets the only listener, which is called once; immediately if the deadline has already ended. */
+  /** Sets the only listener, which is called once, or immediately if the deadline has already ended. */
   onEnd(listener: (reason: OutgoingFailed) => void): void {
     if (this.#reason === undefined) this.#listener = listener
     else listener(this.#reason)

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { dnsResolver } from './dns-resolver.ts'
 
-/** Records of the name server by name and family; `silence`: it never responds. */
+/** The name server's records by name and family; `silence` means that it never responds. */
 type Zone = Record<string, { 4?: string[] | 'silence'; 6?: string[] | 'silence' }>
 
 let server: dgram.Socket
@@ -20,7 +20,7 @@ beforeEach(async () => {
 })
 afterEach(() => new Promise<void>((closed) => void server.close(closed)))
 
-test('both families are queried, IPv4 comes first', async () => {
+test('both families are queried, and IPv4 comes first', async () => {
   zone = { 'hook.example': { 4: ['192.0.2.1', '192.0.2.2'], 6: ['2001:db8::1'] } }
   expect(await resolver()('hook.example')).toEqual(['192.0.2.1', '192.0.2.2', '2001:db8::1'])
 })
@@ -34,7 +34,7 @@ test.each([
   expect(await resolver()('hook.example')).toEqual(addresses)
 })
 
-test('an unknown name is not found, even if it is in the hosts file', async () => {
+test('an unknown name is not found even if it is in the hosts file', async () => {
   await expect(resolver()('nowhere.example')).rejects.toBeInstanceOf(AggregateError)
   await expect(resolver()('localhost.')).rejects.toBeInstanceOf(AggregateError)
 })
@@ -52,7 +52,7 @@ test('many names with an unresponsive server do not delay other names', async ()
   expect(new Set(await Promise.all(slow))).toEqual(new Set(['none']))
 })
 
-test('concurrent lookups of a name share a query, later ones send a new one; the number of lookups is bounded', async () => {
+test('only concurrent lookups of a name share a query, and the number of lookups is bounded', async () => {
   zone = { 'hook.example': { 4: ['192.0.2.1'] }, 'slow.example': { 4: 'silence', 6: 'silence' } }
   const resolve = resolver({ lookupsMax: 1, timeoutMs: 200 })
   await Promise.all([resolve('hook.example'), resolve('hook.example')])
@@ -89,7 +89,7 @@ function answerTo(question: Buffer): Buffer | undefined {
   })
   const head = Buffer.alloc(12)
   question.copy(head, 0, 0, 2)
-  // Response, recursion available; code 3: no such name.
+  // Response flags with recursion available; code 3 means that the name does not exist.
   head.writeUInt16BE(0x8180 | (addresses === undefined ? 3 : 0), 2)
   head.writeUInt16BE(1, 4)
   head.writeUInt16BE(records.length, 6)

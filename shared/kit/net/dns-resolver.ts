@@ -7,9 +7,9 @@ import { type Resolver, systemResolver } from './resolve-public.ts'
 export interface DnsResolverOptions {
   /** `address` or `address:port`. Default: the servers of the system. */
   servers?: string[]
-  /** Timeout of one query to one server; each server is queried twice. Default 2 s. */
+  /** Timeout for one query to one server; each server is queried twice. Default 2 s. */
   timeoutMs?: number
-  /** Maximum number of concurrent lookups; further ones fail with `busy`. Default 1000. */
+  /** Maximum number of concurrent lookups; additional ones fail with `busy`. Default 1000. */
   lookupsMax?: number
 }
 
@@ -19,9 +19,9 @@ const otherFamilyMs = 250
 const serversMs = 60_000
 
 /**
- * Queries DNS servers directly, for untrusted names. The system's resolver occupies one of a few threads per lookup, so that
- * names with a slow name server could block all other lookups of this process. The hosts file and search domains are not
- * used: public names do not need them.
+ * Queries DNS servers directly, for untrusted names. The system's resolver occupies one of a few threads for each
+ * lookup, so names with a slow name server could block all other lookups in this process. The hosts file and search
+ * domains are not used, because public names do not need them.
  */
 export function dnsResolver(options: DnsResolverOptions = {}): Resolver {
   const { timeoutMs = 2000, lookupsMax = 1000, servers } = options
@@ -46,8 +46,8 @@ export function dnsResolver(options: DnsResolverOptions = {}): Resolver {
 }
 
 /**
- * Returns the addresses when both families have responded, or one has and the other is late. IPv4 comes first, because every
- * network reaches it. Rejects if there is no address.
+ * Returns the addresses when both families have responded, or when one has and the other is late. IPv4 comes first,
+ * because every network reaches it. Rejects if there is no address.
  */
 async function bothFamilies(resolver: dns.Resolver, host: string): Promise<string[]> {
   const addresses: Record<4 | 6, string[]> = { 4: [], 6: [] }

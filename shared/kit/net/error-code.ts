@@ -1,4 +1,4 @@
-/** The `code` of an error, as set by Node and most drivers; undefined for values without one. */
+/** Returns the `code` of an error, which Node and most drivers set; undefined for values without a code. */
 export function errorCode(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 }

@@ -1,8 +1,9 @@
 import { domainToASCII } from 'node:url'
 
 /**
- * Normalizes a DNS name: lower case, punycode, no trailing dot. Undefined if it is not a valid name: empty or long labels, other
- * characters, or a numeric last label (which URL parsers read as an IPv4 address).
+ * Normalizes a DNS name to lower case and punycode without a trailing dot. Returns undefined if the name is invalid
+ * because of empty or long labels, other characters, or a numeric last label (which URL parsers read as an IPv4
+ * address).
  */
 export function hostName(text: string): string | undefined {
   const name = domainToASCII(text.replace(/\.$/, '')).toLowerCase()
@@ -12,8 +13,8 @@ export function hostName(text: string): string | undefined {
 }
 
 /**
- * Names reserved for local use (RFC 6761, RFC 6762, RFC 8375, RFC 9476 and ICANN's `.internal`), and names of cloud metadata
- * services. They are rejected without a lookup.
+ * Names reserved for local use (RFC 6761, RFC 6762, RFC 8375, RFC 9476 and ICANN's `.internal`), and names of cloud
+ * metadata services. They are rejected without a lookup.
  */
 const localEndings = ['localhost', 'localdomain', 'local', 'internal', 'home.arpa', 'alt', 'onion']
 const metadataNames = [
@@ -26,7 +27,7 @@ const metadataNames = [
   'metadata.platformequinix.com',
 ]
 
-/** Classifies a normalized name. Undefined for names of the public DNS. */
+/** Classifies a normalized name. Returns undefined for names in the public DNS. */
 export function localName(name: string): 'cloud metadata' | 'local' | undefined {
   if (endsWithOne(name, metadataNames)) return 'cloud metadata'
   // Names without a dot are resolved with the search domains of this machine.

@@ -1,4 +1,4 @@
-/** Machine-readable reason that a request was not sent. */
+/** Machine-readable reason why a request was not sent. */
 export type RefusedReason =
   | 'malformed'
   | 'too_long'
@@ -10,7 +10,7 @@ export type RefusedReason =
   | 'not_public'
   | 'request'
 
-/** The guard rejected the request; retrying is pointless. `message` is a sentence for the author of the URL. */
+/** The guard rejected the request, so retrying is pointless. `message` is a sentence for the author of the URL. */
 export class OutgoingRefused extends Error {
   override readonly name = 'OutgoingRefused'
   readonly reason: RefusedReason

@@ -43,7 +43,7 @@ test('a rejection names the kind of address and repeats no part of the URL', () 
   )
 })
 
-test('the name is converted to lower-case ASCII without a trailing dot, the fragment is dropped', () => {
+test('the name is converted to lower-case ASCII without a trailing dot, and the fragment is dropped', () => {
   const { url, host, isAddress } = outgoingUrl('https://BÜCHER.Example.:8443/a?b#c')
   expect([url.href, host, isAddress]).toEqual([
     'https://xn--bcher-kva.example:8443/a?b',

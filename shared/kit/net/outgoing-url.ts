@@ -6,13 +6,13 @@ import { verdict } from './public-address.ts'
 
 export const urlMaxLength = 2048
 
-/** A URL whose text has passed the checks; its name is not resolved yet. */
+/** A URL whose text has passed the checks but whose name is not resolved yet. */
 export interface OutgoingUrl {
-  /** Without a fragment and without a trailing dot of the host name. */
+  /** The URL without a fragment and without a trailing dot in the host name. */
   url: URL
   /** The name in lower-case ASCII, or the address without brackets. */
   host: string
-  /** The host is an address and needs no lookup. */
+  /** Whether the host is an address, which needs no lookup. */
   isAddress: boolean
   /** Scheme, host and port. */
   origin: string
@@ -36,7 +36,7 @@ export function outgoingUrl(text: string, allowed: AllowedHosts = noExceptions):
   return { url, ...host, origin: url.origin, path: url.pathname + url.search }
 }
 
-/** The authority as written: the URL parser tolerates spellings that other parsers interpret differently. */
+/** Returns the authority as written, because other parsers interpret some tolerated spellings differently. */
 function authorityOf(text: string): string {
   if (text.length > urlMaxLength)
     throw new OutgoingRefused('too_long', `The URL must not be longer than ${urlMaxLength} characters`)
@@ -83,7 +83,7 @@ function hostOf(url: URL, allowed: AllowedHosts): { host: string; isAddress: boo
   return { host, isAddress: false }
 }
 
-/** Rejects an address. The message contains its kind, never the address. */
+/** Returns the error for a rejected address. The message contains its kind but never the address. */
 export function notPublic(is: string): OutgoingRefused {
   return new OutgoingRefused('not_public', `The host of the URL is not on the public internet (${is})`)
 }

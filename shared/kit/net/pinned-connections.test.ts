@@ -137,7 +137,7 @@ test('waiting for a connection counts against the deadline, and an aborted reque
   expect((await next).status).toBe(200)
 })
 
-test('a request aborted at the moment of its turn passes the turn on', async () => {
+test('a request that is aborted when its turn comes passes the turn on', async () => {
   await using connections = new PinnedConnections({ perHostMax: 1 })
   const target = outgoingUrl(`http://127.0.0.1:${port}/`, allowed)
   const lease = (signal: AbortSignal) => connections.lease(target, ['127.0.0.1'], signal)

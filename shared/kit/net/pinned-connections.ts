@@ -5,11 +5,11 @@ import type { OutgoingUrl } from './outgoing-url.ts'
 import { openPinned } from './pinned-socket.ts'
 
 export interface PinnedConnectionsOptions {
-  /** Maximum open connections per origin, used or idle. Default 8. */
+  /** Maximum number of open connections per origin, used or idle. Default 8. */
   perHostMax?: number
-  /** Maximum open connections in total. Default 256. */
+  /** Maximum number of open connections in total. Default 256. */
   totalMax?: number
-  /** Maximum requests waiting for a connection; further ones fail with `busy`. Default 1000. */
+  /** Maximum number of requests waiting for a connection; additional ones fail with `busy`. Default 1000. */
   waitingMax?: number
   /** How long an idle connection is kept open. Default 10 s. */
   idleMs?: number
@@ -28,8 +28,8 @@ export interface PinnedConnection {
 export const headerMaxBytes = 16 * 1024
 
 /**
- * Keep-alive pool for outgoing requests. An idle connection is reused only if the current lookup for the request has returned
- * and checked its address.
+ * Keep-alive pool for outgoing requests. An idle connection is reused only if the current lookup for the request has
+ * returned and checked its address.
  */
 export class PinnedConnections implements AsyncDisposable {
   readonly #perHostMax: number
@@ -37,7 +37,7 @@ export class PinnedConnections implements AsyncDisposable {
   readonly #waitingMax: number
   readonly #idleMs: number
   readonly #ca: string | undefined
-  /** Oldest first. */
+  /** Idle connections, oldest first. */
   readonly #idle = new Set<PinnedConnection>()
   readonly #all = new Set<PinnedConnection>()
   /** Number of connections per origin, including those being opened. */
@@ -54,7 +54,7 @@ export class PinnedConnections implements AsyncDisposable {
     this.#ca = options.ca
   }
 
-  /** Returns an idle connection, if there is one; return it with `release`. @param addresses as for `lease` */
+  /** Returns an idle connection if there is one; return it with `release`. @param addresses as for `lease` */
   takeIdle(target: OutgoingUrl, addresses: readonly string[]): PinnedConnection | undefined {
     return this.#disposed ? undefined : this.#takeIdle(target.origin, addresses)
   }
@@ -80,7 +80,7 @@ export class PinnedConnections implements AsyncDisposable {
     }
   }
 
-  /** @param reusable the response was read completely */
+  /** @param reusable whether the response was read completely */
   release(connection: PinnedConnection, reusable: boolean): void {
     const keep = reusable && this.#idleMs > 0 && !this.#disposed && !connection.socket.destroyed
     if (!keep) return this.#close(connection)
@@ -179,11 +179,11 @@ export class PinnedConnections implements AsyncDisposable {
     await promise
     this.#waiting.delete(waiter)
     signal.removeEventListener('abort', wake)
-    // Woken but already aborted: passes the turn to the next waiter.
+    // This waiter was woken but is already aborted, so it passes the turn to the next one.
     if (signal.aborted) this.#wakeOne()
   }
 
-  /** Wakes the longest waiting request that can get a connection now. */
+  /** Wakes the longest-waiting request that can now get a connection. */
   #wakeOne(): void {
     for (const waiter of this.#waiting) {
       const hasIdle = [...this.#idle].some(({ origin }) => origin === waiter.origin)

@@ -97,7 +97,7 @@ describe('destination', () => {
     expect(sockets.size).toBe(0)
   })
 
-  test('the name is resolved once: an address that changes between check and connect has no effect', async () => {
+  test('the name is resolved only once, so an address that changes between check and connect has no effect', async () => {
     await serve((_request, response) => response.end('the checked one'))
     const answers = [['127.0.0.1'], ['127.6.6.6'], ['10.0.0.1']]
     const names: string[] = []
@@ -113,7 +113,7 @@ describe('destination', () => {
     ])
   })
 
-  test('a listed name is allowed with any address; localhost is resolved by the system', async () => {
+  test('a listed name is allowed with any address, and the system resolves localhost', async () => {
     await serve((_request, response) => response.end('here'))
     const allowed = parseAllowedHosts('localhost')
     const answer = await guardedFetch(`http://localhost:${port}/`, { allowed })
@@ -123,7 +123,7 @@ describe('destination', () => {
     })
   })
 
-  test('if the first address does not respond, the next one is tried; each one is checked', async () => {
+  test('if the first address does not respond, the next one is tried, and each one is checked', async () => {
     await serve((_request, response) => response.end('second'))
     const answer = await fetchAt('/', { resolver: async () => ['127.0.0.2', '127.0.0.1'] })
     expect(answer.address).toBe('127.0.0.1')
@@ -145,7 +145,7 @@ describe('destination', () => {
     expect((await fetchAt('/', { resolver, allowed })).status).toBe(200)
   })
 
-  test.each([301, 302, 303, 307, 308])('a redirect (%i) is an answer and is not followed', async (status) => {
+  test.each([301, 302, 303, 307, 308])('a redirect (%i) is returned and not followed', async (status) => {
     await serve((_request, response) =>
       response.writeHead(status, { location: `http://127.0.0.1:${port}/secret` }).end(),
     )
@@ -157,7 +157,7 @@ describe('destination', () => {
     ['a name without addresses', async () => []],
     ['a resolver that fails', () => Promise.reject(new Error('ENOTFOUND 10.0.0.53'))],
     ['a resolver that returns invalid addresses', async () => ['not-an-address']],
-  ])('%s: name_not_found, which may be retried', async (_title, resolver) => {
+  ])('%s leads to name_not_found, which may be retried', async (_title, resolver) => {
     await serve((_request, response) => response.end())
     const failure = await fetchAt('/', { resolver }).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(OutgoingFailed)
@@ -189,7 +189,7 @@ describe('response', () => {
     await expect.poll(() => [...sockets].every((socket) => socket.closed)).toBe(true)
   })
 
-  test('a body of exactly the limit is accepted, one byte more is not', async () => {
+  test('a body whose size equals the limit is accepted, but one byte more is not', async () => {
     await serve((_request, response) => response.end('12345'))
     expect((await fetchAt('/', { maxBytes: 5 })).body.toString()).toBe('12345')
     await expect(fetchAt('/', { maxBytes: 4 })).rejects.toMatchObject({ reason: 'too_large' })
@@ -218,7 +218,7 @@ describe('response', () => {
     ['an endless status line', `HTTP/1.1 200 ${'a'.repeat(1_000_000)}`, 'timeout'],
     ['endless early hints', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(10_000), 'timeout'],
     ['an incomplete header', 'HTTP/1.1 200 OK\r\ncontent-le', 'timeout'],
-    ['nothing', '', 'timeout'],
+    ['no bytes', '', 'timeout'],
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n', 'protocol'],
     ['HTTP/2 frames', '\u0000\u0000\u0012\u0004\u0000\u0000\u0000\u0000\u0000', 'protocol'],
     ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab', 'protocol'],
@@ -239,7 +239,7 @@ describe('response', () => {
       'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
       'connection',
     ],
-  ])('%s: fails within its bounds', async (_title, bytes, reason) => {
+  ])('a response with %s fails within its bounds', async (_title, bytes, reason) => {
     await serveRaw((socket) => socket.write(bytes))
     await expect(fetchAt('/', { timeoutMs: 400 })).rejects.toMatchObject({ name: 'OutgoingFailed', reason })
     await expect.poll(() => [...sockets].every((socket) => socket.closed)).toBe(true)
@@ -269,7 +269,7 @@ describe('time limits', () => {
     })
   })
 
-  test('the signal of the caller ends it immediately, before and while it waits', async () => {
+  test('the caller’s signal ends the request immediately, even before it waits', async () => {
     await serve(() => {})
     await expect(fetchAt('/', { signal: AbortSignal.abort() })).rejects.toMatchObject({ reason: 'aborted' })
     const abort = new AbortController()
@@ -280,7 +280,7 @@ describe('time limits', () => {
     await expect.poll(() => [...sockets].every((socket) => socket.closed)).toBe(true)
   })
 
-  test('a closed port: reason connection, without the address in the message', async () => {
+  test('a closed port leads to the reason connection, without the address in the message', async () => {
     await serve(() => {})
     const url = `http://hook.example:${await freePort()}/`
     const failure = await guardedFetch(url, { allowed: loopback, resolver: async () => ['127.0.0.1'] }).catch(

@@ -17,24 +17,24 @@ export interface GuardedFetchOptions {
   /** Maximum size of the response body. Default 1 MiB. */
   maxBytes?: number
   /**
-   * Only the status is needed: the body is read up to `maxBytes`, discarded, and returned empty. A response with an incomplete
-   * body still counts as a response.
+   * Whether only the status is needed. The body is then read up to `maxBytes`, discarded, and returned empty. A
+   * response with an incomplete body still counts as a response.
    */
   discardBody?: boolean
-  /** Time limit for the whole request: resolve, connect, send, read. Default 5 s. */
+  /** Time limit for the whole request, from resolving the name to reading the response. Default 5 s. */
   timeoutMs?: number
   /** Exceptions to the guard. Default: none. */
   allowed?: AllowedHosts
   resolver?: Resolver
   signal?: AbortSignal
-  /** Pool of connections. Default: a single connection that is closed after the response. */
+  /** Connection pool. Default: a single connection that is closed after the response. */
   connections?: PinnedConnections
   /** CA certificates (PEM) that replace the default ones; ignored with `connections`, which have their own. */
   ca?: string
 }
 
 export interface GuardedResponse {
-  /** Any status; redirects are not followed. */
+  /** The status, which may be any, because redirects are not followed. */
   status: number
   headers: IncomingHttpHeaders
   body: Buffer
@@ -46,10 +46,10 @@ const bodyMaxBytes = 1024 * 1024
 const totalMs = 5000
 
 /**
- * Sends a request to an untrusted URL. The name is resolved once, every address is checked, and the connection goes to a checked
- * address with the original name for TLS and `Host`. No redirects, no proxies, no decompression; time, headers and body are
- * bounded.
- * @param url text, or the result of `outgoingUrl` with the same exceptions
+ * Sends a request to an untrusted URL. The name is resolved once, every address is checked, and the connection goes
+ * to a checked address with the original name for TLS and `Host`. It follows no redirects, uses no proxies and does
+ * not decompress; time, headers and body are bounded.
+ * @param url a string, or the result of `outgoingUrl` with the same exceptions
  * @throws OutgoingRefused: do not retry; OutgoingFailed: a later attempt may succeed
  */
 export async function guardedFetch(
@@ -151,7 +151,7 @@ function checkedHeaders(custom: Record<string, string>): Record<string, string> 
   return headers
 }
 
-/** Replaces an error of the driver, whose message may contain addresses. */
+/** Replaces a driver error, whose message may contain addresses. */
 function failureOf(error: unknown): Error {
   if (error instanceof OutgoingFailed || error instanceof OutgoingRefused) return error
   const code = errorCode(error)

@@ -6,15 +6,16 @@ import type { OutgoingUrl } from './outgoing-url.ts'
 
 export interface PinnedSocket {
   socket: Socket
-  /** The address that was connected to. */
+  /** The address of the peer. */
   address: string
 }
 
-/** Time limit per address while there is another one to try; maximum number of addresses to try. */
+/** Time limit per address if there is another one to try, and maximum number of addresses to try. */
 const [attemptMs, attemptsMax] = [1000, 4]
 
 /**
- * Connects to the first of these addresses that responds. No name is resolved. TLS sends and verifies the name of the URL.
+ * Connects to the first of these addresses that responds. No name is resolved. TLS sends and verifies the name of the
+ * URL.
  * @throws OutgoingFailed `connection` or `tls`; the signal's reason
  */
 export async function openPinned(
@@ -44,7 +45,7 @@ function connect(
 ): Promise<Socket> {
   const secure = url.protocol === 'https:'
   const to = { host: address, port: Number(url.port || (secure ? 443 : 80)), autoSelectFamily: false }
-  // Explicit `rejectUnauthorized`, because the environment could disable verification.
+  // `rejectUnauthorized` is explicit, because the environment could disable verification.
   const socket = secure
     ? tls.connect({
         ...to,
@@ -73,7 +74,7 @@ function connect(
     )
   })
   socket.once(secure ? 'secureConnect' : 'connect', () => {
-    // Guarantees that the checked address was reached.
+    // This guarantees that the checked address was reached.
     if (isSame(socket.remoteAddress, address)) resolve(socket)
     else reject(unreachable())
   })

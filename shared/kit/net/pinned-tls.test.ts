@@ -57,12 +57,12 @@ test('an untrusted certificate is rejected even if the environment disables veri
   expect(requests).toBe(0)
 })
 
-test('http to a TLS server fails', async () => {
+test('an http request to a TLS server fails', async () => {
   const port = await serve(selfSigned(['hook.example']))
   await expect(fetchAt(`http://hook.example:${port}/`)).rejects.toMatchObject({ name: 'OutgoingFailed' })
 })
 
-test('https to a server without TLS fails', async () => {
+test('an https request to a server without TLS fails', async () => {
   const plain = net.createServer((socket) => void socket.resume().end('HTTP/1.1 200 OK\r\n\r\n'))
   server = plain
   await new Promise<void>((listening) => plain.listen(0, '127.0.0.1', listening))

@@ -82,7 +82,7 @@ test.each([...outside.trim().split(/\s+/), ...besideABlock.trim().split(/\s+/)])
   },
 )
 
-test('block membership agrees with the BlockList of Node for every prefix, at both ends', () => {
+test('block membership agrees with Node’s BlockList for every prefix at both ends', () => {
   const differing: string[] = []
   for (const seed of [
     '203.0.113.77',
@@ -108,7 +108,7 @@ test('block membership agrees with the BlockList of Node for every prefix, at bo
   expect(differing).toEqual([])
 })
 
-/** The address with one bit flipped: the last bit of the prefix, the first bit after it, or the last bit. */
+/** Returns the address with one bit flipped: the last bit of the prefix, the first bit after it, or the last bit. */
 function probes(address: string, prefix: number): string[] {
   const value = addressValue(address)
   if (value === undefined) return []

@@ -4,9 +4,9 @@ import { type AddressBlock, addressBlock, addressValue, isInBlock, lowestIpv4 } 
 export type Verdict = { public: true } | { public: false; is: string }
 
 /**
- * The special-purpose registries of IANA (IPv4 and IPv6, RFC 6890), and metadata addresses of clouds. The first matching row
- * applies. Some globally reachable blocks are included because they contain no ordinary servers: anycast services of the local
- * network (AS112, AMT, 6to4 relays) and protocol assignments.
+ * IANA's special-purpose address registries (IPv4 and IPv6, RFC 6890), and cloud metadata addresses. The first
+ * matching row applies. Some globally reachable blocks are included because they contain no ordinary servers: anycast
+ * services in the local network (AS112, AMT, 6to4 relays) and protocol assignments.
  */
 const notPublic: [block: string, is: string][] = [
   ['169.254.169.254', 'cloud metadata'],
@@ -58,13 +58,13 @@ const notPublic: [block: string, is: string][] = [
   ['ff00::/8', 'multicast'],
 ]
 
-/** IPv6 addresses that embed an IPv4 address are classified by it: mapped (RFC 4291) and NAT64 (RFC 6052). */
+/** Mapped (RFC 4291) and NAT64 (RFC 6052) addresses are classified by the IPv4 address that they embed. */
 const embedsIpv4 = ['::ffff:0:0/96', '64:ff9b::/96'].map(block)
-/** The only IPv6 block assigned for public use; the rest is reserved. */
+/** The only IPv6 block that is assigned for public use; the rest is reserved. */
 const globalUnicast = block('2000::/3')
 const rules = notPublic.map(([text, is]) => ({ ...block(text), is }))
 
-/** @param text an IPv4 or IPv6 address; other texts, and addresses with a zone, are not public */
+/** @param text an IPv4 or IPv6 address; other strings and addresses with a zone are not public */
 export function verdict(text: string): Verdict {
   const value = addressValue(text)
   if (value === undefined) return { public: false, is: 'not an address' }

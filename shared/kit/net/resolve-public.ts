@@ -5,14 +5,17 @@ import { OutgoingFailed, OutgoingRefused } from './outgoing-errors.ts'
 import { notPublic, type OutgoingUrl } from './outgoing-url.ts'
 import { verdict } from './public-address.ts'
 
-/** Returns all addresses of a name in the order to try them. Rejects if there is none. */
+/** Returns all addresses of a name in the order in which to try them. Rejects if there are none. */
 export type Resolver = (host: string) => Promise<string[]>
 
 /** Lookups occupy threads that are shared by the whole process, so their number is limited. */
 const lookupsMax = 256
 const pending = new Map<string, Promise<string[]>>()
 
-/** The system's resolver (hosts file, search domains). Concurrent lookups of a name are shared; nothing is cached. */
+/**
+ * Uses the system's resolver (hosts file, search domains). Concurrent lookups of a name share a result without
+ * caching.
+ */
 export const systemResolver: Resolver = (host) => {
   const shared = pending.get(host)
   if (shared !== undefined) return shared
@@ -30,8 +33,8 @@ export const systemResolver: Resolver = (host) => {
 const addressesMax = 100
 
 /**
- * Resolves and checks the addresses of a host. If one address is not public, all are rejected. A name without an exception may
- * have at most 100 addresses. The signal bounds the time.
+ * Resolves and checks the addresses of a host. If any address is not public, all of them are rejected. A name without
+ * an exception may have at most 100 addresses. The signal bounds the time.
  * @throws OutgoingRefused, OutgoingFailed `name_not_found` or `too_large`; the signal's reason
  */
 export async function resolvePublic(

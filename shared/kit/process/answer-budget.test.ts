@@ -38,7 +38,7 @@ test('small responses count only for their caller, not for the process', () => {
   expect(budget.bytes).toBe(held)
 })
 
-test('a response larger than the limit is allowed if the caller has no other pending', () => {
+test('a response larger than the limit is allowed if no other response to the caller is pending', () => {
   const budget = new AnswerBudget(limits)
   const large = budget.open('alice')
   large.reserve(100 * mebibyte)

@@ -1,15 +1,15 @@
 import { ParleyError } from '@parley/wire/errors'
 
 export interface AnswerLimits {
-  /** Maximum bytes of unread responses to one caller. */
+  /** Maximum number of bytes in unread responses to one caller. */
   callerMaxBytes: number
-  /** Maximum bytes of unread responses to all callers. */
+  /** Maximum number of bytes in unread responses to all callers. */
   processMaxBytes: number
 }
 
-/** Responses up to this size count only for their caller: unread responses of others must not block polling and sending. */
+/** Responses up to this size count only for their caller, so that others' unread responses cannot block them. */
 const smallBytes = 64 * 1024
-/** A large response counts as at most this share of the caller's limit, so that the caller can still poll. */
+/** A large response counts as at most this fraction of the caller's limit, so that the caller can still poll. */
 const largestShare = 15 / 16
 
 /** Counts the bytes of responses that clients have not read yet, and rejects responses beyond the limits. */
@@ -22,7 +22,7 @@ export class AnswerBudget {
     this.#limits = limits
   }
 
-  /** Bytes of all unread responses. */
+  /** Number of bytes in all unread responses. */
   get bytes(): number {
     return this.#bytes
   }
@@ -44,7 +44,10 @@ export class AnswerBudget {
     else this.#callers.delete(caller)
   }
 
-  /** Bytes that count for the caller. Capped, so that a response above the limits can be sent while no other large one is pending. */
+  /**
+   * Returns the bytes that count for the caller, capped so that an oversized response can be sent if no other is
+   * pending.
+   */
   #callerBytes(bytes: number): number {
     const { callerMaxBytes, processMaxBytes } = this.#limits
     return Math.min(bytes, Math.floor(callerMaxBytes * largestShare), processMaxBytes)
@@ -70,14 +73,14 @@ export class AnswerClaim implements Disposable {
   }
 
   /**
-   * Raises the claim to this size, if it is smaller.
+   * Raises the claim to this size if it is smaller.
    * @throws ParleyError TooManyRequests (the caller's limit), Unavailable (the limit of the process)
    */
   reserve(bytes: number): void {
     if (bytes > this.#bytes) this.#set(bytes)
   }
 
-  /** Reduces the claim to this size, if it is larger. */
+  /** Reduces the claim to this size if it is larger. */
   shrink(bytes: number): void {
     if (bytes < this.#bytes) this.#set(bytes)
   }
@@ -99,7 +102,7 @@ export class AnswerClaim implements Disposable {
   }
 
   #set(bytes: number): void {
-    // The client disconnected before the response was ready: a new reservation would never be released.
+    // The client disconnected before the response was ready, so a new reservation would never be released.
     if (this.#released) return
     this.#move(this.#bytes, bytes)
     this.#bytes = bytes

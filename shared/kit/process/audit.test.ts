@@ -6,7 +6,7 @@ function auditTo(lines: string[], level = 'info'): Audit {
   return new Audit(makeLog({ level, name: 'test', destination: { write: (line) => void lines.push(line) } }))
 }
 
-test('one line per decision: client, address, action, and the reason of a refusal', () => {
+test('each decision is logged in one line with the client, address, action and reason for a refusal', () => {
   const lines: string[] = []
   const audit = auditTo(lines)
   audit.record({
@@ -32,8 +32,8 @@ test('one line per decision: client, address, action, and the reason of a refusa
 test.each([
   ['line breaks', 'alice\n{"audit":true,"allowed":true}'],
   ['terminal escapes', 'a\u001b[2Jb'],
-  ['turned text', 'a\u202eb\u2028c'],
-])('external values are limited to one line and a maximum length: %s', (_name, who) => {
+  ['reversed text', 'a\u202eb\u2028c'],
+])('external values with %s are limited to one line and a maximum length', (_name, who) => {
   const lines: string[] = []
   auditTo(lines).record({ who, action: 'x'.repeat(10_000), allowed: false })
   const fields = JSON.parse(lines.join('')) as Record<string, string>
@@ -41,7 +41,7 @@ test.each([
   expect(fields['action']).toHaveLength(257)
 })
 
-test('accepted work is logged at level debug only', () => {
+test('accepted work is logged only at level debug', () => {
   const lines: string[] = []
   auditTo(lines).logWork({ who: 'alice', action: 'message/send', allowed: true })
   expect(lines).toEqual([])

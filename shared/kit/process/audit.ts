@@ -19,9 +19,9 @@ export interface Decision {
 const fieldMaxChars = 256
 
 /**
- * The audit log: one line per decision, marked with `audit: true`. Level `info`: refusals with their reason, changes in the
- * registry and in the OAuth server, and actions of operators. Level `debug`: accepted work (message/send, cancel, clear,
- * feedback), which the tasks record as well. Successful reads are not logged.
+ * The audit log has one line per decision, marked with `audit: true`. Level `info`: refusals with their reason,
+ * changes in the registry and in the OAuth server, and operators' actions. Level `debug`: accepted work
+ * (message/send, cancel, clear, feedback), which the tasks also record. Successful reads are not logged.
  */
 export class Audit {
   readonly #log: Log

@@ -19,7 +19,7 @@ test('the default rate limit is 600 per minute in production and off in developm
   expect(read({ RATE_LIMIT_PER_MINUTE: '5' }).rateLimitPerMinute).toBe(5)
 })
 
-test('webhooks may be sent to this machine in development, and only to public addresses in production', () => {
+test('webhooks may be sent to this machine in development but only to public addresses in production', () => {
   const allows = (env: Record<string, string>) => {
     const { webhookAllowedHosts: hosts } = read(env)
     return [

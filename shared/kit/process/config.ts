@@ -11,11 +11,11 @@ import {
   type Values,
 } from './settings.ts'
 
-/** Configuration common to the gateway and all agents, frozen. Secrets are in a separate object that is never logged. */
+/** Frozen configuration for the gateway and all agents. Secrets are in a separate object that is never logged. */
 export interface CommonConfig {
   host: string
   port: number
-  /** Without a trailing slash; undefined = derived from host and port once the server listens. */
+  /** Public URL without a trailing slash. If undefined, it is derived from host and port once the server listens. */
   publicUrl: string | undefined
   dataDir: string
   /** Folder of the embedded databases. */
@@ -33,47 +33,50 @@ export interface CommonConfig {
   /** Limits on responses that have not been read yet. */
   answers: AnswerLimits
   retentionDays: number
-  /** Requests per caller, or per address if the caller is unknown; 0 = unlimited. */
+  /** Maximum requests per caller, or per address if the caller is unknown; 0 means unlimited. */
   rateLimitPerMinute: number
   /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. */
   trustedProxies: readonly string[]
-  /** Origins allowed by CORS; `*` = all. */
+  /** Origins allowed by CORS; `*` allows all. */
   corsOrigins: readonly string[]
   logLevel: string
   production: boolean
-  /** Deprecated settings in use. */
+  /** Deprecated settings that are in use. */
   deprecations?: readonly Deprecation[]
 }
 
-/** Settlement of payments to an agent with a price. */
+/** Settings for payments to an agent with a price. */
 export interface PaymentConfig {
   facilitatorUrl: string | undefined
   rpcUrl: string | undefined
   signerKeyFile: string | undefined
   sandbox: boolean
-  /** Without a trailing slash; undefined = the agent's address. Calls through a gateway use the address at the gateway. */
+  /**
+   * URL without a trailing slash. Default: the agent's address. Calls through a gateway use the address at the
+   * gateway.
+   */
   captureBaseUrl?: string | undefined
-  /** Timeouts and intervals. Not settings: set by programs that embed an agent. */
+  /** Timeouts and intervals. They are not settings but are set by programs that embed an agent. */
   timing?: { decideTimeoutMs?: number; settleTimeoutMs?: number; reconcileIntervalMs?: number }
 }
 
 export interface AgentConfig extends CommonConfig {
-  /** Further names of this agent in a token's audience, in addition to its address and DID; no trailing slash. */
+  /** Names of this agent in a token's audience besides its address and DID, without a trailing slash. */
   audiences: readonly string[]
   gatewayUrl: string | undefined
   payments: PaymentConfig
-  /** Non-public hosts that files with a `uri` may be fetched from. */
+  /** Non-public hosts from which files with a `uri` may be fetched. */
   fileAllowedHosts: AllowedHosts
-  /** Non-public hosts that webhooks may be sent to. */
+  /** Non-public hosts to which webhooks may be sent. */
   webhookAllowedHosts: AllowedHosts
   /** The global webhook; its token is in the secrets. */
   webhookUrl: string | undefined
 }
 
 export interface AgentSecrets {
-  /** STORE_URL, unless the store is the embedded one; may contain a password. */
+  /** STORE_URL unless the store is embedded; may contain a password. */
   storeUrl: string | undefined
-  /** May contain a password. */
+  /** REDIS_URL, which may contain a password. */
   redisUrl: string | undefined
   oauthClientSecret: string | undefined
   gatewayToken: string | undefined
@@ -127,12 +130,12 @@ function oauthOfGateway(oauth: CommonConfig['oauth'], gatewayUrl: string): Commo
   return { ...oauth, issuer, clientMetadataUrl: oauth.clientMetadataUrl ?? `${issuer}/clients/{client_id}` }
 }
 
-/** The default of WEBHOOK_ALLOWED_HOSTS and REGISTRY_ALLOWED_HOSTS: this machine in development, none in production. */
+/** Default for WEBHOOK_ALLOWED_HOSTS and REGISTRY_ALLOWED_HOSTS: this machine in development, none in production. */
 export function localHosts({ production }: Pick<CommonConfig, 'production'>): string {
   return production ? '' : 'localhost, 127.0.0.0/8, ::1'
 }
 
-/** @param list `none` = no exceptions, not even the default ones. @throws ConfigError */
+/** @param list `none` allows no exceptions, not even the defaults @throws ConfigError */
 export function allowedHosts(setting: string, list: string | undefined): AllowedHosts {
   try {
     return parseAllowedHosts(list === 'none' ? '' : (list ?? ''))
@@ -141,7 +144,7 @@ export function allowedHosts(setting: string, list: string | undefined): Allowed
   }
 }
 
-/** STORE_URL, unless the store is the embedded one. */
+/** Returns STORE_URL unless the store is embedded. */
 export function databaseUrl(storeUrl: string | undefined): string | undefined {
   return storeUrl?.startsWith('sqlite:') === true ? undefined : storeUrl
 }

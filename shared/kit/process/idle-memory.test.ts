@@ -6,8 +6,8 @@ import { expect, test } from 'vitest'
 const file = path.resolve('shared/kit/process/idle-memory.ts')
 
 /**
- * Runs a separate process, because the collection affects the whole process: it fills its heap, drops the data, and reports
- * the size of the heap after a while. With `busy`, the work counter continues to grow.
+ * Runs a separate process, because garbage collection affects the whole process. That process fills its heap, drops
+ * the data, and reports the heap size after a while. With `busy`, the work counter continues to grow.
  */
 async function heapAfter(work: 'idle' | 'busy', dispose = false): Promise<number> {
   const program = `
@@ -29,7 +29,7 @@ async function heapAfter(work: 'idle' | 'busy', dispose = false): Promise<number
 
 const MiB = 1024 * 1024
 
-test('memory of a grown heap is released when work stops', async () => {
+test('the memory of a grown heap is released when work stops', async () => {
   expect(await heapAfter('idle')).toBeLessThan(50 * MiB)
 })
 

@@ -5,8 +5,9 @@ import { runInNewContext } from 'node:vm'
 const minHeapBytes = 80 * 1024 * 1024
 
 /**
- * Releases unused memory when the process becomes idle. V8 keeps its peak heap until the next collection, and on a machine
- * with many agents most are idle. Collects once when the counter `completed()` has stopped and the heap has grown.
+ * Releases unused memory when the process becomes idle. V8 keeps its peak heap until the next collection, and on a
+ * machine with many agents most are idle. It collects once when the counter `completed()` has stopped and the heap
+ * has grown.
  * @param intervalMs interval of the checks, in milliseconds
  */
 export function releaseIdleMemory(completed: () => number, intervalMs = 2000): Disposable {
@@ -26,7 +27,7 @@ export function releaseIdleMemory(completed: () => number, intervalMs = 2000): D
 
 type Collect = (options: { type: 'major'; execution: 'async'; flavor: 'last-resort' }) => unknown
 
-/** Exposes the collector of V8 without a command line flag. `last-resort` returns free pages to the system. */
+/** Exposes V8's garbage collector without a command line flag. `last-resort` returns free pages to the system. */
 function collect(): void {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as Collect

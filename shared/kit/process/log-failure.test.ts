@@ -28,7 +28,7 @@ test('a request rejected during shutdown is logged at level info without a stack
   expect(line).not.toHaveProperty('err')
 })
 
-test('a failure of an agent is one warning without a stack, with the code of its cause', () => {
+test('an agent failure is logged as one warning with the code of its cause but without a stack', () => {
   const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
   const data = { reason: 'agent_down', agent: 'sky' }
   const line = logged(new ParleyError('Unavailable', { message: 'Agent sky does not answer', data, cause }))

@@ -2,7 +2,7 @@ import type { ParleyError } from '@parley/wire/errors'
 import { errorCode } from '../net/error-code.ts'
 import type { Log } from './log.ts'
 
-/** Reasons of failures caused by an agent behind the gateway or by a caller, not by this process. */
+/** Reasons for failures caused by an agent behind the gateway or by a caller, not by this process. */
 const externalReasons = new Set<unknown>([
   'agent_down',
   'agent_slow',
@@ -12,8 +12,8 @@ const externalReasons = new Set<unknown>([
 ])
 
 /**
- * Logs a response with a status of 500 or more, with its cause. Failures caused by others are one warning without a stack;
- * rejections during shutdown are logged at level info.
+ * Logs a response with a status of 500 or more, with its cause. Failures caused by others are logged as one warning
+ * without a stack, and rejections during shutdown at level info.
  */
 export function logFailure(log: Log, error: ParleyError, more: Record<string, unknown> = {}): void {
   const { reason, agent } = error.data

@@ -39,7 +39,7 @@ test('during shutdown an outage is only a warning', () => {
   ])
 })
 
-test('other errors keep their level and stack, also during shutdown', () => {
+test('other errors keep their level and stack even during shutdown', () => {
   const lines = logged((log) => {
     log.error({ err: new TypeError('x is not a function') }, 'before')
     markStopping(log)

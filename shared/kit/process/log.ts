@@ -25,7 +25,7 @@ export function markStopping(log: Pick<Log, 'error'>): void {
   Object.assign(log, { [stopping]: true })
 }
 
-/** Logs an outage as a single line: its stack would not help to find a bug. */
+/** Logs an outage as a single line, because its stack would not help to find a bug. */
 function withoutStackOfOutage(
   this: Logger & { [stopping]?: boolean },
   args: Parameters<LogFn>,

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry, Summary } from 'prom-client'
 
-/** Series of `GET /metrics` (spec/operations.md#metrics). All labels have a bounded set of values. */
+/** The series in `GET /metrics` (spec/operations.md#metrics). All labels have a bounded set of values. */
 export interface Metrics {
   registry: Registry
   httpRequests: Counter<'method' | 'endpoint' | 'status' | 'rpc_method'>
@@ -15,7 +15,7 @@ export function createMetrics(): Metrics {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 })
-  // Percentiles are disabled, because computing them costs more than a request: only a sum and a count remain.
+  // Percentiles are disabled, because computing them costs more than a request. Only a sum and a count remain.
   const sizes = { labelNames: ['method', 'endpoint'] as const, percentiles: [], registers }
   return {
     registry,
@@ -50,7 +50,7 @@ export function createMetrics(): Metrics {
   }
 }
 
-/** Metrics of an agent's tasks. */
+/** Metrics for an agent's tasks. */
 export interface TaskMetrics {
   active: Gauge<'agent_id' | 'state'>
   completed: Counter<'agent_id' | 'state'>

@@ -32,7 +32,7 @@ test.each<[string, unknown, string]>([
   ],
   ['several lines', outage(new Error('one\n  two')), 'No storage: one two'],
   ['a long message', outage(new Error('a'.repeat(1000))), `No storage: ${'a'.repeat(288)}`],
-])('an outage is reported in one line: %s', (_what, error, line) => {
+])('an outage is reported in one line (%s)', (_what, error, line) => {
   expect(outageOf(error)).toBe(line)
 })
 
@@ -43,6 +43,6 @@ test.each<[string, unknown]>([
   ['an outage and a programming error', new SuppressedError(outage(), new TypeError('x'))],
   ['a text', 'ECONNREFUSED'],
   ['nothing', undefined],
-])('not an outage: %s', (_what, error) => {
+])('does not report %s as an outage', (_what, error) => {
   expect(outageOf(error)).toBeUndefined()
 })

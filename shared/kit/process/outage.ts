@@ -2,7 +2,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { errorCode } from '../net/error-code.ts'
 
 const networkCodes = /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|E(HOST|NET)UNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/
-/** Error names of the MongoDB driver and BullMQ; messages of ioredis errors that have neither a name nor a code. */
+/** Error names used by the MongoDB driver and BullMQ, and messages of ioredis errors without a name or code. */
 const driverErrors =
   /^(Mongo(Network|NetworkTimeout|ServerSelection|TopologyClosed|ClientClosed|PoolClosed\w*|PoolCleared\w*|WaitQueueTimeout|OperationTimeout)|MaxRetriesPerRequest)Error$/
 const redisMessages =
@@ -10,8 +10,8 @@ const redisMessages =
 const reasonMaxChars = 300
 
 /**
- * Returns a one-line reason if an error was caused by an unavailable dependency: the storage, Redis or another server.
- * Undefined for all other errors. A SuppressedError counts only if both of its errors are outages.
+ * Returns a one-line reason if an error was caused by an unavailable dependency: the storage, Redis or another
+ * server. Returns undefined for all other errors. A SuppressedError counts only if both of its errors are outages.
  */
 export function outageOf(error: unknown): string | undefined {
   if (error instanceof SuppressedError) {
@@ -28,14 +28,14 @@ function isOutage(error: Error): boolean {
   return networkCodes.test(code) || driverErrors.test(error.name) || redisMessages.test(error.message)
 }
 
-/** The messages of the error and of its innermost cause. */
+/** Returns the messages of the error and of its innermost cause. */
 function messages(error: Error): string[] {
   let inner = error
   while (inner.cause instanceof Error) inner = inner.cause
   return [textOf(error), textOf(inner)]
 }
 
-/** When several addresses were tried, the AggregateError has no message, but each of its errors does. */
+/** If several addresses were tried, the AggregateError has no message, but each of its errors has one. */
 function textOf(error: Error): string {
   if (error.message !== '') return error.message
   const errors: unknown[] = error instanceof AggregateError ? error.errors : []

@@ -26,7 +26,7 @@ describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
     ['no password', ''],
     ['a wrong password', ':secret@'],
     ['an unknown user', 'mallory:secret@'],
-  ])('%s: rejected at start with a sentence that contains only the address', async (_title, user) => {
+  ])('%s is rejected at startup with a sentence that contains only the address', async (_title, user) => {
     using admin = await open(`redis://${address()}`)
     await admin.redis.config('SET', 'requirepass', 'right')
     try {
@@ -40,7 +40,7 @@ describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
     }
   })
 
-  test('an outage of Redis is logged once for all connections of a process, and so is its end', async () => {
+  test('the beginning and end of a Redis outage are each logged once for all connections of a process', async () => {
     await using own = await startRedis()
     const lines: { msg: string }[] = []
     const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
@@ -57,7 +57,7 @@ describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
     expect(lines.map(({ msg }) => msg)).toEqual(['connection to Redis lost', 'connection to Redis restored'])
   })
 
-  test('half-open connections are replaced: commands succeed and messages arrive', async () => {
+  test('half-open connections are replaced, so commands succeed and messages arrive', async () => {
     await using wire = await wireTo(server.port)
     const url = `redis://127.0.0.1:${wire.port}`
     using publisher = await open(`redis://${address()}`)

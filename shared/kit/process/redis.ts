@@ -2,28 +2,28 @@ import { Redis, type RedisOptions } from 'ioredis'
 import type { Log } from './log.ts'
 import { ConfigError } from './settings.ts'
 
-/** Timeouts for connecting at start, and for a command. */
+/** Timeouts for connecting at startup and for a command. */
 const [connectMs, commandMs] = [5000, 5000]
 /** Maximum delay between two attempts to reconnect. */
 const retryMaxMs = 1000
 /**
- * A connection may be half-open (a lost route, a machine without power). It is pinged at the first interval, and replaced when
- * commands get no reply for the second one.
+ * A connection may be half-open (for example, after a lost route or a power failure). It is pinged at the first
+ * interval, and replaced if commands receive no reply for the second.
  */
 const [pingIntervalMs, silenceMaxMs] = [3000, 6000]
-/** Replies of Redis to a wrong user or password. */
+/** Redis replies to a wrong user or password. */
 const authFailure = /^(WRONGPASS|NOAUTH|NOPERM|ERR (invalid password|AUTH |Client sent AUTH))/
 
 export interface RedisConnection {
   url: string
   log: Log
-  /** Further options of the driver. */
+  /** Additional driver options. */
   options?: RedisOptions
 }
 
 /**
- * Opens a connection that reconnects automatically. While it is down, commands fail immediately instead of being queued; a
- * command without a reply fails after 5 s.
+ * Opens a connection that reconnects automatically. While it is down, commands fail immediately instead of being
+ * queued; a command without a reply fails after 5 s.
  * @throws ConfigError if Redis does not reply within 5 s or rejects the user; the message contains only the address
  */
 export async function connectRedis({ url, log, options }: RedisConnection): Promise<Redis> {
@@ -34,7 +34,7 @@ export async function connectRedis({ url, log, options }: RedisConnection): Prom
     connectTimeout: connectMs,
     commandTimeout: commandMs,
     socketTimeout: silenceMaxMs,
-    // The server has become a replica: reconnect to reach the new master.
+    // The server has become a replica, so reconnect to reach the new master.
     reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false),
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), retryMaxMs),
     ...options,
@@ -49,7 +49,7 @@ export async function connectRedis({ url, log, options }: RedisConnection): Prom
   }
   redis.on('error', rejectAuthFailure)
   const timer = setTimeout(() => ready.reject(new Error('timed out')), connectMs)
-  // Retried until the timeout: when everything starts together, Redis may be ready later.
+  // Retry until the timeout, because Redis may start at the same time and become ready later.
   redis.connect().catch(() => {})
   try {
     await ready.promise
@@ -68,7 +68,7 @@ export async function connectRedis({ url, log, options }: RedisConnection): Prom
   return redis
 }
 
-/** Without traffic, a half-open connection is not detected: a subscriber's, or any while idle. */
+/** Without traffic, a half-open connection is not detected, as with subscribers and idle connections. */
 function pingPeriodically(redis: Redis): void {
   const timer = setInterval(() => {
     if (redis.status === 'ready') redis.ping().catch(() => {})
@@ -76,10 +76,10 @@ function pingPeriodically(redis: Redis): void {
   redis.once('end', () => clearInterval(timer))
 }
 
-/** Lost connections, by their logger. */
+/** Lost connections of each logger. */
 const lostConnections = new WeakMap<Log, Set<Redis>>()
 
-/** A process has several connections to Redis: logs when the first one is lost and when the last one is restored. */
+/** Logs when the first of the process's Redis connections is lost and when the last one is restored. */
 function logOutages(redis: Redis, log: Log): void {
   const down = lostConnections.get(log) ?? new Set()
   lostConnections.set(log, down)

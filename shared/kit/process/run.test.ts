@@ -4,7 +4,10 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 
-/** A server that takes the given time to stop. It prints a line when it is ready, when it begins to stop, and when it fails. */
+/**
+ * A server that takes the given time to stop. It prints a line when it is ready, when it begins to stop, and when it
+ * fails.
+ */
 function server(stopMs: number, stopLimitMs: number, stopFails = ''): ChildProcess {
   const program = `
     import { setTimeout } from 'node:timers/promises'
@@ -21,7 +24,7 @@ function server(stopMs: number, stopLimitMs: number, stopFails = ''): ChildProce
   return spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: [...stdio] })
 }
 
-/** Resolves when the line was printed. */
+/** Resolves when the line has been printed. */
 async function prints(child: ChildProcess, line: string): Promise<void> {
   for (;;) {
     const [chunk] = (await once(child.stdout as never, 'data')) as [Buffer]

@@ -33,11 +33,11 @@ test.each([0o644, 0o640, 0o604, 0o620, 0o602, 0o666])(
   },
 )
 
-test('a missing file: ENOENT', async () => {
+test('a missing file is reported as ENOENT', async () => {
   await expect(readSecretFile(path.join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' })
 })
 
-test('a file of another user, such as a mounted secret, may be readable by its group only', async () => {
+test('a file owned by another user, such as a mounted secret, may be readable only by its group', async () => {
   // Only root can change the owner of a file.
   if (process.getuid?.() !== 0) return
   const mounted = await fileOf(0o440)

@@ -9,9 +9,9 @@ const groupBits = 0o070
 const othersBits = 0o007
 
 /**
- * Reads a file with a key or another secret. Like OpenSSH, it rejects a file that other users may read or change: fixing the
- * mode silently would hide that the secret may be compromised. A file of another user, such as a secret mounted into a
- * container, may be readable by its group.
+ * Reads a file with a key or another secret. Like OpenSSH, it rejects a file that other users may read or change:
+ * fixing the mode silently would hide that the secret may be compromised. A file owned by another user, such as a
+ * secret mounted into a container, may be readable by its group.
  * @throws ExposedSecretFile; NodeJS.ErrnoException if the file is missing or unreadable
  */
 export async function readSecretFile(file: string): Promise<string> {

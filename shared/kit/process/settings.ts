@@ -3,16 +3,16 @@ import type { Deprecation, DeprecationMark } from '@parley/wire/model/deprecatio
 import { z } from 'zod'
 
 /**
- * A setting read from the environment, with its default and meaning. `.env.example` is generated from these tables, and a test
- * keeps it up to date. The environment is not read anywhere else.
+ * A setting read from the environment, with its default and meaning. `.env.example` is generated from these tables,
+ * and a test keeps it up to date. The environment is not read anywhere else.
  */
 export interface Setting {
   schema: z.ZodType
-  /** The value in `.env.example`; empty = unset. */
+  /** The value in `.env.example`; empty means unset. */
   example: string
   meaning: string
   secret?: true
-  /** The supervisor passes the setting to its agents. */
+  /** Whether the supervisor passes the setting to its agents. */
   toAgents?: true
   /** While the setting is used, every response of the server has the `Deprecation` header. */
   deprecated?: DeprecationMark
@@ -21,7 +21,7 @@ export interface Setting {
 const text = z.string().trim()
 const optional = text.optional()
 const optionalUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
-/** Only digits: white space would otherwise count as 0 and switch a limit off by accident. */
+/** Accepts only digits, because white space would otherwise count as 0 and accidentally disable a limit. */
 const digits = (error: string) => text.regex(/^\d{1,15}$/, error).transform(Number)
 const wholeNumber = (fallback: number) => digits('must be a whole number').default(fallback)
 const byteLimitError = 'must be a whole number of bytes, at least 1'
@@ -32,14 +32,14 @@ const byteLimit = (fallback: number) =>
 const portError = 'must be a port number'
 const yesNo = z.enum(['yes', 'no'], { error: 'must be yes or no' }).transform((value) => value === 'yes')
 
-/** A list separated by commas. */
+/** A comma-separated list. */
 const listOf = (isItem: (item: string) => boolean, error: string) =>
   text
     .transform((value) => value.split(',').map((item) => item.trim()))
     .refine((items) => items.every(isItem), error)
     .optional()
 
-/** Settings of the gateway and of agents. */
+/** Settings for the gateway and for agents. */
 export const commonSettings = {
   HOST: { schema: text.default('127.0.0.1'), example: '127.0.0.1', meaning: 'address to listen on' },
   PORT: {
@@ -172,7 +172,7 @@ export const commonSettings = {
   },
 } as const satisfies Record<string, Setting>
 
-/** Settings of agents. */
+/** Settings for agents. */
 export const agentSettings = {
   OAUTH_AUDIENCES: {
     schema: listOf(
@@ -263,7 +263,7 @@ export const agentSettings = {
   },
 } as const satisfies Record<string, Setting>
 
-/** Settings of the gateway. */
+/** Settings for the gateway. */
 export const gatewaySettings = {
   SERVICE_GATEWAY_DID_SEED: {
     schema: optional,
@@ -323,7 +323,7 @@ export const gatewaySettings = {
   },
 } as const satisfies Record<string, Setting>
 
-/** Settings of the command line. */
+/** Settings for the command line. */
 export const cliSettings = {
   PARLEY_TOKEN: {
     schema: optional,
@@ -340,7 +340,7 @@ function isAddressOrNetwork(item: string): boolean {
   return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128))
 }
 
-/** An origin as browsers send it: lower case, without a path, a trailing slash or a default port. */
+/** Whether this is an origin as browsers send it: lower case, without a path, a trailing slash or a default port. */
 function isOrigin(item: string): boolean {
   return item === '*' || (/^https?:\/\/[^*]+$/.test(item) && URL.parse(item)?.origin === item)
 }

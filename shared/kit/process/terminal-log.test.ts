@@ -9,13 +9,13 @@ const line = (fields: object) =>
     ),
   )
 
-test('a log line is one line on a terminal, with its fields but without process ids', () => {
+test('a log line is printed as one line on a terminal, with its fields but without process ids', () => {
   expect(line({ url: 'http://127.0.0.1:7400', agents: 5, msg: 'gateway is ready' })).toMatch(
     /^\[\d\d:\d\d:\d\d\] INFO \(gateway\): gateway is ready \{"url":"http:\/\/127.0.0.1:7400","agents":5\}\n$/,
   )
 })
 
-test('an audit line is a sentence', () => {
+test('an audit line is printed as a sentence', () => {
   const decision = { audit: true, who: 'supervisor', action: 'registry.register', target: 'calculator' }
   expect(line({ ...decision, allowed: true, reason: 'did:parley:a', msg: 'decision' })).toMatch(
     /\(gateway\): supervisor: registry.register calculator allowed \(did:parley:a\)\n$/,

@@ -4,7 +4,7 @@ import type { PrettyOptions } from 'pino-pretty'
 
 type Fields = Record<string, unknown>
 
-// `pino-pretty` is loaded for the first line: most processes log JSON and never need it.
+// `pino-pretty` is loaded for the first line, because most processes log JSON and never need it.
 const require = createRequire(import.meta.url)
 let format: ((fields: Fields) => string) | undefined
 

@@ -1,4 +1,4 @@
-/** Waits for the work, but at most `ms`. False: the work continues, and its later failure is ignored. */
+/** Waits at most `ms` for the work. Returns false if it continues; its later failure is then ignored. */
 export async function waitAtMost(ms: number, work: Promise<unknown>): Promise<boolean> {
   const timeout = Promise.withResolvers<false>()
   const timer = setTimeout(() => timeout.resolve(false), ms)

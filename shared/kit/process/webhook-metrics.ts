@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
-/** Metrics of an agent's webhook deliveries. */
+/** Metrics for an agent's webhook deliveries. */
 export interface WebhookMetrics {
-  /** @param outcome `delivered`, or the reason that delivery was abandoned */
+  /** @param outcome `delivered`, or the reason why delivery was abandoned */
   ended(outcome: string, events: number): void
   /** @param seconds from the commit of an event to its acknowledgement */
   delivered(seconds: number): void

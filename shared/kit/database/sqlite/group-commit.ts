@@ -138,8 +138,8 @@ export class GroupCommit {
   }
 
   /**
-   * A full or failing disk rolled back the whole transaction during this write: it rejects, and the others wait for
-   * the next turn.
+   * Handles a full or failing disk that rolled back the whole transaction: this write rejects, and the others wait
+   * for the next turn.
    */
   #dropLost(outcomes: Outcome[], error: unknown): true {
     const [lost] = this.#queue.splice(outcomes.length, 1)
