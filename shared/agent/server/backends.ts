@@ -101,14 +101,14 @@ export async function openPayments(parts: {
 }): Promise<PaymentBackend | undefined> {
   const { agent, did, store, engine, scheduler, config, log, registry } = parts
   if (!isPaid(agent)) return undefined
-  const [{ openFacilitator }, { Payments: Opened }, { paidTasks }, { paymentPrompt }] = await Promise.all([
-    import('@parley/engine/payments/facilitators/open-facilitator'),
+  const [{ selectFacilitator }, { Payments: Opened }, { paidTasks }, { paymentPrompt }] = await Promise.all([
+    import('@parley/engine/payments/facilitators/select-facilitator'),
     import('@parley/engine/payments/payments'),
     import('@parley/engine/tasks/paid-tasks'),
     import('./runner/payment-prompt.ts'),
   ])
   const settings = { ...config.payments, agentId: agentId(did) }
-  const facilitator = await openFacilitator(settings, allPrices(agent), store.payments)
+  const facilitator = await selectFacilitator(settings, allPrices(agent), store.payments)
   const prompt: PaymentBackend['prompt'] = (record, request) =>
     paymentPrompt(agent, payments, record, request)
   const payments: Payments = new Opened({

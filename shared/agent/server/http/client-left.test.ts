@@ -46,7 +46,9 @@ test.each([
       async () => {
         const counted = (await metrics.httpRequests.get()).values
         expect(counted).toMatchObject([{ labels: { endpoint: path, status: 499 }, value: 1 }])
-        expect(logged()).toMatchObject([{ level: 20, msg: 'client disconnected before its request was complete' }])
+        expect(logged()).toMatchObject([
+          { level: 20, msg: 'client disconnected before its request was complete' },
+        ])
       },
       { timeout: 100_000 },
     )

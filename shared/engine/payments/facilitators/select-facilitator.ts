@@ -17,7 +17,7 @@ export interface PaymentSettings {
  * Opens the configured facilitator, and loads its libraries on demand.
  * @throws ConfigError when no facilitator is configured, or when it does not match the prices
  */
-export async function openFacilitator(
+export async function selectFacilitator(
   settings: PaymentSettings,
   prices: readonly Price[],
   payments: PaymentStore,
