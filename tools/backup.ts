@@ -9,7 +9,7 @@ import { copyDatabase } from '@parley/engine/store/sqlite/source'
 /** Files that accompany a database or that only a running process needs. */
 const leftOut = /(?:\.db(?:-wal|-shm|\.lock|\.lock-journal|-journal)?|\.lock)$/
 
-/** @returns the copied databases. @throws Error when the target exists or the source has nothing to copy */
+/** @returns the copied databases. @throws Error if the target exists or the source has nothing to copy */
 export function backup(source: string, target: string): string[] {
   if (existsSync(target)) throw new Error(`${target} already exists.`)
   const all = globSync('**/*', { cwd: source }).filter((name) => statSync(path.join(source, name)).isFile())

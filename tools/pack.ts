@@ -65,7 +65,7 @@ export function pack(buildDir: string, destination: string): string[] {
 const tarballName = ({ name, version }: Manifest) =>
   `${name.replace(/^@/, '').replace('/', '-')}-${version}.tgz`
 
-/** A workspace of compiled packages, with the agents and the lock of the dependencies. */
+/** Builds a workspace of compiled packages, with the agents and the lockfile. */
 export function build(buildDir: string): void {
   rmSync(buildDir, { recursive: true, force: true })
   const tsc = path.join(root, 'node_modules', '.bin', 'tsc')

@@ -153,7 +153,7 @@ test('reassembles events and characters that are split between chunks', async ()
   expect((await talkTo(baseUrl)).pieces.join('')).toBe('Größe 𝒳 – 你好')
 })
 
-test('reports no usage when the endpoint reports none', async () => {
+test('reports no usage if the endpoint reports none', async () => {
   const { baseUrl } = await endpoint(stream(delta('Hi', 'stop')))
   expect(await talkTo(baseUrl)).toMatchObject({ pieces: ['Hi'], usage: [] })
 })
@@ -230,7 +230,7 @@ test.each([
     ],
   ],
 ] as [string, string, Answer[]][])(
-  '%s: the task fails with a reason that tells no secret',
+  '%s fails the task with a reason that contains no secret',
   async (_, reason, answers) => {
     expect(await failureOf(...answers)).toBe(reason)
   },
@@ -268,7 +268,7 @@ test('cancelling closes the connection to the endpoint immediately', async () =>
   await gone.promise
 })
 
-test('cuts an endless answer with a note and closes the connection', async () => {
+test('cuts an endless answer, adds a note and closes the connection', async () => {
   const gone = Promise.withResolvers<void>()
   const { baseUrl } = await endpoint(async (response, _, request) => {
     request.socket.on('close', () => gone.resolve())

@@ -5,7 +5,7 @@ import type { AssistantSettings } from './settings.ts'
 import { type Silence, watchSilence } from './silence.ts'
 import { readChunks } from './stream.ts'
 
-/** Token usage reported by the endpoint. */
+/** The token usage that the endpoint reports. */
 export interface Spent {
   inputTokens: number
   outputTokens: number
@@ -13,9 +13,9 @@ export interface Spent {
 
 export type Piece = { text: string } | { spent: Spent } | { cut: 'by-the-model' | 'by-us' }
 
-/** Longest answer, in characters. */
+/** Maximum length of an answer, in characters. */
 export const maxAnswerCharacters = 200_000
-/** Maximum delay before a retry when the endpoint is busy. */
+/** Maximum delay before a retry if the endpoint is busy. */
 const maxRetryAfterMs = 10_000
 
 type Endpoint = Pick<AssistantSettings, 'baseUrl' | 'apiKey' | 'model' | 'timeoutMs'>

@@ -91,7 +91,7 @@ test('includes files, referenced tasks and data parts', () => {
   ])
 })
 
-test('rejects a message that does not fit and a binary file, with the reason', () => {
+test('rejects a message that does not fit or a binary file, and gives the reason', () => {
   expect(refusalOf(given({ history: [message('user', 'x'.repeat(2000))] }), 1000)).toBe(
     'The message is too long: 2000 characters, and 1000 fit.',
   )

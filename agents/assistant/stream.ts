@@ -31,7 +31,7 @@ const chunkSchema = z.object({
 /**
  * Parses the events of a streamed chat completion. A stream without an end marker counts as interrupted.
  *
- * @throws ChatFailure when the response is not an event stream, is malformed or too large, reports an error or is cut off
+ * @throws ChatFailure if the response is not an event stream, is malformed or too large, reports an error or is cut off
  */
 export async function* readChunks(response: Response, silence: Silence): AsyncGenerator<Chunk> {
   const type = response.headers.get('content-type') ?? ''

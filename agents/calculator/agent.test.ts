@@ -41,7 +41,7 @@ test('answers a program of several lines with one result per line', async () => 
   expect(data).toMatchObject({ result: 5, type: 'number', steps: { length: 4 } })
 })
 
-test('asks again after an invalid expression, with the error and the correct notation', async () => {
+test('explains the error and the correct notation after an invalid expression', async () => {
   const [asked] = await run({ text: '2 +* 3' })
   expect(asked).toEqual({
     asked: expect.stringMatching(/`2 \+\* 3`: value expected at character 4\. Write for example/),
@@ -49,7 +49,7 @@ test('asks again after an invalid expression, with the error and the correct not
   })
 })
 
-test('asks again after invalid arguments without naming internal functions or types', async () => {
+test('explains invalid arguments without naming internal functions or types', async () => {
   const [said] = (await run({ text: '3 * sqrt' })) as { asked: string }[]
   expect(said?.asked).toMatch(
     /^I cannot calculate `3 \* sqrt`: its parts cannot be combined in this way\. Write/,
@@ -57,7 +57,7 @@ test('asks again after invalid arguments without naming internal functions or ty
 })
 
 test.each(['5', 'x = 5'])(
-  'a name without a value is asked back, and %j completes the expression',
+  'an undefined name leads to a follow-up question, and %j completes the expression',
   async (answer) => {
     const [asked] = (await run({ text: 'x^2 + 1' })) as { asked: string; data: object }[]
     expect(asked?.asked).toContain('What is `x`?')
@@ -68,7 +68,7 @@ test.each(['5', 'x = 5'])(
 )
 
 test.each(['what is the area of a circle with radius 5', 'is 97 prime?', 'how old is the universe'])(
-  'a sentence that is no calculation is asked back as a whole, not for the value of a word: %s',
+  'requests a new calculation instead of the value of a word for the sentence %s',
   async (text) => {
     const [asked] = (await run({ text })) as { asked: string; data: object }[]
     expect(asked?.asked).toMatch(/^I cannot read `.*` as a calculation\./)
@@ -120,7 +120,7 @@ test.each([
   ['nothing', '', 'Which expression'],
   ['a currency', '100 USD to EUR', 'exchange rates'],
   ['a refused function', 'evaluate("1")', 'is not available here'],
-])('asks again for %s and gives the reason', async (_name, text, reason) => {
+])('requests another calculation for %s and gives the reason', async (_name, text, reason) => {
   expect(await run({ text })).toMatchObject([{ asked: expect.stringContaining(reason) }])
 })
 

@@ -123,7 +123,7 @@ test.each([
   ['too many digits', '', { expression: '1', precision: 65 }],
   ['half a digit', '', { expression: '1', precision: 1.5 }],
   ['digits as text', '', { expression: '1', precision: '5' }],
-])('asks again with an example: %s', (_name, text, data) => {
+])('requests another expression and gives an example for %s', (_name, text, data) => {
   expect(() => expressionFrom(text, data)).toThrow(ExpressionFault)
 })
 

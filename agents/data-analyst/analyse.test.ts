@@ -34,7 +34,7 @@ test.each([
   [sales, 'show the trend'],
   [sales, 'histogram of foo'],
   [months, 'pizza'],
-])('asks which column and lists the columns (%#)', (csv, question) => {
+])('asks which column to use and lists the columns (%#)', (csv, question) => {
   const columns = csv === sales ? ['Units', 'Sales (USD)'] : ['sales', 'cost']
   expect(asked(csv, question)).toMatchObject({
     kind: 'ask',
@@ -53,7 +53,7 @@ test.each([
   expect(asked(sales, question, answer)).toMatchObject({ kind: 'answer', chart: { kind, title } })
 })
 
-test('asks again when the answer names no column', () => {
+test('repeats the question if the answer names no column', () => {
   expect(asked(sales, 'draw a histogram', 'bananas')).toMatchObject({
     kind: 'ask',
     prompt: expect.stringContaining('no column "bananas"'),

@@ -10,7 +10,7 @@ test('the skill files are complete', () => {
   expect(files).toEqual(['analyze-table.md', 'draw-chart.md'])
 })
 
-test.each(files)('%s says what a caller needs to choose it', (file) => {
+test.each(files)('%s contains the information that callers need to choose it', (file) => {
   const [, matter = '', documentation = ''] = readFileSync(path.join(folder, file), 'utf8').split(/^---$/m)
   expect(parse(matter)).toMatchObject({
     id: path.parse(file).name,

@@ -23,7 +23,7 @@ export interface Typeset {
   /** The title, or else the first heading. */
   name: string | undefined
   pages: number
-  /** Up to 20 characters without a glyph, which are drawn as boxes. */
+  /** Up to 20 characters that have no glyph and are drawn as boxes. */
   missing: string[]
 }
 

@@ -61,7 +61,7 @@ test('reports a shortened horizon, and the other columns that it can forecast', 
   expect(words).toMatchObject({ text: expect.stringContaining('"column cost" forecasts that one') })
 })
 
-test('asks again for an unreadable table without charging twice', async () => {
+test('requests another table for an unreadable one without charging twice', async () => {
   await using forecaster = await server()
   const alice = forecaster.caller('alice')
   const sent = await alice.send('month,sales\n2026-01,1\n2026-02,2\n2026-04,3', undefined, {

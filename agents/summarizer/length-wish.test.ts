@@ -40,7 +40,7 @@ test.each([
   [{}, 1, 1],
   [{}, 9, 3],
   [{}, 10_000, 7],
-])('%j of %i sentences selects %i', (wish, available, wanted) => {
+])('applying %j to %i sentences selects %i', (wish, available, wanted) => {
   expect(sentencesWanted(wish, available)).toBe(wanted)
 })
 

@@ -36,7 +36,7 @@ export function weigh(
 }
 
 /**
- * LexRank (a sentence is important if important sentences resemble it), combined with similarity to the whole text and
+ * Ranks by LexRank (a sentence is important if important sentences resemble it), similarity to the whole text and
  * position. Deterministic; stops when `breathe` throws.
  */
 export async function rank(all: Weighed[], breathe: () => Promise<void> | undefined): Promise<Ranked[]> {

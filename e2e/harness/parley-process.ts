@@ -83,7 +83,7 @@ export class ParleyProcess implements AsyncDisposable {
     return this.#child?.pid
   }
 
-  /** Resolves when the process is ready. @throws Error after three minutes, or when it exits and is not restarted */
+  /** Resolves when the process is ready. @throws Error after three minutes, or if it exits and is not restarted */
   async start(): Promise<this> {
     this.#spawn()
     await this.ready()

@@ -38,7 +38,7 @@ export function anyClient({ client, random }: ClientRun): AgentClient {
 }
 
 /**
- * Repeats a request at any gateway until it succeeds. Returns undefined if an error says that it is already processed.
+ * Repeats a request at any gateway until it succeeds. Returns undefined if an error shows that it was already processed.
  * Counts errors other than an outage, a payment in progress or a wrong client clock. @throws Error if there is no
  * response after the last outage
  */

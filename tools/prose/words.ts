@@ -1,7 +1,7 @@
 /**
- * Words and constructions that do not belong in the technical English of this project. Each pattern is matched, without
- * regard to case, against one sentence; code spans are replaced by `X` beforehand, so API names are never hits.
- * `tools/prose/prose.ts <folder>` shows how often a pattern matches elsewhere: a pattern that is common in the
+ * Words and constructions that do not belong in this project's technical English. Each pattern is matched against one
+ * sentence, ignoring case. Code spans are replaced with `X` beforehand, so API names are never hits.
+ * `tools/prose/prose.ts <folder>` shows how often a pattern matches elsewhere. A pattern that is common in the
  * documentation of established libraries is ordinary English and has no place here.
  */
 export interface OddWord {

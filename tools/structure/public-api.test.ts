@@ -99,7 +99,7 @@ function isPublic({ computed, kind, accessibility, key }: Member): boolean {
   )
 }
 
-/** The file of a relative import, or of an import from another package of this repository. */
+/** Resolves a relative import, or an import from another package of this repository, to its file. */
 function fileOf(from: string, specifier: string): string {
   const name = specifier.startsWith('.')
     ? path.posix.join(path.dirname(from), specifier)

@@ -94,7 +94,7 @@ async function stopChild(child: ChildProcess): Promise<void> {
   await ended
 }
 
-/** Two free ports. */
+/** Finds two free ports. */
 async function freePorts(): Promise<[number, number]> {
   const servers = [createServer(), createServer()] as const
   await Promise.all(servers.map((server) => once(server.listen(0, '127.0.0.1'), 'listening')))

@@ -37,7 +37,7 @@ export type Chart = { title: string; subtitle?: string } & (
 
 export interface Axis {
   name: string
-  /** `%` or a currency sign, as in the table. */
+  /** A `%` or currency sign, as in the table. */
   sign?: string
 }
 
@@ -49,7 +49,7 @@ export interface Bin {
 
 export interface Box {
   name: string
-  /** Smallest and largest value without outliers, quartiles and median. */
+  /** The smallest and largest values that are not outliers, the quartiles and the median. */
   five: [number, number, number, number, number]
   outliers: number[]
 }

@@ -1,7 +1,7 @@
 import { delimiters, fieldsOf } from './delimiter.ts'
 
 export interface TextWithCsv {
-  /** Text around the table. */
+  /** The text around the table. */
   question: string
   csv?: string
 }

@@ -77,7 +77,7 @@ test.each([
 })
 
 test.each(['2024', '31.02.2024', '2024-13-01', 'March', '12:30', '1.5', 'May the 4th'])(
-  '%j is no date',
+  '%j is not a date',
   (cell) => {
     expect(dateOf(cell, 'day-first')).toBeUndefined()
   },

@@ -33,7 +33,7 @@ export const spareOf = (face: Face): Face => (/bold/i.test(face) ? 'spareBold' :
 /** Replacement for a character without a glyph in any font. */
 export const missingSign = '\u25A1'
 
-/** Invisible formatting characters, which would be drawn as boxes. */
+/** Invisible formatting characters, which would otherwise be drawn as boxes. */
 const invisible = /(?![\t\n])\p{Cc}|\p{Default_Ignorable_Code_Point}|\p{Emoji_Modifier}/gu
 
 export const withoutInvisible = (text: string): string =>

@@ -53,7 +53,7 @@ export async function measure(
   }
 }
 
-/** The median of each figure. */
+/** Computes the median of each figure. */
 export function medians(all: Figures[]): Figures {
   const of = (pick: (figures: Figures) => number) => median(all.map(pick))
   return {

@@ -1,7 +1,7 @@
 import { LoadGenerator } from './load.ts'
 import { type Figures, medians, rounds } from './measure.ts'
 
-/** One measurement: starts its servers, measures and stops them. */
+/** One measurement, which starts its servers, measures them and stops them. */
 export type Subject = (generator: LoadGenerator) => Promise<Figures>
 
 export interface Found {
