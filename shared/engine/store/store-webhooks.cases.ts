@@ -65,7 +65,7 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       expect(await store.listPushConfigs(task)).toEqual([again, two])
     })
 
-    test('a task has a maximum number of configs; replacing one is still possible', async () => {
+    test('a task with the maximum number of configs accepts only replacements', async () => {
       await using store = await open()
       const task = sampleTask()
       const [one, two, three] = [1, 2, 3].map(() => samplePushConfig({ task })) as [

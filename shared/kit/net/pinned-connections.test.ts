@@ -87,7 +87,7 @@ test('an idle connection is closed after idleMs', async () => {
   await expect.poll(open).toBe(0)
 })
 
-test('a host never has more than perHostMax connections; further requests wait in order', async () => {
+test('a host never has more than perHostMax connections, and additional requests wait in order', async () => {
   await using connections = new PinnedConnections({ perHostMax: 2 })
   const ended: number[] = []
   const requests = [0, 1, 2, 3, 4].map((index) => get(connections, '/hold').then(() => ended.push(index)))
@@ -112,7 +112,7 @@ test('an unresponsive host does not delay other hosts', async () => {
   await Promise.all(slow)
 })
 
-test('there are never more than totalMax connections; at the limit the oldest idle one is closed', async () => {
+test('there are never more than totalMax connections, and at the limit the oldest idle one is closed', async () => {
   await using connections = new PinnedConnections({ totalMax: 2 })
   for (const name of ['a', 'b', 'c', 'd']) await get(connections, '/', {}, `${name}.example`)
   await expect.poll(open).toBe(2)
