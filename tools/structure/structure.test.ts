@@ -12,7 +12,7 @@ test.each<[string, FileKind]>([
   ['tools/prose/prose.ts', 'tools'],
   ['e2e/sign-in.spec.ts', 'tests'],
   ['docs/errors.md', 'docs'],
-  ['rooms.ts', 'config'],
+  ['layers.ts', 'config'],
   ['gateway/package.json', 'config'],
 ])('%s is %s', (name, kind) => {
   expect(kindOf(name)).toBe(kind)

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { drivers, layers, publicEntries, readsEnvironment, refusedNames, sizes } from './rooms.ts'
+import { drivers, layers, publicEntries, readsEnvironment, refusedNames, sizes } from './layers.ts'
 
 interface SourceFile {
   name: string
