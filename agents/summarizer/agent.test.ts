@@ -53,7 +53,7 @@ test('a data part with the length overrides the words', async () => {
   expect(sentences(summary)).toBe(3)
 })
 
-test('asks for a missing text and follows the earlier instruction', async () => {
+test('asks for the text if it is missing, then follows the earlier instruction', async () => {
   expect(await answer({ text: 'Please summarize in one sentence' })).toEqual({
     ask: 'Which text shall I sum up?',
   })

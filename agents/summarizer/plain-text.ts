@@ -1,5 +1,5 @@
 /**
- * Extracts the paragraphs of plain text or Markdown, without headings, code, tables, images and markup. Each list entry is
+ * Extracts the paragraphs from plain text or Markdown, without headings, code, tables, images or markup. Each list entry is
  * a paragraph; the lines of a paragraph are joined.
  */
 export function* paragraphsOf(text: string): Generator<string> {

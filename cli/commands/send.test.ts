@@ -102,7 +102,7 @@ test('send reads the text from stdin if it is "-"', async () => {
   expect(server.calls[0]?.params.message).toMatchObject({ parts: [{ kind: 'text', text: 'Ada\n' }] })
 })
 
-test('send saves the files of the answer inside the folder, whatever their names are', async () => {
+test('send saves the files in the response inside the folder, whatever their names', async () => {
   using folder = temporaryFolder()
   const files = artifactOf('f', 'files', filePart('../../evil.sh', 'x'), filePart('chart.svg', '<svg/>'))
   const frames = [...begun, artifactEvent(2, files), status(3, 'completed')]

@@ -53,7 +53,7 @@ function hintOf({ code, data, headers }: RpcError): string {
   return ''
 }
 
-/** Readable texts for values of `data.reason` that add information to the message. */
+/** Readable texts for values of `data.reason` that add information to the error message. */
 const reasonTexts: Record<string, string> = {
   agent: 'There is no such agent',
   did: 'No such DID is known here',

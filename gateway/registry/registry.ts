@@ -181,7 +181,7 @@ export class Registry {
     return known === undefined ? this.#entries.add(whole) : this.#entries.save(whole)
   }
 
-  /** Adds a process to the agent if the process proved the key and has an id. Otherwise it replaces all processes. */
+  /** Adds a process to the agent if the process has an id and has proved possession of the key. Otherwise it replaces all processes. */
   #asReplica(entry: AgentEntry, { url, verified }: Announcement, id: string | undefined): AgentEntry {
     if (id === undefined || !verified) return { ...withReplicas(entry, []), url }
     const others = (entry.replicas ?? []).filter((one) => this.#isFresh(one.leaseUntil))

@@ -111,7 +111,7 @@ function atFourFifths(served: readonly number[], others: readonly number[]) {
   return { threshold, refused: others.filter((score) => score < threshold).length / others.length }
 }
 
-/** Measures whole tasks among all agents, and among all agents except the one that serves the task. */
+/** Measures routing of complete tasks with all agents as candidates, and again without the agent that serves the task. */
 function refusalOfWholeTasks(weights: Weights) {
   const everyone = indexOf(specialists)
   const served = wholeTasks.map(({ query }) => bestScore(everyone, query, weights))

@@ -24,7 +24,7 @@ export class Faults {
   /** Processes that did not report an outage in `/health`. */
   unreportedOutages: string[] = []
 
-  /** Returns the name of the affected process. Outages have ended when it resolves; `over` waits for other faults. */
+  /** Returns the name of the affected process. Outages are over by the time it resolves; `over` waits for other faults. */
   async make({ kind, victim }: Fault): Promise<string> {
     if (kind === 'clock') return this.#begin(kind, this.#wrongClock(pick(this.#clients, victim), victim))
     const hit = kind === 'redis' || kind === 'database' ? undefined : await this.#processFor(kind, victim)

@@ -129,7 +129,7 @@ test('tasks that were running when the process died run one after the other, sta
   expect([order, most]).toEqual([[once, twice], 1])
 })
 
-test('the time that a suspect runs alone begins when it starts, even if the agent starts up slowly', async () => {
+test('the time for which a suspect task runs alone is measured from its start, even if the agent is slow to start', async () => {
   const order: string[] = []
   await using agent = await testAgent({
     handle: async ({ task }) => {

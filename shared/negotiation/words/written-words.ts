@@ -4,7 +4,7 @@ import { stemOf, wordsIn } from './split.ts'
 const shownMax = 40
 
 /**
- * Maps each stem to the word as written at its first occurrence, for the reasons. Includes stop words. Reads the
+ * Maps each stem to the word as first written, for use in the reasons of a decision. Includes stop words. Reads the
  * first `charsMax` characters.
  */
 export function writtenWords(text: string, charsMax: number): ReadonlyMap<string, string> {

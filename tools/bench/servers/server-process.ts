@@ -14,7 +14,7 @@ export interface ServerOptions {
   env?: Record<string, string>
   /** Node flags, for example to create a profile. */
   nodeFlags?: string[]
-  /** Time limit for the start. Default 30 s. */
+  /** Startup time limit. Default 30 s. */
   startLimitMs?: number
 }
 

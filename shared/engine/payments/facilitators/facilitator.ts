@@ -28,7 +28,7 @@ export interface Facilitator extends AsyncDisposable {
   readonly sandbox: boolean
   /** Verifies a transfer without side effects. @throws Error when the facilitator is unreachable */
   verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult>
-  /** Never rejects. Without an understandable response, the outcome is `unknown`. */
+  /** Never rejects. If the response is missing or cannot be parsed, the outcome is `unknown`. */
   settle(offered: MatchedTransfer, signal: AbortSignal): Promise<Settlement>
   /** Looks up a settlement whose outcome is unknown. Never rejects. */
   lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult>

@@ -125,7 +125,7 @@ export function storedTerms({
   return { amount, atomic, decimals, asset, network, payTo, extra }
 }
 
-/** The age at which a spent payment without a task is attributed to a process that died in between. */
+/** The age after which a spent payment without a task is assumed to come from a process that crashed before creating the task. */
 const abandonedAfterMs = 5000
 
 /**
