@@ -68,7 +68,7 @@ const readFirst = (text: string) => {
 
 test.each<[string, string, RegExp]>([
   ['nothing', '', /No column has a date/],
-  ['no CSV', 'a,b\n"x', /no CSV/],
+  ['no CSV', 'a,b\n"x', /not a CSV table/],
   ['too few rows', csv(monthly.slice(0, 7)), /7 rows are too few/],
   ['a month missing', csv(monthly.filter((_, at) => at !== 9)), /one is missing/],
   ['a month twice', csv([...monthly, monthly[3] ?? '']), /2 rows have the date 2021-04-01.*add up sales/],

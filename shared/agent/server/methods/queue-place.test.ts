@@ -22,7 +22,7 @@ async function busyAgent(env: Record<string, string>) {
   const { scheduler } = agent.app.services
   const first = await agent.caller('first').send('runs')
   await agent.caller('first').wait(first.id, { untilStates: ['working'] })
-  await expect.poll(() => scheduler.waiting, { timeout: 10_000 }).toBe(0)
+  await expect.poll(() => scheduler.waiting).toBe(0)
   const refused = (outcomes: PromiseSettledResult<unknown>[]) =>
     outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as RpcError] : []))
   return { agent, scheduler, ran, release: release.resolve, refused }
@@ -59,7 +59,7 @@ const fairness = (env: () => Record<string, string>) => {
     const waiting = [await alice.send('a'), await alice.send('b')]
     await expect(alice.send('c')).rejects.toMatchObject({ status: 503 })
     for (const { id } of waiting) await alice.cancel(id)
-    await expect.poll(() => scheduler.waiting, { timeout: 10_000 }).toBe(0)
+    await expect.poll(() => scheduler.waiting).toBe(0)
     const later = [await alice.send('d'), await alice.send('e')]
     release()
     for (const { id } of later) expect((await alice.wait(id)).status.state).toBe('completed')
