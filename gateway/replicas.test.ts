@@ -154,10 +154,14 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
 
   test('the table shows two gateways and lists the two processes as one agent', async () => {
     expect([new Set(gateways).size, new Set(replicas).size]).toEqual([2, 2])
-    const entry = (await (await fetch(`${gateways[1]}/registry/agents/worker`)).json()) as {
-      replicas: unknown[]
-    }
-    expect(entry.replicas).toHaveLength(2)
+    // The other gateway reads registrations within 2 s.
+    await vi.waitFor(
+      async () => {
+        const response = await fetch(`${gateways[1]}/registry/agents/worker`)
+        expect(await response.json()).toMatchObject({ replicas: [{}, {}] })
+      },
+      { timeout: 100_000 },
+    )
     const dids = replicas.map(async (url) => (await fetch(`${url}/.well-known/agent.json`)).json())
     const [one, two] = (await Promise.all(dids)) as { did: string }[]
     expect(one?.did).toBe(two?.did)

@@ -34,7 +34,7 @@ export function faultOf(thrown: unknown): Record<string, unknown> {
   return { message, code: thrown.code, status: thrown.status, data: thrown.data }
 }
 
-/** Describes a server error for people. Error codes appear only with `--json`. */
+/** Returns a human-readable description of a server error. Error codes appear only with `--json`. */
 function rpcSentence(error: RpcError): string {
   const text = oneLine(error.message, 500).replace(/\.$/, '')
   return `${text}.${details(error.data)}${hintOf(error)}`

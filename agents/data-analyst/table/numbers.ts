@@ -33,7 +33,7 @@ function vote(text: string): NumberStyle | 'neither' {
   if (lastComma >= 0 && lastPoint >= 0) return lastComma > lastPoint ? 'comma' : 'point'
   const sign = lastComma >= 0 ? ',' : '.'
   const decimal = lastComma >= 0 ? 'comma' : 'point'
-  // A repeated separator groups thousands. One that cannot do so is the decimal sign. A single "1,234" is ambiguous.
+  // A repeated separator groups thousands. A separator that cannot group digits is the decimal separator. A single "1,234" is ambiguous.
   if (!isGroup(text, sign)) return decimal
   if (text.indexOf(sign) === text.lastIndexOf(sign)) return 'neither'
   return decimal === 'comma' ? 'point' : 'comma'

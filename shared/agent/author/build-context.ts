@@ -15,7 +15,7 @@ export interface ContextParts {
   usage: HandlerContext['usage']
   /** The contents of the caller's file parts that have a `uri`, by part. */
   fetched?: ReadonlyMap<Part, FetchedFile>
-  /** Whether the signature of each part of the newest message is verified, by part. */
+  /** For each part of the newest message, whether its signature was verified. */
   verified?: ReadonlyMap<Part, boolean>
 }
 

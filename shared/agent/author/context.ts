@@ -23,7 +23,7 @@ export interface HandlerContext<Input = unknown> {
   references: Reference[]
   /** The conversation (spec/tasks.md#contexts): the newest 50 earlier tasks of the same context, oldest first. */
   context: { id: string; history: Reference[] }
-  /** The task's ID, its context ID, and how often it was started (more than once after a crash). */
+  /** The task's ID, its context ID, and how many times it has been started (more than once after a crash). */
   task: { id: string; contextId: string; starts: number }
   /** The token's client ID, its DID if the ID is one, and whether the request was signed with the DID's key. */
   caller: { id: string; did?: string; signed: boolean }

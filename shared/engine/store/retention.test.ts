@@ -73,7 +73,7 @@ test('a retention of 0 days keeps all tasks', async () => {
   expect(await store.loadTask(old)).toBeDefined()
 })
 
-test('retention logs that a store does not respond, and continues', async () => {
+test('the retention job logs an unresponsive store and continues', async () => {
   const store = await openSqliteStore({ file: path.join(folder, 'a.db') })
   await store[Symbol.asyncDispose]()
   expect(await retained(store, 7)).toEqual([

@@ -3,7 +3,7 @@ import { crashRun } from '@parley/tools/testing/crash-run'
 import { KillableAgent } from '@parley/tools/testing/killable-agent'
 import { expect, test } from 'vitest'
 
-test('after kill -9 under load, no acknowledged task is lost or stays working, and event numbers have no gaps or repetitions', async () => {
+test('after kill -9 under load, no acknowledged task is lost or left in working, and event numbers have no gaps or duplicates', async () => {
   const figures = await crashRun({ kills: 3, clients: 4, say: () => {} })
   expect(figures).toMatchObject({ kills: 3, lost: 0, stuck: 0, badEvents: 0, doubled: 0 })
   expect(figures.accepted).toBeGreaterThan(0)

@@ -16,7 +16,7 @@ afterEach(async () => {
   await new Promise((closed) => server.close(closed))
 })
 
-test('TLS sends and verifies the name of the URL at the checked address', async () => {
+test('TLS to the checked address sends the URL’s host name and verifies the certificate against it', async () => {
   const port = await serve(selfSigned(['hook.example']))
   const answer = await fetchAt(`https://hook.example.:${port}/`)
   expect([answer.body.toString(), answer.address, servernames]).toEqual([

@@ -14,7 +14,7 @@ const all = <T>(count: number, run: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, index) => run(index)))
 
 /** The server guarantees on which the store depends. */
-describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs mongod)', () => {
+describe.skipIf(!hasMongodb)('the MongoDB-compatible test server (needs mongod)', () => {
   let server: MongodbServer
   let client: MongoClient
   beforeAll(async () => {

@@ -17,8 +17,8 @@ export interface MongodbDatabaseOptions {
    */
   url: string
   /**
-   * How long to wait for a connection, and then for a response. A connection that was lost silently occupies its
-   * place in the pool for the second of these times. Default 10,000 and 12,000.
+   * How long to wait for a connection, and then for a response. A silently dropped
+   * connection keeps its slot in the pool until the second of these timeouts expires. Default 10,000 and 12,000.
    */
   poolTimeoutMs?: number
   socketTimeoutMs?: number

@@ -28,7 +28,7 @@ export interface Bound {
   error: 'InvalidParams' | 'InvalidAgentResponse'
 }
 
-/** A document may contain 16 MiB; this bound leaves room for its other fields. */
+/** A document can be up to 16 MiB; this limit leaves room for its other fields. */
 export const documentBound: Bound = { maxBytes: 15 * mebibyte, error: 'InvalidParams' }
 
 /** @param otherBytes size of the other fields @throws ParleyError */

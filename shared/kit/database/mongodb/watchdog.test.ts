@@ -35,7 +35,7 @@ describe.skipIf(!hasMongodb)('a stuck driver (needs mongod)', () => {
     60_000,
   )
 
-  test('the client finds a server again that was down for longer than the selection timeout', async () => {
+  test('the client reconnects to a server that was down for longer than the selection timeout', async () => {
     if (server.kind === 'MONGODB_URL') return
     await using client = await MongoClient.connect(server.newUrl(), { serverSelectionTimeoutMS: 500 })
     const things = client.db().collection<{ _id: string }>('things')
