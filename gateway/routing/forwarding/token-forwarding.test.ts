@@ -17,7 +17,10 @@ const external = {
 const supervised = { ...external, origin: 'supervised', admittedBy: 'supervisor' } as AgentEntry
 
 const token = (audience: string[], scope = 'agent:read agent:write') =>
-  tokenInfoOf({ id: 'alice', scopes: new Set(scope.split(' ')), audience }, 'https://gateway.example')
+  tokenInfoOf(
+    { id: 'alice', subject: 'alice', scopes: new Set(scope.split(' ')), audience },
+    'https://gateway.example',
+  )
 
 test.each([
   ['no audience', [], 'wrong_audience'],

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
-import { type Caller, mayUse, type Scope } from './caller.ts'
+import { type Caller, delegatedOwner, mayUse, type Scope } from './caller.ts'
 import { checkDidSignature, type SignatureRules, takeOnce } from './did-signature.ts'
-import type { Introspection, Introspector } from './introspection.ts'
+import type { Actor, Introspection, Introspector } from './introspection.ts'
 
 const noBody = new Uint8Array()
 const expiringClaims = z.object({ exp: z.number() })
@@ -35,7 +35,7 @@ export class Authenticator {
     requireActive(introspection, token)
     this.#requireAudience(introspection)
     const caller = requireCaller(introspection)
-    const signed = await this.#checkSignature(introspection, { headers, body })
+    const signed = await this.#checkSignature(caller.delegate ?? introspection.client_id, { headers, body })
     return signed === undefined ? caller : { ...caller, ...signed }
   }
 
@@ -74,7 +74,7 @@ export class Authenticator {
   }
 
   async #checkSignature(
-    { client_id: clientId = '' }: Introspection,
+    clientId = '',
     request: { headers: IncomingHttpHeaders; body: Uint8Array },
   ): Promise<Pick<Caller, 'signature' | 'signedAudience'> | undefined> {
     const names = (audience: string) => this.names(audience)
@@ -109,13 +109,30 @@ function requireActive({ active, exp }: Introspection, token: string): void {
   if (!active) throw refused('InvalidToken', 'The token is not active')
 }
 
-function requireCaller({ client_id, sub, scope, aud }: Introspection): Caller {
-  const id = client_id ?? sub
-  if (id === undefined) throw refused('InvalidToken', 'The token has no client')
-  const caller: Caller = { id, scopes: new Set(scope?.split(' ') ?? []) }
-  if (id.startsWith('did:')) caller.did = id
+function requireCaller({ client_id, sub, scope, aud, act }: Introspection): Caller {
+  const subject = client_id ?? sub
+  if (subject === undefined) throw refused('InvalidToken', 'The token has no client')
+  const caller: Caller = { id: subject, subject, scopes: new Set(scope?.split(' ') ?? []) }
+  if (act !== undefined) {
+    caller.actors = actorsOf(act)
+    // Gateways are named by their address. They forward requests and do not act on their own.
+    const delegate = caller.actors.find((name) => !/^https?:/.test(name))
+    if (delegate !== undefined) {
+      caller.delegate = delegate
+      caller.id = delegatedOwner(subject, delegate)
+    }
+  }
+  const sender = caller.delegate ?? subject
+  if (sender.startsWith('did:')) caller.did = sender
   if (aud !== undefined) caller.audience = [aud].flat()
   return caller
+}
+
+/** All actors, the current one first. */
+function actorsOf(act: Actor): string[] {
+  const actors: string[] = []
+  for (let actor: Actor | undefined = act; actor !== undefined; actor = actor.act) actors.push(actor.sub)
+  return actors
 }
 
 function refused(error: 'InvalidToken' | 'TokenExpired', description: string): ParleyError {

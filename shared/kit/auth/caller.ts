@@ -3,9 +3,18 @@ export type Scope = 'agent:read' | 'agent:write' | 'agent:admin'
 
 /** An authenticated caller, determined by introspection of its token. */
 export interface Caller {
-  /** Owner of the caller's tasks: the token's `client_id`, or its `sub` if there is none. */
+  /**
+   * Owner of the caller's tasks: the token's `client_id`, or its `sub` if there is none. If an agent acts for the client,
+   * the id is `delegatedOwner(subject, delegate)`, so that the agent has access only to what it created for the client.
+   */
   id: string
-  /** The id if it is a DID. */
+  /** The token's `client_id`, or its `sub` if there is none: the party in whose name the request is made. */
+  subject: string
+  /** Client id of the agent that acts for the subject (RFC 8693 `act`). Absent if the subject itself sent the request. */
+  delegate?: string
+  /** All parties that act for the subject, the current one first: gateways (by their address) and agents. */
+  actors?: readonly string[]
+  /** The DID of the party that sent the request: of the delegate, or of the subject if there is no delegate. */
   did?: string
   /** The signature of a signed request (spec/authentication.md#did-signatures). */
   signature?: Uint8Array
@@ -14,6 +23,18 @@ export interface Caller {
   scopes: ReadonlySet<string>
   /** Servers to which `aud` restricts the token (RFC 8707). If absent, the token is unrestricted. */
   audience?: readonly string[]
+}
+
+const ownerSeparator = '\u001F'
+
+/** Owner of the objects that an agent creates for a client. Client ids contain no control characters. */
+export function delegatedOwner(subject: string, delegate: string): string {
+  return `${subject}${ownerSeparator}${delegate}`
+}
+
+/** Whether the objects of `owner` were created by the caller, or by an agent that acted for the caller. */
+export function ownsFor({ id, delegate }: Pick<Caller, 'id' | 'delegate'>, owner: string): boolean {
+  return owner === id || (delegate === undefined && owner.startsWith(`${id}${ownerSeparator}`))
 }
 
 export function mayUse(caller: Caller, scope: Scope): boolean {

@@ -11,7 +11,19 @@ import { CircuitBreaker } from './circuit-breaker.ts'
 const name = z
   .string()
   .max(512)
-  .refine((text) => text.isWellFormed())
+  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text))
+
+/** The party that acts for the subject of a token, and the party that acted before it (RFC 8693, section 4.1). */
+export interface Actor {
+  sub: string
+  act?: Actor | undefined
+}
+const actor: z.ZodType<Actor> = z.object({
+  sub: name,
+  get act() {
+    return actor.optional()
+  },
+})
 
 /** The fields of an introspection response (RFC 7662, section 2.2) that are used here. */
 const introspection = z.object({
@@ -21,6 +33,7 @@ const introspection = z.object({
   scope: z.string().max(4096).optional(),
   exp: z.number().optional(),
   aud: z.union([z.string(), z.array(z.string())]).optional(),
+  act: actor.optional(),
   /** Set by Ory Hydra, which also reports refresh tokens as active. */
   token_use: z.string().max(64).optional(),
 })
