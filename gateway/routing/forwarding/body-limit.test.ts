@@ -111,7 +111,8 @@ test('a client that sends an endless body receives 413, then its connection is c
     method: 'POST',
   })
   request.on('error', () => {})
-  const closed = once(request, 'close')
+  // `once` would reject when a write fails after the gateway has closed the connection.
+  const closed = new Promise<void>((resolve) => void request.once('close', resolve))
   const [response] = await Promise.all([
     once(request, 'response').then(async ([answer]) => {
       const { statusCode } = answer as http.IncomingMessage
