@@ -60,7 +60,7 @@ async function callerOf(
   bytes?: Buffer,
 ): Promise<Caller | undefined> {
   if (request.headers.authorization === undefined) return undefined
-  const caller = await authenticator.authenticate(request.headers, bytes)
+  const caller = await authenticator.authenticate(request, bytes)
   request.callerId = caller.id
   return caller
 }

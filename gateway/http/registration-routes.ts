@@ -106,7 +106,7 @@ async function authenticate(
   request: FastifyRequest,
   scope?: Scope,
 ): Promise<Caller> {
-  const caller = await authenticator.authenticate(request.headers, bodyOf(request))
+  const caller = await authenticator.authenticate(request, bodyOf(request))
   request.callerId = caller.id
   if (scope !== undefined) requireScope(caller, scope)
   return caller

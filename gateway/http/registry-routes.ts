@@ -88,7 +88,7 @@ async function searchFor(
 ): Promise<AgentEntry[]> {
   const words = withoutUndefined(query)
   if (status !== 'left') return searchAgents(registry.all(), { ...words, ...(status && { status }) })
-  const caller = await authenticator.authenticate(request.headers, undefined)
+  const caller = await authenticator.authenticate(request)
   request.callerId = caller.id
   requireScope(caller, 'agent:admin')
   return searchAgents(registry.left(), words)
@@ -104,7 +104,7 @@ async function authenticateOwner(
   { authenticator }: RegistryRoutes,
   request: FastifyRequest,
 ): Promise<string> {
-  const caller = await authenticator.authenticate(request.headers, bodyOf(request))
+  const caller = await authenticator.authenticate(request, bodyOf(request))
   request.callerId = caller.id
   requireScope(caller, 'agent:write')
   return caller.id

@@ -33,7 +33,7 @@ export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes
   const { registry, authenticator, signatures, checks, claimsMax = 60_000 } = routes
   const budget = claimBudget(claimsMax)
   app.put<{ Params: Params }>('/registry/agents/:id/signatures/:hash', async (request) => {
-    const caller = await authenticator.authenticate(request.headers, bodyOf(request))
+    const caller = await authenticator.authenticate(request, bodyOf(request))
     request.callerId = caller.id
     requireScope(caller, 'agent:write')
     const { id, hash } = request.params

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
 import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { ParleyError } from '@parley/wire/errors'
@@ -33,16 +32,16 @@ export class TokenReader {
     const name = hash('sha256', authorization, 'base64')
     let token = this.#known.get(name)
     if (token === undefined) {
-      token = await this.#read(request.headers, entry)
+      token = await this.#read(request, entry)
       if (token !== notOurs) this.#known.set(name, token)
     }
     request.token = token
     requireForwarding(entry, token)
   }
 
-  async #read(headers: IncomingHttpHeaders, entry: AgentEntry): Promise<TokenInfo> {
+  async #read(request: FastifyRequest, entry: AgentEntry): Promise<TokenInfo> {
     try {
-      return tokenInfoOf(await this.#authenticator.identify(headers), this.#gatewayUrl)
+      return tokenInfoOf(await this.#authenticator.identify(request), this.#gatewayUrl)
     } catch (error) {
       const isRefused = error instanceof ParleyError && error.error !== 'Unavailable'
       // Supervised agents reject inactive tokens themselves.

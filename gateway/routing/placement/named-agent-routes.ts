@@ -98,9 +98,9 @@ export class NamedAgentRoutes {
     })
   }
 
-  async #saveFor({ headers }: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
+  async #saveFor(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
     const { authenticator, store, taskLocator, registry } = this.#options
-    const { id: owner } = await authenticator.identify(headers)
+    const { id: owner } = await authenticator.identify(request)
     const routes = (await routesOf(owner)).map((route) => {
       const entry = registry.find(route.agent)
       const claim = route.claim ?? (entry && taskLocator.claimFor(entry, route))

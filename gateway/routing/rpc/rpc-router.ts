@@ -61,7 +61,8 @@ export class RpcRouter {
     progress: CallProgress,
   ): Promise<FastifyReply> {
     const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
-    const bytes = { headers: request.headers, bytes: body, pathMethod }
+    const { headers, method: httpMethod, url } = request
+    const bytes = { headers, method: httpMethod, url, bytes: body, pathMethod }
     const caller = await authenticateCall(this.#options.authenticator, bytes, progress)
     request.callerId = caller.id
     const claim = this.#options.answers.open(caller.id)

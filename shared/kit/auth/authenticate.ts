@@ -8,6 +8,14 @@ import type { Actor, Introspection, Introspector } from './introspection.ts'
 const noBody = new Uint8Array()
 const expiringClaims = z.object({ exp: z.number() })
 
+/** The parts of an HTTP request that authentication reads, for example a Fastify request. */
+export interface RequestHead {
+  headers: IncomingHttpHeaders
+  method: string
+  /** Path and query as this server received them. */
+  url: string
+}
+
 export class Authenticator {
   readonly introspector: Introspector
   readonly signatures: SignatureRules
@@ -29,7 +37,7 @@ export class Authenticator {
    * @param body the raw bytes that a signature covers; empty for a GET
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, InvalidTokenSignature, Unavailable
    */
-  async authenticate(headers: IncomingHttpHeaders, body: Uint8Array = noBody): Promise<Caller> {
+  async authenticate({ headers }: RequestHead, body: Uint8Array = noBody): Promise<Caller> {
     const token = requireToken(headers)
     const introspection = await this.introspector.introspect(token)
     requireActive(introspection, token)
@@ -44,7 +52,7 @@ export class Authenticator {
    * forward the token to another server.
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
    */
-  async identify(headers: IncomingHttpHeaders): Promise<Caller> {
+  async identify({ headers }: RequestHead): Promise<Caller> {
     const token = requireToken(headers)
     const introspection = await this.introspector.introspect(token)
     requireActive(introspection, token)

@@ -9,7 +9,11 @@ const [first, second] = ['did:parley:ann:agent:one', 'did:parley:ann:agent:two']
 function callerOf(act: Introspection['act']) {
   const answer = { active: true, client_id: 'alice', scope: 'agent:write', ...(act && { act }) }
   const authenticator = new Authenticator({ introspect: async () => answer }, () => [])
-  return authenticator.authenticate({ authorization: 'Bearer token' })
+  return authenticator.authenticate({
+    headers: { authorization: 'Bearer token' },
+    method: 'POST',
+    url: '/',
+  })
 }
 
 test('a token exchanged by the gateway keeps its client as the owner', async () => {

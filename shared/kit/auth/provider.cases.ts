@@ -77,7 +77,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     }).get()
   const authenticate = (token: string, server = here, headers: object = {}, body = '') =>
     new Authenticator(introspector, () => [server], { clientKeys: keys }).authenticate(
-      { authorization: `Bearer ${token}`, ...headers },
+      { headers: { authorization: `Bearer ${token}`, ...headers }, method: 'POST', url: '/' },
       Buffer.from(body),
     )
 

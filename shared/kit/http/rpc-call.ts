@@ -1,8 +1,7 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, type RpcRequest, readId, readRequest } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
-import type { Authenticator } from '../auth/authenticate.ts'
+import type { Authenticator, RequestHead } from '../auth/authenticate.ts'
 import type { Caller } from '../auth/caller.ts'
 
 /** Fields of a JSON-RPC call that its error response and log line need, filled in as the checks pass. */
@@ -11,8 +10,7 @@ export interface CallProgress {
   caller?: string | undefined
 }
 
-export interface CallBytes {
-  headers: IncomingHttpHeaders
+export interface CallBytes extends RequestHead {
   bytes: Buffer
   /** The method that the path names (`POST /tasks/get`); undefined for `POST /`. */
   pathMethod: string | undefined
@@ -24,11 +22,11 @@ const peekMaxBytes = 64 * 1024
 /** Performs the first check of a JSON-RPC call (spec/authentication.md#order-of-checks). @throws ParleyError */
 export async function authenticateCall(
   authenticator: Authenticator,
-  { headers, bytes }: CallBytes,
+  call: CallBytes,
   progress: CallProgress,
 ): Promise<Caller> {
-  const caller = await authenticator.authenticate(headers, bytes).catch((error: unknown) => {
-    progress.id = peekId(bytes)
+  const caller = await authenticator.authenticate(call, call.bytes).catch((error: unknown) => {
+    progress.id = peekId(call.bytes)
     throw error
   })
   progress.caller = caller.id

@@ -13,7 +13,7 @@ export async function callerOf(
   request: FastifyRequest,
   needed: Scope | ((caller: Caller) => Scope),
 ): Promise<Caller> {
-  const caller = await authenticator.authenticate(request.headers, bodyOf(request))
+  const caller = await authenticator.authenticate(request, bodyOf(request))
   request.callerId = caller.id
   const scope = typeof needed === 'function' ? needed(caller) : needed
   requireScope(caller, scope)

@@ -25,6 +25,8 @@ export function addRpcRoutes(
     const answered = await parts.dispatcher.dispatch({
       bytes: bodyOf(request),
       headers: request.headers,
+      method: request.method,
+      url: request.url,
       path,
       pathMethod: method,
       reachedAt: (baseUrl) => baseUrlFor(request, baseUrl),
