@@ -3,7 +3,8 @@ import type { AgentEntry } from '../../registry/entry.ts'
 
 /**
  * Request headers that are forwarded to an agent. The gateway itself sets the forwarding headers, the request id and
- * the host; hop-by-hop headers (RFC 9110, section 7.6.1) are on neither list.
+ * the host. Cookies are not listed, because they belong to the gateway's origin, and neither are proofs of possession
+ * (`dpop`), which the gateway checks. Hop-by-hop headers (RFC 9110, section 7.6.1) are on neither list.
  */
 const ofRequests = new Set([
   // Content, conditions and ranges (RFC 9110), caching, event streams.
@@ -147,11 +148,8 @@ export interface Forwarding {
 
 export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): IncomingHttpHeaders {
   const named = namedHops(headers.connection)
-  const isOurs = from.to.origin === 'supervised'
   const passes = (name: string) => {
     if (name === 'authorization') return from.forwardsToken
-    // Cookies belong to the gateway's origin, so external agents do not receive them.
-    if (name === 'cookie') return isOurs
     if (name === 'content-length') return from.hasBody
     return ofRequests.has(name) || ofRequestsToo.test(name)
   }

@@ -271,14 +271,16 @@ test('only request headers on the allow list are forwarded to an agent', async (
   }
 })
 
-test('cookies for the gateway are not sent to external agents', async () => {
+test('cookies and proofs of possession for the gateway are sent to no agent', async () => {
   const agent = await plainAgent(echoHeaders)
   const [outside, ours] = [await gatewayBefore(agent, { origin: 'registered' }), await gatewayBefore(agent)]
   for (const init of [{}, post]) {
-    const headers = { ...json, cookie: 'parley_session=1' }
-    const seenBy = async (url: string) => (await fetch(`${url}/`, { ...init, headers })).json()
-    expect(await seenBy(outside)).not.toHaveProperty('cookie')
-    expect(await seenBy(ours)).toHaveProperty('cookie', 'parley_session=1')
+    const headers = { ...json, cookie: 'parley_session=1', dpop: 'proof' }
+    for (const url of [outside, ours]) {
+      const received = await (await fetch(`${url}/`, { ...init, headers })).json()
+      expect(received).not.toHaveProperty('cookie')
+      expect(received).not.toHaveProperty('dpop')
+    }
   }
 })
 
