@@ -1,4 +1,4 @@
-import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
+import { type Authenticator, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { addressOf } from '@parley/kit/http/request-limits'
@@ -62,6 +62,7 @@ async function callerOf(
   if (request.headers.authorization === undefined) return undefined
   const caller = await authenticator.authenticate(request, bytes)
   request.callerId = caller.id
+  requireNoDelegate(caller)
   return caller
 }
 

@@ -1,4 +1,4 @@
-import { requireScope } from '@parley/kit/auth/authenticate'
+import { requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import { type Caller, mayUse, type Scope } from '@parley/kit/auth/caller'
 import { audienceHeader } from '@parley/kit/did/signature'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
@@ -108,6 +108,7 @@ async function authenticate(
 ): Promise<Caller> {
   const caller = await authenticator.authenticate(request, bodyOf(request))
   request.callerId = caller.id
+  requireNoDelegate(caller)
   if (scope !== undefined) requireScope(caller, scope)
   return caller
 }

@@ -1,4 +1,4 @@
-import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
+import { type Authenticator, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import { bodyOf } from '@parley/kit/http/request-body'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { entryListOut, heartbeatIn, renewalOut } from '@parley/wire/codecs/parley/registry'
@@ -90,6 +90,7 @@ async function searchFor(
   if (status !== 'left') return searchAgents(registry.all(), { ...words, ...(status && { status }) })
   const caller = await authenticator.authenticate(request)
   request.callerId = caller.id
+  requireNoDelegate(caller)
   requireScope(caller, 'agent:admin')
   return searchAgents(registry.left(), words)
 }
@@ -106,6 +107,7 @@ async function authenticateOwner(
 ): Promise<string> {
   const caller = await authenticator.authenticate(request, bodyOf(request))
   request.callerId = caller.id
+  requireNoDelegate(caller)
   requireScope(caller, 'agent:write')
   return caller.id
 }

@@ -1,4 +1,4 @@
-import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
+import { type Authenticator, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { bodyOf } from '@parley/kit/http/request-body'
 import { ParleyError } from '@parley/wire/errors'
@@ -35,6 +35,7 @@ export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes
   app.put<{ Params: Params }>('/registry/agents/:id/signatures/:hash', async (request) => {
     const caller = await authenticator.authenticate(request, bodyOf(request))
     request.callerId = caller.id
+    requireNoDelegate(caller)
     requireScope(caller, 'agent:write')
     const { id, hash } = request.params
     const entry = await registry.findOrSync(id)

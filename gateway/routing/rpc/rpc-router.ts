@@ -1,6 +1,6 @@
-import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
+import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { cutStalled, releaseWhenRead } from '@parley/kit/http/release-when-read'
-import { authenticateCall, type CallProgress, readCall } from '@parley/kit/http/rpc-call'
+import { authenticateCall, type CallProgress, readCall, requireOperation } from '@parley/kit/http/rpc-call'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import type { RpcPath } from '@parley/wire/codecs/codec'
@@ -76,8 +76,8 @@ export class RpcRouter {
     const operation = codec.methods.get(method)?.operation
     if (operation === undefined) throw new ParleyError('MethodNotFound')
     request.rpcMethod = method
-    const { scope, target } = operations[operation]
-    requireScope(caller, scope)
+    requireOperation(caller, operation)
+    const { target } = operations[operation]
     if (request.token.isOperator) throw operatorTokenRefused()
     const call = { body, codec, method, operation, params }
     const incoming: Incoming = { request, reply, ...call, owner: caller.id, claim }

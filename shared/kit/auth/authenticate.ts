@@ -102,6 +102,20 @@ export function requireScope(caller: Caller, scope: Scope): void {
   })
 }
 
+/**
+ * Rejects an agent that acts for a client. Its token covers messages and the tasks created with it, and nothing else
+ * (spec/authentication.md#delegated-tokens).
+ * @throws ParleyError InsufficientPermissions
+ */
+export function requireNoDelegate({ delegate }: Caller): void {
+  if (delegate === undefined) return
+  throw new ParleyError('InsufficientPermissions', {
+    message:
+      'This token lets an agent act for a client, for messages and tasks only: send the request with a token of your own client',
+    data: { reason: 'delegated_token' },
+  })
+}
+
 function requireToken({ authorization = '' }: IncomingHttpHeaders): string {
   const token = /^bearer +([\w.~+/-]+=*)$/i.exec(authorization)?.[1]
   if (token === undefined || token.length > 8192) {

@@ -1,7 +1,13 @@
 import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, type RpcRequest, readId, readRequest } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
-import type { Authenticator, RequestHead } from '../auth/authenticate.ts'
+import { type Operation, operations, type Target } from '@parley/wire/model/operation'
+import {
+  type Authenticator,
+  type RequestHead,
+  requireNoDelegate,
+  requireScope,
+} from '../auth/authenticate.ts'
 import type { Caller } from '../auth/caller.ts'
 
 /** Fields of a JSON-RPC call that its error response and log line need, filled in as the checks pass. */
@@ -41,6 +47,16 @@ export function readCall({ bytes, pathMethod }: CallBytes, progress: CallProgres
   if (pathMethod !== undefined && pathMethod !== request.method)
     throw new ParleyError('InvalidRequest', { message: 'The method differs from the path' })
   return request
+}
+
+/** Targets of the operations that an agent may use for a client (spec/authentication.md#delegated-tokens). */
+const ofDelegates: readonly Target[] = ['message', 'task', 'tasks']
+
+/** Checks that the token covers the operation. @throws ParleyError InsufficientPermissions */
+export function requireOperation(caller: Caller, operation: Operation): void {
+  const { scope, target } = operations[operation]
+  if (!ofDelegates.includes(target)) requireNoDelegate(caller)
+  requireScope(caller, scope)
 }
 
 /** Returns the id of a call that was rejected before its body was read; null if the body is large or not JSON. */

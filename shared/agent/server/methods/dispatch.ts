@@ -1,9 +1,15 @@
 import { createHash } from 'node:crypto'
 
 import { PaymentRequired } from '@parley/engine/payments/x402/payment-refused'
-import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
+import type { Authenticator } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
-import { authenticateCall, type CallBytes, type CallProgress, readCall } from '@parley/kit/http/rpc-call'
+import {
+  authenticateCall,
+  type CallBytes,
+  type CallProgress,
+  readCall,
+  requireOperation,
+} from '@parley/kit/http/rpc-call'
 import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
@@ -114,8 +120,8 @@ export class Dispatcher {
     const caller = await authenticateCall(this.#authenticator, incoming, head)
     const claim = this.#openClaim(caller, head)
     const request = readCall(incoming, head)
-    const { codec, operation, headers } = requireOperation(incoming, request, head)
-    requireScope(caller, operations[operation].scope)
+    const { codec, operation, headers } = operationOf(incoming, request, head)
+    requireOperation(caller, operation)
     this.#requireNotDraining(operation)
     return this.#run(operation, { incoming, request, codec, caller, claim, headers })
   }
@@ -189,11 +195,7 @@ function once(step: () => Promise<void>): () => Promise<void> {
 }
 
 /** @throws ParleyError MethodNotFound */
-function requireOperation(
-  { path, headers: sent }: Incoming,
-  { method, params }: RpcRequest,
-  head: ReplyHead,
-) {
+function operationOf({ path, headers: sent }: Incoming, { method, params }: RpcRequest, head: ReplyHead) {
   const codec = dialectOf({ path, headers: sent, method })
   head.codec = codec
   const operation = codec.methods.get(method)?.operation
