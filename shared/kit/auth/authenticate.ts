@@ -16,6 +16,15 @@ export interface RequestHead {
   url: string
 }
 
+/** A caller with the token of its request, which must be neither logged nor handed to the code of an agent. */
+export interface AuthenticatedCaller extends Caller {
+  credentials: {
+    token: string
+    /** The response on which the authentication is based. */
+    introspection: Introspection
+  }
+}
+
 export class Authenticator {
   readonly introspector: Introspector
   readonly signatures: SignatureRules
@@ -37,12 +46,11 @@ export class Authenticator {
    * @param body the raw bytes that a signature covers; empty for a GET
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, InvalidTokenSignature, Unavailable
    */
-  async authenticate({ headers }: RequestHead, body: Uint8Array = noBody): Promise<Caller> {
-    const token = requireToken(headers)
-    const introspection = await this.introspector.introspect(token)
-    requireActive(introspection, token)
+  async authenticate(request: RequestHead, body: Uint8Array = noBody): Promise<AuthenticatedCaller> {
+    const { headers } = request
+    const caller = await this.identify(request)
+    const { introspection } = caller.credentials
     this.#requireAudience(introspection)
-    const caller = requireCaller(introspection)
     const signed = await this.#checkSignature(caller.delegate ?? introspection.client_id, { headers, body })
     return signed === undefined ? caller : { ...caller, ...signed }
   }
@@ -52,11 +60,11 @@ export class Authenticator {
    * forward the token to another server.
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
    */
-  async identify({ headers }: RequestHead): Promise<Caller> {
+  async identify({ headers }: RequestHead): Promise<AuthenticatedCaller> {
     const token = requireToken(headers)
     const introspection = await this.introspector.introspect(token)
     requireActive(introspection, token)
-    return requireCaller(introspection)
+    return { ...requireCaller(introspection), credentials: { token, introspection } }
   }
 
   /**

@@ -3,6 +3,7 @@ import { type RequestId, type RpcRequest, readId, readRequest } from '@parley/wi
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { type Operation, operations, type Target } from '@parley/wire/model/operation'
 import {
+  type AuthenticatedCaller,
   type Authenticator,
   type RequestHead,
   requireNoDelegate,
@@ -30,7 +31,7 @@ export async function authenticateCall(
   authenticator: Authenticator,
   call: CallBytes,
   progress: CallProgress,
-): Promise<Caller> {
+): Promise<AuthenticatedCaller> {
   const caller = await authenticator.authenticate(call, call.bytes).catch((error: unknown) => {
     progress.id = peekId(call.bytes)
     throw error
