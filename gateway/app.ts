@@ -120,8 +120,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const trust = stack.use(
     startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, guardedClient }),
   )
-  const { keysOf } = trust
-  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted, keysOf }))
+  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted, trust }))
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
   const ways = new ReplicaBalancer()
   const dispatcherFor = (entry: AgentEntry) =>

@@ -7,9 +7,11 @@ import { SignIn } from './approval/sign-in.ts'
 import type { ClientMetadata } from './client-route.ts'
 import { isLoopback } from './client-rules.ts'
 import { type ClientCredentials, Clients, type ManagedClient } from './clients.ts'
-import { introspect } from './introspect.ts'
+import { TokenExchanger } from './exchange/embedded-exchange.ts'
+import { SealedTokens } from './exchange/sealed-tokens.ts'
+import { type Introspected, TokenIntrospection } from './introspect.ts'
 import type { IntrospectionRouteOptions } from './introspection-route.ts'
-import { loadInitialAccessToken, loadOAuthKeys, loadSignInCode } from './key-files.ts'
+import { loadInitialAccessToken, loadOAuthKeys, loadSignInCode, type OAuthKeys } from './key-files.ts'
 import type { KeysOf } from './key-rules.ts'
 import { listenerFor, mountOAuth, type NodeListener } from './mount.ts'
 import type { OAuthStore } from './oauth-store.ts'
@@ -17,6 +19,7 @@ import { oidcConfiguration } from './oidc-configuration.ts'
 import { logEvents } from './oidc-events.ts'
 import { amendAnswers } from './oidc-middleware.ts'
 import { keepRegistrationBytes } from './possession.ts'
+import { withRequestDeadline } from './request-deadline.ts'
 
 export interface IdentityProviderOptions {
   /**
@@ -53,6 +56,9 @@ export interface IdentityProvider extends Introspector, AsyncDisposable {
   initialAccessToken(): Promise<string>
   /** Introspects an access token as in RFC 7662, but without HTTP. */
   introspect(token: string): Promise<Introspection>
+  /** Works like `introspect`, and also returns everything on which the answer depends. */
+  introspectWithTags(token: string): Promise<Introspected>
+  readonly exchanger: TokenExchanger
   clientMetadata(clientId: string): Promise<ClientMetadata | undefined>
   /** Removes records that expired more than an hour ago and returns their number. It runs every ten minutes. */
   sweep(): Promise<number>
@@ -79,7 +85,8 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   // oidc-provider trusts the X-Forwarded-* headers that mount.ts sets in place of those of the request.
   provider.proxy = true
   keepRegistrationBytes(provider)
-  amendAnswers(provider)
+  const { introspection, exchanger } = tokenExchanger(options, keys)
+  amendAnswers(provider, introspection)
   const audit = new Audit(log)
   logEvents(provider, log, audit)
   if (options.production && issuer.startsWith('http:') && !isLoopback(issuer)) {
@@ -100,6 +107,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     mount: (app, watch) =>
       mountOAuth(app, {
         provider,
+        introspection,
         store,
         isTrusted: options.isTrusted,
         signIn,
@@ -112,11 +120,35 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
       }),
     ensureClient: (client) => clients.ensure(client),
     initialAccessToken: async () => initialAccessToken,
-    introspect: (token) => introspect(provider, token),
+    introspect: async (token) => (await introspection.introspect(token)).answer,
+    introspectWithTags: (token) => introspection.introspect(token),
+    exchanger,
     clientMetadata: metadataOf,
     sweep,
     [Symbol.asyncDispose]: async () => clearInterval(timer),
   }
+}
+
+function tokenExchanger(
+  { store: unlimited, isTrusted }: IdentityProviderOptions,
+  { cookieKeys }: OAuthKeys,
+): { introspection: TokenIntrospection; exchanger: TokenExchanger } {
+  const store = withRequestDeadline(unlimited)
+  const sealed = new SealedTokens(cookieKeys)
+  const mayActFor = async (clientId: string) =>
+    mayAct(await store.find('Client', clientId), clientId, { isTrusted })
+  const introspection = new TokenIntrospection({ store, sealed, mayAct: mayActFor })
+  return { introspection, exchanger: new TokenExchanger(introspection, sealed) }
+}
+
+/** Whether the client may act for other clients: agents that the gateway runs or has admitted may. */
+function mayAct(
+  client: Record<string, unknown> | undefined,
+  clientId: string,
+  { isTrusted }: { isTrusted: IdentityProviderOptions['isTrusted'] | undefined },
+): boolean {
+  if (client === undefined) return false
+  return (client['managed'] === true && client['introspection'] === true) || isTrusted?.(clientId) === true
 }
 
 async function clientMetadata(provider: Provider, clientId: string): Promise<ClientMetadata | undefined> {

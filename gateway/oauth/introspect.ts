@@ -1,34 +1,162 @@
-import type { Introspection } from '@parley/kit/auth/introspection'
-import type { Provider } from 'oidc-provider'
+import type { Actor, Introspection } from '@parley/kit/auth/introspection'
+import { z } from 'zod'
+import {
+  type ExchangedClaims,
+  isExchangedToken,
+  type SealedTokens,
+  storedId,
+} from './exchange/sealed-tokens.ts'
+import type { OAuthStore } from './oauth-store.ts'
+
+/** The answer about a token, and everything on which it depends. */
+export interface Introspected {
+  answer: Introspection
+  /**
+   * `t:<stored id or jti>` of the token, of its ancestors and of its root, `g:<grant id>` and `c:<client id>` of the
+   * subject and of each acting client. The answer may change only after a change to one of them.
+   */
+  tags: readonly string[]
+}
+
+/** A token that this server stores, and with which a chain of exchanges may begin. */
+export type RootToken = ExchangedClaims['root']
+
+/** A token for which another one may be issued, although it may have expired. */
+export interface ReadToken extends Introspected {
+  /** Undefined unless this server issued the token and it is active, apart from its own expiry. */
+  source?: {
+    root: RootToken
+    /** Undefined if the token is itself the root. */
+    exchanged?: ExchangedClaims
+  }
+}
+
+export interface TokenIntrospectionOptions {
+  store: OAuthStore
+  sealed: SealedTokens
+  /** Whether the client may act for other clients. */
+  mayAct: (clientId: string) => Promise<boolean>
+}
 
 const inactive = Object.freeze({ active: false }) satisfies Introspection
+const rootModels = ['ClientCredentials', 'AccessToken'] as const
+/** The model of the records that revoke exchanged tokens. */
+export const revocationModel = 'RevokedExchange'
+
+const storedToken = z.object({
+  clientId: z.string(),
+  exp: z.number(),
+  scope: z.string().optional(),
+  aud: z.union([z.string(), z.array(z.string())]).optional(),
+  grantId: z.string().optional(),
+  accountId: z.string().optional(),
+})
+type StoredToken = z.infer<typeof storedToken>
+const storedGrant = z.object({ clientId: z.string(), accountId: z.string(), exp: z.number().optional() })
 
 /**
- * Introspects an access token as in RFC 7662, but without HTTP. The response for an expired token that was not revoked
+ * Introspects access tokens as in RFC 7662, but without HTTP. The response for an expired token that was not revoked
  * contains `exp`, so that the caller can report the token as expired.
  */
-export async function introspect(provider: Provider, token: string): Promise<Introspection> {
-  // This server's tokens have 43 characters, so text of another form is not looked up.
-  if (!/^[\w-]{1,64}$/.test(token)) return inactive
-  const ignoreExpiration = { ignoreExpiration: true }
-  const found =
-    (await provider.ClientCredentials.find(token, ignoreExpiration)) ??
-    (await provider.AccessToken.find(token, ignoreExpiration))
-  if (found?.exp === undefined || found.clientId === undefined) return inactive
-  if (found.isExpired) return { active: false, exp: found.exp }
-  // The client is the subject of its client credentials token. The reference implementation requires `sub`.
-  const answer: Introspection = {
-    active: true,
-    client_id: found.clientId,
-    sub: found.clientId,
-    exp: found.exp,
+export class TokenIntrospection {
+  readonly #options: TokenIntrospectionOptions
+
+  constructor(options: TokenIntrospectionOptions) {
+    this.#options = options
   }
-  if (found.kind === 'AccessToken') {
-    const grant = await provider.Grant.find(found.grantId ?? '')
-    if (grant?.clientId !== found.clientId || grant.accountId !== found.accountId) return inactive
-    answer.sub = found.accountId
+
+  async introspect(token: string): Promise<Introspected> {
+    const { answer, tags } = await this.read(token)
+    return { answer, tags }
   }
-  if (found.scope !== undefined) answer.scope = found.scope
-  if (found.aud !== undefined) answer.aud = found.aud
-  return answer
+
+  /** Introspects the token and returns what is needed to exchange it. */
+  async read(token: string): Promise<ReadToken> {
+    if (isExchangedToken(token)) return this.#readExchanged(token)
+    const id = storedId(token)
+    // This server's tokens have 43 characters, so text of another form is not looked up.
+    if (!/^[\w-]{1,64}$/.test(token)) return { answer: inactive, tags: [`t:${id}`] }
+    for (const model of rootModels) {
+      const found = await this.#find(model, id)
+      if (found !== undefined) return this.#readStored({ model, id }, found)
+    }
+    return { answer: inactive, tags: [`t:${id}`] }
+  }
+
+  async #readStored(key: { model: string; id: string }, found: StoredToken): Promise<ReadToken> {
+    const { clientId, exp, scope, aud, grantId } = found
+    const root: RootToken = { ...key, exp, ...(grantId !== undefined && { grantId }) }
+    const tags = [...tagsOf(root), `c:${clientId}`]
+    if (hasPassed(exp)) return { answer: { active: false, exp }, tags }
+    // The client is the subject of its client credentials token. The reference implementation requires `sub`.
+    const answer: Introspection = { active: true, client_id: clientId, sub: clientId, exp }
+    if (key.model === 'AccessToken') {
+      if (!(await this.#isGranted(found))) return { answer: inactive, tags }
+      answer.sub = found.accountId
+    }
+    if (scope !== undefined) answer.scope = scope
+    if (aud !== undefined) answer.aud = aud
+    return { answer, tags, source: { root } }
+  }
+
+  async #readExchanged(token: string): Promise<ReadToken> {
+    const claims = this.#options.sealed.open(token)
+    if (claims === undefined) return { answer: inactive, tags: [`t:${storedId(token)}`] }
+    const { jti, ancestors, root, clientId, actors } = claims
+    const clients = [clientId, ...delegatesOf(actors)]
+    const tags = [...[jti, ...ancestors].map((id) => `t:${id}`), ...tagsOf(root)]
+    tags.push(...clients.map((client) => `c:${client}`))
+    if (!(await this.#isActive(claims))) return { answer: inactive, tags }
+    const source = { root, exchanged: claims }
+    if (hasPassed(claims.exp)) return { answer: { active: false, exp: claims.exp }, tags, source }
+    return { answer: answerOf(claims), tags, source }
+  }
+
+  /** Whether neither the root token nor a token of the chain was revoked, and all delegates may still act for clients. */
+  async #isActive({ jti, ancestors, root, actors }: ExchangedClaims): Promise<boolean> {
+    const { store, mayAct } = this.#options
+    const checks = await Promise.all([
+      this.#isRootActive(root),
+      ...[jti, ...ancestors].map(async (id) => (await store.find(revocationModel, id)) === undefined),
+      ...delegatesOf(actors).map((client) => mayAct(client)),
+    ])
+    return checks.every(Boolean)
+  }
+
+  async #isRootActive({ model, id }: RootToken): Promise<boolean> {
+    const found = await this.#find(model, id)
+    if (found === undefined || hasPassed(found.exp)) return false
+    return model !== 'AccessToken' || this.#isGranted(found)
+  }
+
+  async #isGranted({ clientId, grantId = '', accountId }: StoredToken): Promise<boolean> {
+    const grant = storedGrant.safeParse(await this.#options.store.find('Grant', grantId)).data
+    if (grant?.clientId !== clientId || grant.accountId !== accountId) return false
+    return grant.exp === undefined || !hasPassed(grant.exp)
+  }
+
+  async #find(model: string, id: string): Promise<StoredToken | undefined> {
+    return storedToken.safeParse(await this.#options.store.find(model, id)).data
+  }
+}
+
+/** The agents among the actors. Gateways are named by their URL, and forward requests rather than act for the client. */
+export function delegatesOf(actors: readonly string[]): string[] {
+  return actors.filter((actor) => !/^https?:/.test(actor))
+}
+
+function answerOf({ clientId, sub, scope, aud, actors, exp }: ExchangedClaims): Introspection {
+  const act = actors.reduceRight<Actor | undefined>(
+    (inner, actor) => ({ sub: actor, ...(inner && { act: inner }) }),
+    undefined,
+  )
+  return { active: true, client_id: clientId, ...(sub !== undefined && { sub }), scope, exp, aud, act }
+}
+
+function tagsOf({ id, grantId }: RootToken): string[] {
+  return [`t:${id}`, ...(grantId === undefined ? [] : [`g:${grantId}`])]
+}
+
+function hasPassed(exp: number): boolean {
+  return exp <= Math.floor(Date.now() / 1000)
 }

@@ -1,14 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Provider } from 'oidc-provider'
-import { introspect } from './introspect.ts'
+import type { TokenIntrospection } from './introspect.ts'
 import { type IntrospectionClientOptions, isIntrospectionClient } from './introspection-client.ts'
 
 const formMaxBytes = 16 * 1024
 const formType = 'application/x-www-form-urlencoded'
 
 export interface IntrospectionRouteOptions extends IntrospectionClientOptions {
-  provider: Provider
+  introspection: TokenIntrospection
   prefix: string
 }
 
@@ -22,7 +21,7 @@ export function mountIntrospection(
   options: IntrospectionRouteOptions,
   otherwise: (request: FastifyRequest, reply: FastifyReply) => void,
 ): void {
-  const { provider, prefix } = options
+  const { introspection, prefix } = options
   scope.post(`${prefix}/introspect`, async (request, reply) => {
     const { authorization, 'content-type': type } = request.headers
     if (type?.startsWith(formType) !== true || !(await isIntrospectionClient(options, authorization))) {
@@ -36,7 +35,8 @@ export function mountIntrospection(
     if (form?.getAll('token').length !== 1 || token === '' || form.has('client_secret')) {
       return reply.code(400).send(JSON.stringify({ error: 'invalid_request' }))
     }
-    return reply.send(JSON.stringify(await introspect(provider, token)))
+    const { answer } = await introspection.introspect(token)
+    return reply.send(JSON.stringify(answer))
   })
 }
 

@@ -3,21 +3,21 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { errorPage, unavailableText } from './approval/pages.ts'
 import { scopes } from './client-rules.ts'
-import { introspect } from './introspect.ts'
+import type { TokenIntrospection } from './introspect.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
 
 /** The requests that failed because the storage was temporarily unavailable. */
 const outages = new WeakMap<KoaContextWithOIDC, ParleyError>()
 
 /** Changes responses of oidc-provider before they are sent. */
-export function amendAnswers(provider: Provider): void {
+export function amendAnswers(provider: Provider, introspection: TokenIntrospection): void {
   provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error) => {
     if (error instanceof ParleyError && error.error === 'Unavailable') outages.set(ctx, error)
   })
-  provider.use((ctx, next) => next().then(() => amend(ctx as KoaContextWithOIDC)))
+  provider.use((ctx, next) => next().then(() => amend(ctx as KoaContextWithOIDC, introspection)))
 }
 
-async function amend(ctx: KoaContextWithOIDC): Promise<void> {
+async function amend(ctx: KoaContextWithOIDC, introspection: TokenIntrospection): Promise<void> {
   if (isForOrigin(ctx)) nameOrigin(ctx)
   const body = isObject(ctx.body) ? ctx.body : undefined
   const outage = outages.get(ctx)
@@ -38,13 +38,14 @@ async function amend(ctx: KoaContextWithOIDC): Promise<void> {
     // As in `introspect`, the client is the subject of its client credentials token.
     ctx.body = { ...body, sub: body['sub'] ?? body['client_id'] }
   } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === false) {
-    await showExpiry(ctx)
+    await showExpiry(ctx, introspection)
   }
 }
 
-/** Reports expired tokens as expired to clients that may introspect. */
-async function showExpiry(ctx: KoaContextWithOIDC): Promise<void> {
+/** Answers clients that may introspect about exchanged tokens, and reports expired tokens as expired. */
+async function showExpiry(ctx: KoaContextWithOIDC, introspection: TokenIntrospection): Promise<void> {
   if (ctx.oidc.client?.['introspection'] !== true) return
-  const { active, exp } = await introspect(ctx.oidc.provider, String(ctx.oidc.params?.['token']))
-  if (!active && exp !== undefined) ctx.body = { active: false, exp }
+  const { answer } = await introspection.introspect(String(ctx.oidc.params?.['token']))
+  // oidc-provider does not know exchanged tokens.
+  if (answer.active || answer.exp !== undefined) ctx.body = answer
 }

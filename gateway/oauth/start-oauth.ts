@@ -13,6 +13,7 @@ import { provideDevClient, provideOperatorClient } from './dev-client.ts'
 import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
 import { secretsFingerprint } from './key-files.ts'
 import type { OAuthStore } from './oauth-store.ts'
+import { EmbeddedTokenExchange, type TokenExchange } from './token-exchange.ts'
 
 /** The OAuth server that issues and introspects tokens, either the embedded one or the one named by OAUTH_ISSUER. */
 export interface OAuth extends AsyncDisposable {
@@ -22,6 +23,8 @@ export interface OAuth extends AsyncDisposable {
   clientKeys: ClientKeys | undefined
   ping(): Promise<void>
   provider: IdentityProvider | undefined
+  /** Exchanges callers' tokens for tokens that only one agent accepts. */
+  tokenExchange: TokenExchange
 }
 
 export interface OAuthOptions {
@@ -37,12 +40,16 @@ export interface OAuthOptions {
   log: Log
   /** Whether the client is an agent that may introspect tokens. */
   isTrusted: (clientId: string) => boolean
-  /** Returns the keys that a did:web document lists. */
-  keysOf: (did: string) => Promise<readonly string[]>
+  trust: {
+    /** Undefined if the gateway has no DID. An audience may name the gateway by its DID. */
+    identity: { did: string } | undefined
+    /** Returns the keys that a did:web document lists. */
+    keysOf: (did: string) => Promise<readonly string[]>
+  }
 }
 
 export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
-  const { config, state, addresses, log } = options
+  const { config, state, addresses, log, trust } = options
   if (!config.embeddedOAuth) return remote(options)
   const { dataDir, production } = config
   const keysDir = path.join(dataDir, 'oauth')
@@ -55,7 +62,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     log,
     production,
     isTrusted: options.isTrusted,
-    keysOf: options.keysOf,
+    keysOf: trust.keysOf,
   })
   await provideDevClient(provider, { dataDir, production, log })
   await provideOperatorClient(provider, dataDir)
@@ -67,6 +74,11 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
         readPublicKey((await provider.clientMetadata(clientId))?.publicKey ?? ''),
     },
     provider,
+    tokenExchange: new EmbeddedTokenExchange({
+      exchanger: provider.exchanger,
+      gatewayUrl: addresses.public,
+      names: [addresses.public, trust.identity?.did ?? addresses.public],
+    }),
     // The embedded server depends only on this process and the store.
     ping: () => state.ping(),
     [Symbol.asyncDispose]: async () => {
@@ -126,6 +138,8 @@ function remote({ config, secrets, log }: OAuthOptions): OAuth {
     introspector,
     clientKeys,
     provider: undefined,
+    // The exchange at external OAuth servers is not implemented yet.
+    tokenExchange: { forAgent: async ({ text }) => text },
     ping: () => introspector.ping(),
     [Symbol.asyncDispose]: async () => {
       await introspector[Symbol.asyncDispose]()

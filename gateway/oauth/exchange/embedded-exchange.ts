@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto'
+import type { Introspection } from '@parley/kit/auth/introspection'
+import { operatorScope, scopes } from '../client-rules.ts'
+import { delegatesOf, type TokenIntrospection } from '../introspect.ts'
+import type { ExchangedClaims, SealedTokens } from './sealed-tokens.ts'
+
+/** Why a token is not exchanged. */
+export type RefusalReason =
+  | 'expired'
+  | 'inactive'
+  | 'operator_token'
+  | 'wrong_audience'
+  | 'chain_too_long'
+  | 'already_in_chain'
+  | 'no_scope'
+  | 'too_large'
+
+export class ExchangeRefused extends Error {
+  override readonly name = 'ExchangeRefused'
+  readonly reason: RefusalReason
+
+  constructor(reason: RefusalReason, message: string) {
+    super(message)
+    this.reason = reason
+  }
+}
+
+export interface ExchangeRequest {
+  /** The token to exchange. */
+  subject: string
+  /** The URL of a gateway, or the client id of an agent. */
+  actor: string
+  /** The names by which the audience of the subject token may name the actor. */
+  names: readonly string[]
+  /** The only server that may accept the new token. */
+  resource: string
+  /** Requested scopes. By default, all scopes of the subject token. */
+  scope?: string | undefined
+  /** The scopes of the acting client, which also limit the new token. By default, they are not limited. */
+  actorScope?: string | undefined
+}
+
+export interface ExchangedToken {
+  text: string
+  jti: string
+  scope: string
+  clientId: string
+  /** Seconds since 1970. */
+  exp: number
+}
+
+const lifetimeSeconds = 300
+/** An agent may renew its token this long after the expiry, because a task may take longer than the token's lifetime. */
+const renewableSeconds = 86_400
+/** The number of agents that may act for a client in one chain. */
+export const delegatesMax = 5
+
+/** Exchanges this server's tokens (RFC 8693). An exchanged token is sealed, so that nothing is stored. */
+export class TokenExchanger {
+  readonly #introspection: TokenIntrospection
+  readonly #sealed: SealedTokens
+
+  constructor(introspection: TokenIntrospection, sealed: SealedTokens) {
+    this.#introspection = introspection
+    this.#sealed = sealed
+  }
+
+  /** @throws ExchangeRefused */
+  async exchange(request: ExchangeRequest): Promise<ExchangedToken> {
+    const { answer, source } = await this.#introspection.read(request.subject)
+    const now = Math.floor(Date.now() / 1000)
+    const subject = source?.exchanged
+    if (source === undefined) throw inactiveRefusal(answer)
+    if (!answer.active && !mayRenew(subject, request, now))
+      throw new ExchangeRefused('expired', 'The token has expired: get a new one')
+    const { client_id: clientId = '', sub } = subject === undefined ? answer : answerFor(subject)
+    const audience = subject?.aud ?? answer.aud
+    if (audience !== undefined && ![audience].flat().some((name) => isNamed(name, request.names)))
+      throw new ExchangeRefused(
+        'wrong_audience',
+        `The token is for ${[audience].flat().join(', ')}: get a token without an audience or for ${request.names[0] ?? request.actor}`,
+      )
+    const actors = actorsWith(request.actor, clientId, subject?.actors ?? [])
+    const exp = Math.min(now + lifetimeSeconds, source.root.exp ?? Number.POSITIVE_INFINITY)
+    const claims: ExchangedClaims = {
+      jti: randomUUID(),
+      clientId,
+      ...(sub !== undefined && { sub }),
+      scope: narrowed(subject?.scope ?? answer.scope ?? '', request),
+      aud: request.resource,
+      actors,
+      iat: now,
+      exp,
+      ancestors: subject === undefined ? [] : [subject.jti, ...subject.ancestors],
+      root: source.root,
+    }
+    const { jti, scope } = claims
+    return { text: this.#seal(claims), jti, scope, clientId, exp }
+  }
+
+  #seal(claims: ExchangedClaims): string {
+    try {
+      return this.#sealed.seal(claims)
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      throw new ExchangeRefused('too_large', 'The exchanged token would be too large: use a shorter resource')
+    }
+  }
+}
+
+function inactiveRefusal({ exp }: Introspection): ExchangeRefused {
+  return exp === undefined
+    ? new ExchangeRefused('inactive', 'The token is not active: get a new one')
+    : new ExchangeRefused('expired', 'The token has expired: get a new one')
+}
+
+/** Only the agent that the token names may renew it, and only for a limited time. */
+function mayRenew(subject: ExchangedClaims | undefined, { actor, names }: ExchangeRequest, now: number) {
+  if (subject === undefined || delegatesOf([actor]).length === 0) return false
+  return isNamed(subject.aud, names) && now < subject.exp + renewableSeconds
+}
+
+function answerFor({ clientId, sub }: ExchangedClaims): Pick<Introspection, 'client_id' | 'sub'> {
+  return { client_id: clientId, sub }
+}
+
+function isNamed(audience: string, names: readonly string[]): boolean {
+  const name = audience.replace(/\/+$/, '')
+  return names.some((one) => one.replace(/\/+$/, '') === name)
+}
+
+/** @throws ExchangeRefused if the actor is the subject or already in the chain, or the chain is too long */
+function actorsWith(actor: string, subject: string, actors: readonly string[]): string[] {
+  const isAgent = delegatesOf([actor]).length > 0
+  if (isAgent && (actor === subject || actors.includes(actor)))
+    throw new ExchangeRefused(
+      'already_in_chain',
+      `${actor} is already a party of this token, so it cannot act for its client once more`,
+    )
+  const chain = actors[0] === actor ? [...actors] : [actor, ...actors]
+  if (delegatesOf(chain).length > delegatesMax)
+    throw new ExchangeRefused(
+      'chain_too_long',
+      `At most ${delegatesMax} agents may act for a client one after another`,
+    )
+  return chain
+}
+
+/** @throws ExchangeRefused for the operator's scope, or if no scope is left */
+function narrowed(held: string, { scope: requested, actorScope }: ExchangeRequest): string {
+  const subject = scopesOf(held)
+  if (subject.has(operatorScope))
+    throw new ExchangeRefused(
+      'operator_token',
+      `A token with the scope ${operatorScope} is not exchanged: use a token without that scope`,
+    )
+  const limits = [subject]
+  if (requested !== undefined) limits.push(scopesOf(requested))
+  if (actorScope !== undefined) limits.push(scopesOf(actorScope))
+  const scope = scopes.filter((name) => limits.every((limit) => limit.has(name))).join(' ')
+  if (scope === '')
+    throw new ExchangeRefused(
+      'no_scope',
+      `The token has the scope "${held}", of which the request leaves nothing: request another scope`,
+    )
+  return scope
+}
+
+/** The scopes in the text, and those that they imply. */
+function scopesOf(text: string): Set<string> {
+  const names = new Set(text.split(' '))
+  return names.has('agent:execute') ? names.add('agent:read').add('agent:write') : names
+}

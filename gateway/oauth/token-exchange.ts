@@ -1,0 +1,145 @@
+import type { Introspection } from '@parley/kit/auth/introspection'
+import { RecentMap } from '@parley/kit/did/recent-map'
+import { type ErrorName, ParleyError } from '@parley/wire/errors'
+import {
+  type ExchangedToken,
+  ExchangeRefused,
+  type RefusalReason,
+  type TokenExchanger,
+} from './exchange/embedded-exchange.ts'
+import { storedId } from './exchange/sealed-tokens.ts'
+
+/** The token with which a caller authenticated at the gateway. */
+export interface SubjectToken {
+  text: string
+  /** The result of `hashOf(text)`. */
+  hash: string
+  /** The answer with which the caller was authenticated. It must not be older than the authentication. */
+  introspection: Introspection
+}
+
+/** The agent that is to receive a token. */
+export interface Recipient {
+  /** Id of the registry entry. */
+  id: string
+  /** The audience of the new token: `resourceOf(entry)`. */
+  resource: string
+  /** Further names of the agent. A token whose audience names the agent may be exchanged for this agent. */
+  names?: readonly string[]
+}
+
+/** Exchanges a caller's token for one that only one agent accepts (RFC 8693). No agent receives the caller's token. */
+export interface TokenExchange {
+  /**
+   * Returns a token for the agent, with the gateway as the actor. Tokens are cached per subject token and agent, and
+   * replaced before they expire. Revocation of the subject token ends the returned token.
+   * @throws ParleyError TokenExpired, InvalidToken (revoked or unknown), InsufficientPermissions (`operator_token`,
+   * `wrong_audience`, `chain_too_long`), Unavailable if the OAuth server does not respond
+   */
+  forAgent(subject: SubjectToken, recipient: Recipient): Promise<string>
+}
+
+/** The key of a token in caches. Hashes are cached rather than tokens. */
+export function hashOf(token: string): string {
+  return storedId(token)
+}
+
+const tokensMax = 20_000
+
+interface CachedToken {
+  text: string
+  /** Milliseconds since 1970. A fifth of the lifetime is left to the agent. */
+  renewAt: number
+}
+
+/** Caches tokens per subject token and agent. Concurrent requests share one exchange. */
+export class ExchangedTokenCache {
+  readonly #tokens = new RecentMap<string, CachedToken>(tokensMax)
+  readonly #pending = new Map<string, Promise<string>>()
+
+  /** @param exchange returns the token and its lifetime in seconds */
+  get(
+    { hash, introspection }: SubjectToken,
+    { resource }: Recipient,
+    exchange: () => Promise<{ text: string; lifetimeSeconds: number }>,
+  ): Promise<string> {
+    const key = `${hash} ${resource}`
+    const now = Date.now()
+    const cached = this.#tokens.get(key)
+    if (cached !== undefined && now < cached.renewAt) return Promise.resolve(cached.text)
+    const pending = this.#pending.get(key)
+    if (pending !== undefined) return pending
+    const started = exchange()
+      .then(({ text, lifetimeSeconds }) => {
+        // A token of the cache must not outlive the subject token.
+        const end = (introspection.exp ?? Number.POSITIVE_INFINITY) * 1000
+        this.#tokens.set(key, { text, renewAt: Math.min(now + lifetimeSeconds * 800, end) })
+        return text
+      })
+      .finally(() => this.#pending.delete(key))
+    this.#pending.set(key, started)
+    return started
+  }
+}
+
+export interface EmbeddedTokenExchangeOptions {
+  exchanger: Pick<TokenExchanger, 'exchange'>
+  /** The public URL of the gateway, which names it as an actor. */
+  gatewayUrl: string
+  /** All names by which an audience may name the gateway: its URL and its DID. */
+  names: readonly string[]
+}
+
+/** Exchanges tokens of the embedded OAuth server without HTTP. */
+export class EmbeddedTokenExchange implements TokenExchange {
+  readonly #options: EmbeddedTokenExchangeOptions
+  readonly #cache = new ExchangedTokenCache()
+
+  constructor(options: EmbeddedTokenExchangeOptions) {
+    this.#options = options
+  }
+
+  forAgent(subject: SubjectToken, recipient: Recipient): Promise<string> {
+    return this.#cache.get(subject, recipient, async () => {
+      const { text, exp } = await this.#exchange(subject, recipient)
+      return { text, lifetimeSeconds: Math.max(0, exp - Math.floor(Date.now() / 1000)) }
+    })
+  }
+
+  async #exchange({ text }: SubjectToken, { resource, names = [] }: Recipient): Promise<ExchangedToken> {
+    const { exchanger, gatewayUrl, names: gatewayNames } = this.#options
+    try {
+      return await exchanger.exchange({
+        subject: text,
+        actor: gatewayUrl,
+        names: [...gatewayNames, resource, ...names],
+        resource,
+      })
+    } catch (error) {
+      throw error instanceof ExchangeRefused ? refusalOf(error, resource) : error
+    }
+  }
+}
+
+const refusals: Record<RefusalReason, ErrorName> = {
+  expired: 'TokenExpired',
+  inactive: 'InvalidToken',
+  operator_token: 'InsufficientPermissions',
+  wrong_audience: 'InsufficientPermissions',
+  chain_too_long: 'InsufficientPermissions',
+  already_in_chain: 'InsufficientPermissions',
+  no_scope: 'InsufficientPermissions',
+  too_large: 'InvalidParams',
+}
+
+function refusalOf({ reason, message }: ExchangeRefused, resource: string): ParleyError {
+  const error = refusals[reason]
+  const unauthorized = error === 'TokenExpired' || error === 'InvalidToken'
+  return new ParleyError(error, {
+    message,
+    data: { reason, resource },
+    ...(unauthorized && {
+      headers: { 'www-authenticate': `Bearer error="invalid_token", error_description="${message}"` },
+    }),
+  })
+}
