@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import os from 'node:os'
 import { Authenticator } from '@parley/kit/auth/authenticate'
+import type { ProofRules } from '@parley/kit/auth/dpop'
 import { addDidRoutes } from '@parley/kit/http/did-routes'
 import { addHealthRoute, type FailingChecks } from '@parley/kit/http/health-routes'
 import { addMetricsRoute } from '@parley/kit/http/metrics'
@@ -234,10 +235,11 @@ function leaderElection({ claims }: GatewayState, { leaseMs }: Registry) {
 /** Adds `/agents/{slug}/…`. The agents limit the rate of these requests per caller. */
 async function addAgents(
   app: FastifyInstance,
-  { addresses, oauth, registry, routing, answers }: Omit<Parts, 'draining'>,
+  { addresses, oauth, registry, routing, answers, state }: Omit<Parts, 'draining'>,
   dispatcherFor: DispatcherFor,
 ): Promise<void> {
-  const authenticator = new Authenticator(oauth.introspector, () => [])
+  const audiences = () => [addresses.public]
+  const authenticator = new Authenticator(oauth.introspector, audiences, {}, proofRules(state))
   await proxyAgents(app, {
     find: (slug) => registry.bySlug(slug),
     dispatcherFor,
@@ -245,6 +247,13 @@ async function addAgents(
     reportSignal: routing.reportSignal,
     routes: routing.namedAgentRoutes(authenticator, answers),
   })
+}
+
+/** All gateways on one database share the accepted DPoP proofs. */
+function proofRules({ signatures }: Pick<GatewayState, 'signatures'>): ProofRules {
+  const takeProof = (proof: Uint8Array, until: number) =>
+    signatures.hold(`dpop:${Buffer.from(proof).toString('base64url')}`, randomUUID(), until - Date.now())
+  return { accepted: { takeProof } }
 }
 
 /** @returns a function that returns the failing checks of `/health` */
@@ -257,10 +266,12 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const { clientKeys } = oauth
   const introspector = limits?.watch(oauth.introspector) ?? oauth.introspector
   const audiences = [gatewayUrl, ...(trust.identity === undefined ? [] : [trust.identity.did])]
-  const authenticator = new Authenticator(introspector, () => audiences, clientKeys && { clientKeys })
+  const signed = clientKeys && { clientKeys }
+  const proofs = proofRules(parts.state)
+  const authenticator = new Authenticator(introspector, () => audiences, signed, proofs)
   addSignatureRoutes(app, {
     registry,
-    authenticator: new Authenticator(oauth.introspector, () => audiences, clientKeys && { clientKeys }),
+    authenticator: new Authenticator(oauth.introspector, () => audiences, signed, proofs),
     signatures: parts.state.signatures,
     checks: (credentials) => limits?.trust(credentials.replace(/^bearer +/i, ''), true),
   })

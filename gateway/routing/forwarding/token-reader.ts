@@ -29,6 +29,8 @@ export class TokenReader {
   async check(request: FastifyRequest, entry: AgentEntry): Promise<void> {
     const { authorization } = request.headers
     if (authorization === undefined || (isExternal(entry) && !declaresBearer(entry.card))) return
+    // Each request with a bound token has its own proof.
+    if (/^dpop /i.test(authorization)) await this.#authenticator.identify(request)
     const name = hash('sha256', authorization, 'base64')
     let token = this.#known.get(name)
     if (token === undefined) {

@@ -279,7 +279,11 @@ async function assembleCallers(
   const watched = limits?.watch(introspector) ?? introspector
   const own = () => [baseUrl(), did]
   const audiences = () => [...own(), ...config.audiences]
-  return { limits, authenticator: new Authenticator(watched, audiences, signatureRules(options, store, own)) }
+  const rules = signatureRules(options, store, own)
+  const accepted = {
+    takeProof: (proof: Uint8Array, until: number) => store.takeSignature('dpop', proof, until),
+  }
+  return { limits, authenticator: new Authenticator(watched, audiences, rules, { accepted }) }
 }
 
 /** Undefined for an agent without push notifications; stored webhooks then receive no events (spec/webhooks.md#capability). */

@@ -3,6 +3,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
 import { type Caller, delegatedOwner, mayUse, type Scope } from './caller.ts'
 import { checkDidSignature, type SignatureRules, takeOnce } from './did-signature.ts'
+import type { ProofRules } from './dpop.ts'
 import type { Actor, Introspection, Introspector } from './introspection.ts'
 
 const noBody = new Uint8Array()
@@ -30,15 +31,24 @@ export class Authenticator {
   readonly signatures: SignatureRules
   /** Addresses and DIDs by which a token's audience may name this server. */
   readonly #audiences: () => readonly string[]
+  readonly #proofs: ProofRules | undefined
+  /** The checks of proofs by request, because a request that is identified more than once has a single proof. */
+  readonly #proofOf = new WeakMap<RequestHead, { token: string; checked: Promise<void> }>()
 
+  /**
+   * @param audiences addresses and DIDs of this server; a DPoP proof names one of the addresses
+   * @param proofs if absent, tokens that are bound to a key are rejected
+   */
   constructor(
     introspector: Introspector,
     audiences: () => readonly string[],
     signatures: SignatureRules = {},
+    proofs?: ProofRules,
   ) {
     this.introspector = introspector
     this.signatures = signatures
     this.#audiences = audiences
+    this.#proofs = proofs
   }
 
   /**
@@ -57,13 +67,11 @@ export class Authenticator {
 
   /**
    * Returns the token's caller without checking the audience or a signature. A proxy uses this to decide whether to
-   * forward the token to another server.
+   * forward the token to another server. A DPoP proof is checked, because it names the proxy.
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
    */
-  async identify({ headers }: RequestHead): Promise<AuthenticatedCaller> {
-    const token = requireToken(headers)
-    const introspection = await this.introspector.introspect(token)
-    requireActive(introspection, token)
+  async identify(request: RequestHead): Promise<AuthenticatedCaller> {
+    const { token, introspection } = await this.#introspect(request)
     return { ...requireCaller(introspection), credentials: { token, introspection } }
   }
 
@@ -80,6 +88,34 @@ export class Authenticator {
 
   names(audience: string): boolean {
     return this.#audiences().includes(audience.replace(/\/+$/, ''))
+  }
+
+  async #introspect(request: RequestHead): Promise<AuthenticatedCaller['credentials']> {
+    const { isProven, token } = requireToken(request.headers)
+    const introspection = await this.introspector.introspect(token)
+    requireActive(introspection, token)
+    if (introspection.cnf !== undefined)
+      await this.#requireProof({ request, isProven, token, jkt: introspection.cnf.jkt })
+    else if (isProven)
+      throw refused('InvalidToken', 'The token is not bound to a key: send it as Authorization: Bearer')
+    return { token, introspection }
+  }
+
+  /** A token that is bound to a key is accepted only with a proof of that key (RFC 9449, section 7). */
+  async #requireProof({ request, isProven, token, jkt }: BoundToken): Promise<void> {
+    if (jkt === undefined || this.#proofs === undefined)
+      throw refused('InvalidToken', 'The token is bound to a key in a way that this server does not support')
+    const { checkProof, sentAsBearer } = await import('./dpop.ts')
+    if (!isProven) throw sentAsBearer()
+    const found = this.#proofOf.get(request)
+    if (found?.token === token) return found.checked
+    const { headers, method, url } = request
+    const checked = checkProof(
+      { headers, method, url, token, jkt, addresses: this.#audiences() },
+      this.#proofs,
+    )
+    this.#proofOf.set(request, { token, checked })
+    return checked
   }
 
   /** RFC 8707: a token with an audience is accepted only by a server that it names. */
@@ -124,12 +160,21 @@ export function requireNoDelegate({ delegate }: Caller): void {
   })
 }
 
-function requireToken({ authorization = '' }: IncomingHttpHeaders): string {
-  const token = /^bearer +([\w.~+/-]+=*)$/i.exec(authorization)?.[1]
-  if (token === undefined || token.length > 8192) {
+interface BoundToken {
+  request: RequestHead
+  /** Whether the request uses the scheme `DPoP`. */
+  isProven: boolean
+  token: string
+  /** The thumbprint of the key. Undefined if the token is bound in another way. */
+  jkt: string | undefined
+}
+
+function requireToken({ authorization = '' }: IncomingHttpHeaders): Pick<BoundToken, 'isProven' | 'token'> {
+  const [, scheme, token] = /^(bearer|dpop) +([\w.~+/-]+=*)$/i.exec(authorization) ?? []
+  if (scheme === undefined || token === undefined || token.length > 8192) {
     throw new ParleyError('AuthenticationRequired', { headers: { 'www-authenticate': 'Bearer' } })
   }
-  return token
+  return { isProven: scheme.toLowerCase() === 'dpop', token }
 }
 
 function requireActive({ active, exp }: Introspection, token: string): void {

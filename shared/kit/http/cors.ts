@@ -14,6 +14,7 @@ const allowedHeaders = [
   'X-Request-Id',
   'traceparent',
   'tracestate',
+  'DPoP',
   'X-DID',
   'X-DID-Timestamp',
   'X-DID-Signature',
