@@ -17,6 +17,7 @@ import {
   sampleRecord,
 } from './sample-record.cases.ts'
 import type { OpenStore } from './store.cases.ts'
+import type { Store, TaskRecord } from './store.ts'
 
 const letters = (length: number) => 'abcdefghij'.repeat(Math.ceil(length / 10)).slice(0, length)
 
@@ -260,6 +261,35 @@ export function taskCases(open: OpenStore): void {
     const { lease: _lease, ...free } = { ...record, version: 3 }
     await store.commitTask(free)
     expect(await store.loadTask(record.id)).not.toHaveProperty('lease')
+  })
+
+  test.each([
+    [
+      'committed again',
+      async (store: Store, record: TaskRecord) =>
+        store.commitTask({ ...record, version: record.version + 1 }),
+    ],
+    [
+      'cleared with its context',
+      (store: Store, record: TaskRecord) => store.clearContext(record.contextId, alice),
+    ],
+    ['removed by retention', (store: Store) => store.removeEnded('9999', 10)],
+  ])('an ended task that has been read before is read as stored after it was %s', async (_how, change) => {
+    await using store = await open()
+    const record = await createdIn(store, 'completed')
+    const read = () => store.outlineTask(record.id, alice, () => {})
+    const before = await read()
+    expect(before).toEqual(await read())
+    await change(store, record)
+    expect((await read())?.task).toEqual(await store.loadTask(record.id))
+    expect((await read())?.task.version).not.toBe(before?.task.version)
+  })
+
+  test('an ended task that its owner has read is not found by another owner', async () => {
+    await using store = await open()
+    const { id } = await createdIn(store, 'completed')
+    expect(await store.outlineTask(id, alice, () => {})).toBeDefined()
+    expect(await store.outlineTask(id, bob, () => {})).toBeUndefined()
   })
 }
 

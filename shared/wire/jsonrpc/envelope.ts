@@ -36,7 +36,13 @@ export function readId(body: unknown): RequestId {
 
 /** @param result JSON text */
 export function resultEnvelope(id: RequestId, result: string): string {
-  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
+  const [before, after] = resultEnvelopeParts(id)
+  return before + result + after
+}
+
+/** The texts before and after the JSON of a result. */
+export function resultEnvelopeParts(id: RequestId): [before: string, after: string] {
+  return [`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, '}']
 }
 
 /** Leaves out all other properties of `error`. */

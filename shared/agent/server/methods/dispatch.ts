@@ -17,7 +17,12 @@ import type { Codec, FrameWriter } from '@parley/wire/codecs/codec'
 import { dialectOf } from '@parley/wire/codecs/dialects'
 import { type LazyJson, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
-import { errorEnvelope, type RpcRequest, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
+import {
+  errorEnvelope,
+  type RequestId,
+  type RpcRequest,
+  resultEnvelopeParts,
+} from '@parley/wire/jsonrpc/envelope'
 import { deprecationHeader } from '@parley/wire/model/deprecation'
 import type { StreamItem } from '@parley/wire/model/event'
 import { type Calls, type Operation, operations } from '@parley/wire/model/operation'
@@ -170,9 +175,9 @@ export class Dispatcher {
       claim.shrink(0)
       return { ...reply, items: answer.items, writer: codec.openStream(request.id) }
     }
-    const written = codec.writeResult(operation, answer.result)
+    const written = writeResult(codec, operation, answer.result)
     Object.assign(headers, written.headers)
-    const json = toLazyJson(written.json, codec.writePart, (text) => resultEnvelope(request.id, text))
+    const json = enveloped(written.json, request.id)
     if (writes) claim.tryReserve(json.bytes)
     else claim.reserve(json.bytes)
     claim.shrink(json.bytes)
@@ -187,6 +192,44 @@ export class Dispatcher {
       headers: { 'retry-after': '5' },
     })
   }
+}
+
+/** A result as JSON without its envelope, and the headers that belong to it. */
+interface WrittenResult {
+  json: LazyJson
+  headers: Record<string, string> | undefined
+}
+
+interface FrozenResult extends WrittenResult {
+  codec: Codec
+  operation: Operation
+}
+
+/** The JSON of frozen results. They never change, and clients that poll read the same ended task repeatedly. */
+const frozenResults = new WeakMap<object, FrozenResult>()
+
+function writeResult<O extends Operation>(
+  codec: Codec,
+  operation: O,
+  result: Calls[O]['result'],
+): WrittenResult {
+  const isFrozen = typeof result === 'object' && result !== null && Object.isFrozen(result)
+  const known = isFrozen ? frozenResults.get(result) : undefined
+  if (known?.codec === codec && known.operation === operation) return known
+  const written = codec.writeResult(operation, result)
+  const json = toLazyJson(written.json, codec.writePart)
+  const { headers } = written
+  if (isFrozen && json.parts.length === 0) frozenResults.set(result, { json, headers, codec, operation })
+  return { json, headers }
+}
+
+/** Adds the JSON-RPC envelope to a result. */
+function enveloped(json: LazyJson, id: RequestId): LazyJson {
+  const texts = [...json.texts]
+  const [before, after] = resultEnvelopeParts(id)
+  texts[0] = before + (texts[0] ?? '')
+  texts.push((texts.pop() ?? '') + after)
+  return { ...json, texts, bytes: json.bytes + before.length + after.length }
 }
 
 function once(step: () => Promise<void>): () => Promise<void> {

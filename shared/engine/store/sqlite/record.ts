@@ -5,12 +5,14 @@ import { LazyPart } from '@parley/wire/codecs/lazy-part'
 import type { Part } from '@parley/wire/model/task'
 import type { LargePart, LargeParts } from '../large-parts.ts'
 import type { Admit, TaskOutline, TaskRecord } from '../store.ts'
+import type { EndedTasks } from './ended-tasks.ts'
 
 /** State that the store's operations share. */
 export interface SqliteContext {
   database: SqliteDatabase
   largeParts: LargeParts
   cursors: Cursors
+  endedTasks: EndedTasks
   /** Returns milliseconds since 1970. */
   now: () => number
 }

@@ -9,6 +9,7 @@ import { webhookStore } from '../push-configs.ts'
 import { signatures } from '../signatures.ts'
 import type { Store } from '../store.ts'
 import { clearContext, findContext, isAnothersContext, listContexts, removeEnded } from './contexts.ts'
+import { EndedTasks } from './ended-tasks.ts'
 import { findFeedback, saveFeedback } from './feedback.ts'
 import { contextHistory, listTasks, outlineTasks } from './lists.ts'
 import type { SqliteContext } from './record.ts'
@@ -47,6 +48,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     database,
     largeParts: new LargeParts(options.largePartBytes ?? 256 * 1024),
     cursors: new Cursors(bytesIn(key, 'key')),
+    endedTasks: new EndedTasks(),
     now: options.clock ?? Date.now,
   }
   const documents = sqliteDocuments(database)
@@ -59,7 +61,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     findTask: (id, owner, admit) => findTask(store, id, owner, admit),
     outlineTask: (id, owner, admit) => outlineTask(store, id, owner, admit),
     loadTask: (id) => loadTask(store, id),
-    commitTask: (record) => commitTask(store, record),
+    commitTask: (record) => store.endedTasks.changing(record.id, () => commitTask(store, record)),
     listTasks: (query) => listTasks(store, query),
     outlineTasks: (query, admit) => outlineTasks(store, query, admit),
     listUnfinished: (now, ourHolder, which) => listUnfinished(store, now, ourHolder, which),
@@ -73,14 +75,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     isAnothersContext: (id, owner) => isAnothersContext(store, id, owner),
     listContexts: (query) => listContexts(store, query),
     contextHistory: (contextId, owner, limit) => contextHistory(store, contextId, owner, limit),
-    clearContext: (id, owner) => clearContext(store, id, owner),
+    clearContext: (id, owner) => store.endedTasks.clearing(() => clearContext(store, id, owner)),
 
     claimIdempotencyKey,
     saveFeedback: (feedback) => saveFeedback(store, feedback),
     findFeedback: (taskId, owner) => findFeedback(store, taskId, owner),
     removeEnded: async (before, limit) => {
       await removeExpiredKeys(limit)
-      return removeEnded(store, before, limit)
+      return store.endedTasks.clearing(() => removeEnded(store, before, limit))
     },
 
     ...signatures(documents, store.now),

@@ -122,15 +122,18 @@ export function findTask(
   })
 }
 
-export function outlineTask(
+export async function outlineTask(
   store: SqliteContext,
   id: string,
   owner: string,
   admit: Admit,
 ): Promise<TaskOutline | undefined> {
+  const cached = store.endedTasks.get(id, owner)
+  if (cached !== undefined) return cached
   return store.database.read(() => {
     const row = guardedRow(store, id, owner)
-    return row === undefined ? undefined : outlineOf(store, wholeRow(store, row, admit))
+    if (row === undefined) return undefined
+    return store.endedTasks.keep(outlineOf(store, wholeRow(store, row, admit)), row.large === 0)
   })
 }
 
