@@ -4,6 +4,7 @@ import type { Log } from '@parley/kit/process/log'
 import type { FastifyInstance } from 'fastify'
 import { Provider } from 'oidc-provider'
 import { SignIn } from './approval/sign-in.ts'
+import { acceptOriginAsAudience } from './client-assertions.ts'
 import type { ClientMetadata } from './client-route.ts'
 import { isLoopback } from './client-rules.ts'
 import { type ClientCredentials, Clients, type ManagedClient } from './clients.ts'
@@ -85,6 +86,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   // oidc-provider trusts the X-Forwarded-* headers that mount.ts sets in place of those of the request.
   provider.proxy = true
   keepRegistrationBytes(provider)
+  acceptOriginAsAudience(provider)
   const { introspection, exchanger } = tokenExchanger(options, keys)
   amendAnswers(provider, introspection)
   const audit = new Audit(log)

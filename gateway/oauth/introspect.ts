@@ -50,6 +50,8 @@ const storedToken = z.object({
   aud: z.union([z.string(), z.array(z.string())]).optional(),
   grantId: z.string().optional(),
   accountId: z.string().optional(),
+  /** The thumbprint of the key to which the token is bound (RFC 9449). */
+  jkt: z.string().optional(),
 })
 type StoredToken = z.infer<typeof storedToken>
 const storedGrant = z.object({ clientId: z.string(), accountId: z.string(), exp: z.number().optional() })
@@ -84,12 +86,19 @@ export class TokenIntrospection {
   }
 
   async #readStored(key: { model: string; id: string }, found: StoredToken): Promise<ReadToken> {
-    const { clientId, exp, scope, aud, grantId } = found
+    const { clientId, exp, scope, aud, grantId, jkt } = found
     const root: RootToken = { ...key, exp, ...(grantId !== undefined && { grantId }) }
     const tags = [...tagsOf(root), `c:${clientId}`]
     if (hasPassed(exp)) return { answer: { active: false, exp }, tags }
     // The client is the subject of its client credentials token. The reference implementation requires `sub`.
-    const answer: Introspection = { active: true, client_id: clientId, sub: clientId, exp }
+    const answer: Introspection = {
+      active: true,
+      client_id: clientId,
+      sub: clientId,
+      exp,
+      token_type: 'Bearer',
+    }
+    if (jkt !== undefined) Object.assign(answer, { token_type: 'DPoP', cnf: { jkt } })
     if (key.model === 'AccessToken') {
       if (!(await this.#isGranted(found))) return { answer: inactive, tags }
       answer.sub = found.accountId

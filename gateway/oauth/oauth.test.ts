@@ -196,6 +196,7 @@ describe('introspection (RFC 7662)', () => {
       sub: did,
       scope: 'agent:read',
       exp: answer['exp'],
+      token_type: 'Bearer',
     })
   })
 

@@ -29,11 +29,18 @@ class StoreAdapter implements Adapter {
 
   async upsert(id: string, payload: AdapterPayload, expiresIn?: number): Promise<void> {
     const entry = this.#entry(id, payload, expiresIn)
+    if (this.#model === 'ReplayDetection') return this.#rememberOnce(entry)
     if (this.#model !== 'Client' || Provider.ctx?.oidc.route !== 'registration') {
       return this.#store.upsert(entry)
     }
     // A registration never replaces an existing client, even if two registrations arrive concurrently.
     if (!(await this.#store.insert(entry))) throw new errors.InvalidClientMetadata('client_id is taken')
+  }
+
+  /** oidc-provider looks for the record first. Of two gateways that find none, one must refuse. */
+  async #rememberOnce(entry: OAuthEntry): Promise<void> {
+    if (await this.#store.insert(entry)) return
+    throw new errors.InvalidRequest('the DPoP proof or client assertion has already been used')
   }
 
   async find(id: string): Promise<AdapterPayload | undefined> {

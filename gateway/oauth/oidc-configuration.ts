@@ -1,4 +1,7 @@
-import type { Configuration } from 'oidc-provider'
+import { hkdfSync } from 'node:crypto'
+import { proofAlgorithms } from '@parley/kit/auth/dpop'
+import type { ClientAuthMethod, Configuration } from 'oidc-provider'
+import { assertionAlgorithms, checkAssertion } from './client-assertions.ts'
 import { defaultScope, extraMetadata, identityScopes, requestedClientId, scopes } from './client-rules.ts'
 import { newSecret, type OAuthKeys } from './key-files.ts'
 import { type KeysOf, readListedKeys } from './key-rules.ts'
@@ -17,6 +20,12 @@ import { withRequestDeadline } from './request-deadline.ts'
 /** The only account, which belongs to the person who knows the machine's sign-in code. */
 export const operatorAccount = 'operator'
 
+/** The methods by which a client authenticates, apart from public clients. */
+const authenticated = [
+  'client_secret_basic',
+  'client_secret_post',
+  'private_key_jwt',
+] satisfies ClientAuthMethod[]
 const hourSeconds = 3600
 const daySeconds = 24 * hourSeconds
 
@@ -49,12 +58,17 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     scopes: [...scopes, ...identityScopes],
     claims: {},
     responseTypes: ['code'],
-    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    clientAuthMethods: [...authenticated, 'none'],
+    assertJwtClientAuthClaimsAndHeader: checkAssertion,
     clientDefaults: { scope: defaultScope, id_token_signed_response_alg: 'ES256' },
-    enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
+    enabledJWA: {
+      idTokenSigningAlgValues: ['ES256'],
+      clientAuthSigningAlgValues: assertionAlgorithms,
+      dPoPSigningAlgValues: proofAlgorithms,
+    },
     discovery: {
-      introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
-      revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+      introspection_endpoint_auth_methods_supported: authenticated,
+      revocation_endpoint_auth_methods_supported: [...authenticated, 'none'],
       // Not part of RFC 8414. Servers that verify signed requests read the clients' keys from this URL.
       parley_client_metadata_uri_template: `${options.issuer}/clients/{client_id}`,
     },
@@ -91,6 +105,10 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
   }
 }
 
+function nonceSecret({ cookieKeys: [key = ''] }: OAuthKeys): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, '', 'parley dpop nonce v1', 32))
+}
+
 function cookies({ prefix, keys }: ConfigurationOptions): NonNullable<Configuration['cookies']> {
   return {
     keys: keys.cookieKeys,
@@ -103,13 +121,15 @@ function cookies({ prefix, keys }: ConfigurationOptions): NonNullable<Configurat
 function features({
   initialAccessToken,
   keysOf,
+  keys,
 }: ConfigurationOptions): NonNullable<Configuration['features']> {
   return {
     devInteractions: { enabled: false },
     userinfo: { enabled: false },
     rpInitiatedLogout: { enabled: false },
     pushedAuthorizationRequests: { enabled: false },
-    dPoP: { enabled: false },
+    // Nonces are offered and not required. All gateways with the same keys accept them.
+    dPoP: { enabled: true, nonceSecret: nonceSecret(keys), requireNonce: () => false },
     clientCredentials: { enabled: true },
     introspection: { enabled: true, allowedPolicy: mayIntrospect },
     revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },

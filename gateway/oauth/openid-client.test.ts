@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
+import { exportJWK, type JWK } from 'jose'
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startIdentityProvider, type TestIdentityProvider, temporaryFolder } from './testing.ts'
@@ -22,6 +23,12 @@ afterAll(async () => {
 async function registered(metadata: object) {
   const { body } = await server.register({ client_name: 'a client of openid-client', ...metadata })
   return { id: String(body['client_id']), secret: String(body['client_secret']) }
+}
+
+/** The members of a public key without `alg`, `ext` and `key_ops`, as clients register it. */
+function publicJwk({ kty, crv, x, y, n, e }: JWK): JWK {
+  const members = Object.entries({ kty, crv, x, y, n, e }).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(members)
 }
 
 /** Discovers the server with `openid-client` over plain HTTP on this machine. */
@@ -61,6 +68,35 @@ describe.each([
     expect(token).toMatchObject({ token_type: 'bearer', scope: 'agent:read' })
     const said = await oauth.tokenIntrospection(config, token.access_token)
     expect(said).toMatchObject({ active: true, client_id: id })
+  })
+
+  test('gets a token bound to its key with DPoP, and introspection names the key', async () => {
+    const { id, secret } = await registered({ grant_types: ['client_credentials'] })
+    const config = await found(issuer(), id, oauth.ClientSecretPost(secret))
+    const DPoP = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair())
+    const token = await oauth.clientCredentialsGrant(config, { scope: 'agent:read' }, { DPoP })
+    expect(token.token_type).toBe('dpop')
+    const jkt = await DPoP.calculateThumbprint()
+    const said = await oauth.tokenIntrospection(config, token.access_token)
+    expect(said).toMatchObject({ active: true, cnf: { jkt }, token_type: 'DPoP' })
+    const answer = await server.provider.introspect(token.access_token)
+    expect(answer).toMatchObject({ active: true, client_id: id, cnf: { jkt }, token_type: 'DPoP' })
+  })
+
+  test.each(['ES256', 'Ed25519', 'RS256'])('authenticates with private_key_jwt (%s)', async (alg) => {
+    const { privateKey, publicKey } = await oauth.randomDPoPKeyPair(alg, { extractable: true })
+    const { id } = await registered({
+      grant_types: ['client_credentials'],
+      token_endpoint_auth_method: 'private_key_jwt',
+      jwks: { keys: [{ ...publicJwk(await exportJWK(publicKey)), kid: 'one' }] },
+    })
+    const config = await found(issuer(), id, oauth.PrivateKeyJwt({ key: privateKey, kid: 'one' }))
+    const token = await oauth.clientCredentialsGrant(config, { scope: 'agent:write' })
+    expect(token.scope).toBe('agent:write')
+    const said = await oauth.tokenIntrospection(config, token.access_token)
+    expect(said).toMatchObject({ active: true, client_id: id })
+    await oauth.tokenRevocation(config, token.access_token)
+    expect(await server.provider.introspect(token.access_token)).toEqual({ active: false })
   })
 
   test('accepts the authorization endpoint’s response as coming from this issuer', async () => {

@@ -40,7 +40,7 @@ export interface ProvenRequest {
 }
 
 /** The algorithms of proofs. The embedded OAuth server accepts the same ones. */
-export const proofAlgorithms = ['ES256', 'Ed25519', 'EdDSA']
+export const proofAlgorithms = ['ES256', 'Ed25519', 'EdDSA'] as const
 /** Maximum deviation of `iat` from the clock of this server, in either direction. */
 const windowSeconds = 60
 const proofMaxChars = 4096
@@ -104,7 +104,7 @@ async function verifiedProof(proof: unknown): Promise<{ payload: JWTPayload; jkt
   if (typeof proof !== 'string' || proof.length > proofMaxChars) throw proofRefused('malformed_proof')
   try {
     const { payload, protectedHeader } = await jwtVerify(proof, EmbeddedJWK, {
-      algorithms: proofAlgorithms,
+      algorithms: [...proofAlgorithms],
       typ: 'dpop+jwt',
     })
     if (protectedHeader.jwk === undefined) throw proofRefused('malformed_proof')

@@ -34,6 +34,7 @@ const introspection = z.object({
   exp: z.number().optional(),
   aud: z.union([z.string(), z.array(z.string())]).optional(),
   act: actor.optional(),
+  token_type: z.string().max(64).optional(),
   /** The key that the caller must prove to hold, as its thumbprint (RFC 9449, section 6.2). */
   cnf: z.looseObject({ jkt: z.string().max(64).optional() }).optional(),
   /** Set by Ory Hydra, which also reports refresh tokens as active. */
