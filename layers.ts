@@ -12,7 +12,7 @@ export const layers: Record<string, string[][]> = {
   'shared/client': [],
   'shared/agent': [
     ['author', 'server/registration'],
-    ['server/runner'],
+    ['server/runner', 'server/delegation'],
     ['server/methods'],
     ['server/http'],
     ['server'],

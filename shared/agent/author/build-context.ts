@@ -42,7 +42,8 @@ export function buildContext(parts: ContextParts): HandlerContext {
     references: parts.references.map(referenceOf),
     context: { id: record.contextId, history: parts.contextHistory.map(referenceOf) },
     task: { id: record.id, contextId: record.contextId, starts: record.starts },
-    caller: callerOf(record),
+    caller: { ...partyOf(senderOf(record)), signed: record.signed === true },
+    onBehalfOf: record.delegation && partyOf(record.delegation.subject),
     skillId: parts.skillId,
     acceptedOutputModes: record.acceptedOutputModes,
     signal: parts.signal,
@@ -80,9 +81,13 @@ export function newestMessage(record: TaskRecord): Message {
   return message
 }
 
-function callerOf({ owner, signed: isSigned }: TaskRecord): HandlerContext['caller'] {
-  const signed = isSigned === true
-  return owner.startsWith('did:') ? { id: owner, did: owner, signed } : { id: owner, signed }
+/** Returns the client ID of the party that sent the messages of a task. */
+export function senderOf({ owner, delegation }: Pick<TaskRecord, 'owner' | 'delegation'>): string {
+  return delegation?.delegate ?? owner
+}
+
+function partyOf(id: string): { id: string; did?: string } {
+  return id.startsWith('did:') ? { id, did: id } : { id }
 }
 
 function referenceOf(task: Task): Reference {

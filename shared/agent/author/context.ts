@@ -25,8 +25,13 @@ export interface HandlerContext<Input = unknown> {
   context: { id: string; history: Reference[] }
   /** The task's ID, its context ID, and how many times it has been started (more than once after a crash). */
   task: { id: string; contextId: string; starts: number }
-  /** The token's client ID, its DID if the ID is one, and whether the request was signed with the DID's key. */
+  /**
+   * The client that sent the message, or the agent that sent it for a client: its client ID, its DID if the ID is one, and
+   * whether the request was signed with the DID's key.
+   */
   caller: { id: string; did?: string; signed: boolean }
+  /** The client for which the calling agent acts (spec/delegation.md#callers). Undefined if the client itself is the caller. */
+  onBehalfOf: { id: string; did?: string } | undefined
   /** The skill that the message names in `metadata.skill_id`, else the agent's only skill, else undefined. */
   skillId: string | undefined
   /** The MIME types that the caller accepts (spec/methods.md#output-modes). An empty list accepts any. */

@@ -163,6 +163,21 @@ export function taskListCases(open: OpenStore): void {
     expect(await store.listDue(99, 10)).toEqual([later.id, late.id])
   })
 
+  test('listDue with `ended` returns only ended tasks whose time has passed, also after another change', async () => {
+    await using store = await open()
+    const ended = await createdIn(store, 'canceled', { dueAt: 5 })
+    await createdIn(store, 'failed')
+    await createdIn(store, 'input-required', { dueAt: 5 })
+    expect(await store.listDue(5, 10, 'ended')).toEqual([ended.id])
+    expect(await store.listDue(4, 10, 'ended')).toEqual([])
+    const later = next(ended, 'canceled', { dueAt: 9 })
+    await store.commitTask(later)
+    expect(await store.listDue(8, 10, 'ended')).toEqual([])
+    const { dueAt: _dueAt, ...done } = next(later, 'canceled')
+    await store.commitTask(done)
+    expect(await store.listDue(99, 10, 'ended')).toEqual([])
+  })
+
   test('countByState counts the current unfinished tasks and all tasks that have ever ended', async () => {
     await using store = await open()
     expect(await store.countByState()).toEqual({})

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { text } from 'node:stream/consumers'
+import { delegatedOwner } from '@parley/kit/auth/caller'
 import { chunksOf, LazyPart, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import { partOut, taskOut } from '@parley/wire/codecs/parley/task'
 import { ParleyError } from '@parley/wire/errors'
@@ -98,6 +99,17 @@ export function taskCases(open: OpenStore): void {
     expect(await store.findTask('no such id', alice)).toBeUndefined()
     expect(await store.loadTask('no such id')).toBeUndefined()
   })
+
+  test.each([alice, delegatedOwner(alice, bob), delegatedOwner('a'.repeat(512), 'b'.repeat(512))])(
+    'has an owner, which is found by the id of the task alone (%#)',
+    async (owner) => {
+      await using store = await open()
+      const { id } = await created(store, { owner })
+      expect(await store.ownerOf(id)).toBe(owner)
+      expect((await store.findTask(id, owner))?.owner).toBe(owner)
+      expect(await store.ownerOf('no such id')).toBeUndefined()
+    },
+  )
 
   test('is not created if any owner already has a task with its id', async () => {
     await using store = await open()

@@ -1,5 +1,5 @@
 import type { StoredEvent } from '@parley/wire/model/event'
-import type { Task, TaskState } from '@parley/wire/model/task'
+import type { Task, TaskLink, TaskState } from '@parley/wire/model/task'
 import type { Timestamp } from '@parley/wire/model/timestamp'
 import type { PaymentStore } from './payment-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
@@ -19,7 +19,7 @@ export interface TaskRecord extends Task {
   workedMs: number
   /** The process that runs the task and the end of its lease (milliseconds since 1970); absent if none runs it. */
   lease?: { holder: string; until: number }
-  /** When a pause expires (milliseconds since 1970). */
+  /** When a pause expires, or when an ended task's children are to be canceled (milliseconds since 1970). */
   dueAt?: number
   referenceTaskIds: string[]
   /** Other agents' tasks that the message references, as they were when it was accepted, without their history. */
@@ -35,9 +35,45 @@ export interface TaskRecord extends Task {
   heldBy?: string
   /** The payment requested by a pause in `payment-required`, in whole units. */
   asked?: { amount: string; reason: string }
+  /** Present if an agent created the task for a client. */
+  delegation?: Delegation
+  /** When the time that the caller allows ends (milliseconds since 1970). */
+  deadlineAt?: number
+  /**
+   * The token that arrived with the newest message, encrypted with a key of the agent. The agent exchanges it to call other
+   * agents. It is removed when the task has ended and its children need not be canceled.
+   */
+  authority?: string
+  /** The calls of other agents, in order. */
+  children?: ChildTask[]
+}
+
+/** The parties in whose name a task runs (spec/delegation.md#callers). */
+export interface Delegation {
+  /** Client ID of the client. */
+  subject: string
+  /** Client ID of the agent that sent the message. */
+  delegate: string
+  /** Client IDs of all agents that act for the client, the sender first. */
+  agents: string[]
+}
+
+/** A call of another agent. `taskId` is absent while the agent that takes the message is unknown. */
+export interface ChildTask extends Partial<TaskLink> {
+  /** Identifies the call, so that a handler that runs again gets the same task. */
+  key: string
+  /** The time that the callee was given when it was first called, in milliseconds. */
+  deadlineMs?: number
+  /** Whether the task continues when its parent ends. */
+  detached?: true
+  /** Whether the task is known to have ended. */
+  ended?: true
 }
 
 export type Unfinishedness = 'all' | 'left'
+
+/** A paused task is due when its pause expires, and an ended one when its children are to be canceled. */
+export type Dueness = 'paused' | 'ended'
 
 /** The data of an unfinished task that is needed at startup, without the possibly large record. */
 export interface UnfinishedTask {
@@ -135,6 +171,8 @@ export interface Store extends AsyncDisposable {
   findTask(id: string, owner: string, admit?: Admit): Promise<TaskRecord | undefined>
   /** @param admit called with the size of the record without its large parts */
   outlineTask(id: string, owner: string, admit: Admit): Promise<TaskOutline | undefined>
+  /** Returns the owner of a task, for callers that have access to the tasks of several owners (`ownsFor`). */
+  ownerOf(id: string): Promise<string | undefined>
   /** Loads a task of any owner. Only the engine may call it. */
   loadTask(id: string): Promise<TaskRecord | undefined>
   /**
@@ -160,8 +198,8 @@ export interface Store extends AsyncDisposable {
   listUnfinished(now: number, ourHolder: string, which?: Unfinishedness): Promise<UnfinishedTask[]>
   /** Returns the number of events of each task. Missing tasks are omitted. */
   countEvents(taskIds: string[]): Promise<Map<string, number>>
-  /** Returns the ids of paused tasks whose `dueAt` has passed. */
-  listDue(now: number, limit: number): Promise<string[]>
+  /** Returns the ids of paused or of ended tasks whose `dueAt` has passed. */
+  listDue(now: number, limit: number, which?: Dueness): Promise<string[]>
   /**
    * Extends the holder's leases without changing the version. Returns the tasks on which the holder has no lease,
    * because they ended or were taken over.

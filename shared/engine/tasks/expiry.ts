@@ -34,7 +34,9 @@ export async function expirePauses(engine: TaskEngine, now: number): Promise<voi
       await engine.change(record, (task) => {
         // The caller answered in the meantime.
         if (task.dueAt === undefined || task.dueAt > now) throw new ParleyError('UnsupportedOperation')
-        return failed(task, 'The task was not answered within 7 days.')
+        const isCallers = task.deadlineAt !== undefined && task.deadlineAt <= now
+        const limit = isCallers ? 'before the deadline that its caller set' : 'within 7 days'
+        return failed(task, `The task was not answered ${limit}.`)
       })
     } catch (error) {
       if (!(error instanceof ParleyError)) throw error

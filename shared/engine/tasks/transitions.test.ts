@@ -28,6 +28,7 @@ const changes = {
   fail: { kind: 'fail', message },
   reject: { kind: 'reject', message },
   cancel: { kind: 'cancel' },
+  children: { kind: 'children', children: [] },
 } satisfies Record<Change['kind'], Change>
 
 function taskIn(state: TaskState): TaskRecord {
@@ -66,7 +67,12 @@ const allowed: Partial<Record<TaskState, Partial<Record<Change['kind'], TaskStat
     fail: 'failed',
     reject: 'rejected',
     cancel: 'canceled',
+    children: 'working',
   },
+  completed: { children: 'completed' },
+  failed: { children: 'failed' },
+  canceled: { children: 'canceled' },
+  rejected: { children: 'rejected' },
 }
 const afterPause = { continue: 'submitted', cancel: 'canceled', fail: 'failed', reject: 'rejected' } as const
 
@@ -125,4 +131,46 @@ test("gives the agent's messages the role assistant in the history and agent in 
   const failed = apply(taskIn('working'), changes.fail)
   expect(failed.history.at(-1)).toMatchObject({ role: 'assistant' })
   expect(failed.status.message).toMatchObject({ role: 'agent' })
+})
+
+const child = { key: 'k', agent: 'calculator', taskId: 'c' }
+const delegating = { ...taskIn('working'), authority: 'sealed', lease: { holder: 'us', until: 1 } }
+
+test('a call of another agent is recorded without an event and without a change of the state or the lease', () => {
+  const after = apply(delegating, { kind: 'children', children: [child] })
+  expect(after).toEqual({ ...delegating, children: [child], updatedAt: after.updatedAt })
+})
+
+test.each([
+  ['a child that runs', [child], true],
+  ['a child that has ended', [{ ...child, ended: true as const }], false],
+  ['a detached child', [{ ...child, detached: true as const }], false],
+  ['a call whose task is unknown', [{ key: 'k' }], false],
+  ['no children', [], false],
+])('when a task with %s ends, its authority is kept only to cancel children', (_name, children, kept) => {
+  const after = apply({ ...delegating, children }, changes.cancel)
+  expect([after.authority, typeof after.dueAt]).toEqual(
+    kept ? ['sealed', 'number'] : [undefined, 'undefined'],
+  )
+})
+
+test('the children of an ended task are canceled until the change without a due time, which removes the authority', () => {
+  const canceled = apply({ ...delegating, children: [child] }, changes.cancel)
+  expect(apply(canceled, { kind: 'children', children: [child], dueAt: 7 })).toMatchObject({
+    authority: 'sealed',
+    dueAt: 7,
+  })
+  const done = apply(canceled, { kind: 'children', children: [{ ...child, ended: true }] })
+  expect(done).not.toHaveProperty('authority')
+  expect(done).not.toHaveProperty('dueAt')
+  expect(done.events).toEqual(canceled.events)
+})
+
+test('a message replaces the authority and the deadline of the earlier one', () => {
+  const paused = { ...taskIn('input-required'), authority: 'old', deadlineAt: 1 }
+  expect(apply(paused, { ...changes.continue, terms: { authority: 'new' } })).toMatchObject({
+    authority: 'new',
+  })
+  const without = apply(paused, changes.continue)
+  expect([without.authority, without.deadlineAt]).toEqual([undefined, undefined])
 })

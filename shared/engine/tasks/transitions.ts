@@ -4,7 +4,7 @@ import type { StoredEvent } from '@parley/wire/model/event'
 import type { Artifact, Message, PausedState, TaskState, TaskStatus } from '@parley/wire/model/task'
 import { isTerminal } from '@parley/wire/model/task'
 import { type Timestamp, timestamp } from '@parley/wire/model/timestamp'
-import type { TaskRecord } from '../store/store.ts'
+import type { ChildTask, TaskRecord } from '../store/store.ts'
 
 /** Every change that can be made to a task. */
 export type Change =
@@ -18,6 +18,8 @@ export type Change =
       message: Message
       signed: boolean
       payment?: { id: string; held: boolean } | undefined
+      /** The authority and the deadline of the new message, which replace those of the earlier one. */
+      terms?: MessageTerms | undefined
     }
   /** The waiting task's payment is settled. */
   | { kind: 'paid' }
@@ -31,14 +33,22 @@ export type Change =
     }
   | { kind: 'complete'; artifacts: Artifact[]; message: Message | undefined; workedMs: number }
   | { kind: 'fail'; message: Message }
+  /**
+   * The calls of other agents. In an ended task, `dueAt` is when the children that have not ended are canceled; without it,
+   * they need not be.
+   */
+  | { kind: 'children'; children: ChildTask[]; dueAt?: number }
   | { kind: 'reject'; message: Message }
   | { kind: 'cancel' }
+
+/** The fields of a task that each message of its caller sets. */
+export type MessageTerms = Pick<TaskRecord, 'delegation' | 'authority' | 'deadlineAt'>
 
 type Target = TaskState | 'paused'
 
 /**
  * The changes that each state allows, and the resulting state (spec/tasks.md#transitions). Terminal states
- * have no transitions.
+ * have no transitions; `children` only records the cancellation of other tasks.
  */
 const table: Record<TaskState, Partial<Record<Change['kind'], Target>>> = {
   submitted: {
@@ -53,6 +63,7 @@ const table: Record<TaskState, Partial<Record<Change['kind'], Target>>> = {
   working: {
     'pick-up': 'working',
     release: 'working',
+    children: 'working',
     pause: 'paused',
     complete: 'completed',
     fail: 'failed',
@@ -63,10 +74,10 @@ const table: Record<TaskState, Partial<Record<Change['kind'], Target>>> = {
   'auth-required': paused(),
   'payment-required': paused(),
   'negotiation-bid-submitted': paused(),
-  completed: {},
-  failed: {},
-  canceled: {},
-  rejected: {},
+  completed: { children: 'completed' },
+  failed: { children: 'failed' },
+  canceled: { children: 'canceled' },
+  rejected: { children: 'rejected' },
 }
 
 function paused(): Partial<Record<Change['kind'], Target>> {
@@ -89,6 +100,7 @@ export function apply(record: TaskRecord, change: Change): TaskRecord {
   if ('message' in change && change.message !== undefined)
     next.history = [...record.history, historyMessage(change.kind, change.message)]
   applyFields(next, change)
+  if (state !== from && isTerminal(state)) endChildren(next)
   next.events = [...record.events, ...eventsOf(next, from, at, change)]
   return next
 }
@@ -107,6 +119,7 @@ function applyFields(next: TaskRecord, change: Change): void {
     next.lease = change.lease
     return
   }
+  if (change.kind === 'children') return applyChildren(next, change)
   delete next.lease
   delete next.heldBy
   if (change.kind === 'continue') {
@@ -115,6 +128,7 @@ function applyFields(next: TaskRecord, change: Change): void {
     if (change.signed) next.signed = true
     if (change.payment !== undefined) next.payments = [...(next.payments ?? []), change.payment.id]
     if (change.payment?.held === true) next.heldBy = change.payment.id
+    applyTerms(next, change.terms ?? {})
   }
   // The requested payment is kept until it is settled.
   if (next.heldBy === undefined) delete next.asked
@@ -123,6 +137,33 @@ function applyFields(next: TaskRecord, change: Change): void {
   if (change.kind === 'pause') next.dueAt = change.dueAt
   if (change.kind === 'pause' || change.kind === 'complete') next.workedMs += change.workedMs
   if (change.kind === 'complete') next.artifacts = change.artifacts
+}
+
+function applyTerms(next: TaskRecord, { delegation, authority, deadlineAt }: MessageTerms): void {
+  delete next.authority
+  delete next.deadlineAt
+  if (delegation !== undefined) next.delegation = delegation
+  if (authority !== undefined) next.authority = authority
+  if (deadlineAt !== undefined) next.deadlineAt = deadlineAt
+}
+
+function applyChildren(next: TaskRecord, { children, dueAt }: Extract<Change, { kind: 'children' }>): void {
+  next.children = children
+  if (!isTerminal(next.status.state)) return
+  if (dueAt === undefined) delete next.authority
+  else next.dueAt = dueAt
+}
+
+/** The authority of an ended task is kept only for the cancellation of its children. */
+function endChildren(next: TaskRecord): void {
+  if (next.authority === undefined) return
+  if (childrenToCancel(next).length === 0) delete next.authority
+  else next.dueAt = Date.now()
+}
+
+/** The children that end with their parent. */
+export function childrenToCancel({ children = [] }: TaskRecord): ChildTask[] {
+  return children.filter(({ taskId, detached, ended }) => taskId !== undefined && !detached && !ended)
 }
 
 function statusOf(state: TaskState, at: Timestamp, change: Change): TaskStatus {

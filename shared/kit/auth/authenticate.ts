@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
-import { type Caller, delegatedOwner, mayUse, type Scope } from './caller.ts'
+import { actingAgents, type Caller, delegatedOwner, mayUse, type Scope } from './caller.ts'
 import { checkDidSignature, type SignatureRules, takeOnce } from './did-signature.ts'
 import type { ProofRules } from './dpop.ts'
 import type { Actor, Introspection, Introspector } from './introspection.ts'
@@ -190,8 +190,8 @@ function requireCaller({ client_id, sub, scope, aud, act }: Introspection): Call
   const caller: Caller = { id: subject, subject, scopes: new Set(scope?.split(' ') ?? []) }
   if (act !== undefined) {
     caller.actors = actorsOf(act)
-    // Gateways are named by their address. They forward requests and do not act on their own.
-    const delegate = caller.actors.find((name) => !/^https?:/.test(name))
+    // Gateways forward requests and do not act on their own.
+    const [delegate] = actingAgents(caller)
     if (delegate !== undefined) {
       caller.delegate = delegate
       caller.id = delegatedOwner(subject, delegate)

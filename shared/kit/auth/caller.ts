@@ -37,6 +37,11 @@ export function ownsFor({ id, delegate }: Pick<Caller, 'id' | 'delegate'>, owner
   return owner === id || (delegate === undefined && owner.startsWith(`${id}${ownerSeparator}`))
 }
 
+/** The client ids of all agents that act for the subject, the current one first. Gateways are named by their address. */
+export function actingAgents({ actors = [] }: Pick<Caller, 'actors'>): string[] {
+  return actors.filter((name) => !/^https?:/.test(name))
+}
+
 export function mayUse(caller: Caller, scope: Scope): boolean {
   if (caller.scopes.has(scope)) return true
   return scope !== 'agent:admin' && caller.scopes.has('agent:execute')

@@ -1,3 +1,4 @@
+import { hkdfSync } from 'node:crypto'
 import bs58 from 'bs58'
 import nacl from 'tweetnacl'
 import { signerOf } from './ed25519.ts'
@@ -7,6 +8,8 @@ export interface KeyPair {
   publicKey: Uint8Array
   publicKeyBase58: string
   sign(bytes: Uint8Array): Uint8Array
+  /** Returns a secret of 32 bytes for the given purpose, derived from the seed (HKDF-SHA256, RFC 5869). */
+  deriveSecret(purpose: string): Uint8Array
 }
 
 export const seedBytes = 32
@@ -15,5 +18,10 @@ export const seedBytes = 32
 export function keyPairFromSeed(seed: Uint8Array): KeyPair {
   if (seed.byteLength !== seedBytes) throw new Error(`An Ed25519 seed has ${seedBytes} bytes.`)
   const { publicKey } = nacl.sign.keyPair.fromSeed(seed)
-  return { publicKey, publicKeyBase58: bs58.encode(publicKey), sign: signerOf(seed) }
+  return {
+    publicKey,
+    publicKeyBase58: bs58.encode(publicKey),
+    sign: signerOf(seed),
+    deriveSecret: (purpose) => new Uint8Array(hkdfSync('sha256', seed, '', purpose, 32)),
+  }
 }

@@ -30,6 +30,8 @@ export interface SendMessage {
         acceptedOutputModes?: string[] | undefined
         longRunning?: boolean | undefined
         pushNotificationConfig?: PushConfigInput | undefined
+        /** How long the task may take, in milliseconds from the acceptance of the message. */
+        deadlineMs?: number | undefined
       }
     | undefined
 }

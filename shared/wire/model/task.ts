@@ -77,4 +77,16 @@ export interface Task {
   status: TaskStatus
   history: Message[]
   artifacts: Artifact[]
+  /** The task that created this one at another agent (spec/delegation.md#parent-and-children). */
+  parent?: TaskLink
+  /** The first task of the chain, as the calling agent states it. */
+  rootTaskId?: string
+  /** The tasks that this one created at other agents. The links of calls that are not yet answered may be incomplete. */
+  children?: Partial<TaskLink>[]
+}
+
+/** A task of another agent: the client ID or the slug of the agent, and the task's ID. */
+export interface TaskLink {
+  agent: string
+  taskId: string
 }

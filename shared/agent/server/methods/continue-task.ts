@@ -1,6 +1,6 @@
 import type { TaskRecord } from '@parley/engine/store/store'
 import { agentText } from '@parley/engine/tasks/agent-message'
-import type { Change } from '@parley/engine/tasks/transitions'
+import type { Change, MessageTerms } from '@parley/engine/tasks/transitions'
 import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage } from '@parley/wire/model/call'
 import { isPaused, isTerminal, type Message } from '@parley/wire/model/task'
@@ -19,20 +19,25 @@ export async function continueTask(
   services: Services,
   call: Call,
   task: TaskRecord,
-  parts: { claims: MessageClaims; message: IncomingMessage; webhook: InlineWebhook | undefined },
+  parts: {
+    claims: MessageClaims
+    message: IncomingMessage
+    webhook: InlineWebhook | undefined
+    terms: MessageTerms
+  },
 ): Promise<AcceptedMessage> {
-  const { claims, message: sent, webhook } = parts
+  const { claims, message: sent, webhook, terms } = parts
   requireSameContext(task, sent.contextId)
   const message = messageOf(sent, task.id, task.contextId)
   const signed = call.caller.signature !== undefined
   // This is checked before anything is claimed, so that an ended task refuses the message even if the queue is full.
-  changeOf(task, message, { pricedAt: task, signed, payment: undefined })
+  changeOf(task, message, { pricedAt: task, signed, terms, payment: undefined })
   const payment = await claims.payment(() => payForMessage(services, call, task, sent))
   const place = await claims.queuePlace()
   await claims.signature()
   await claims.webhook(webhook, task, false)
   const record = await claims.commit(() =>
-    services.engine.change(task, (now) => changeOf(now, message, { pricedAt: task, signed, payment })),
+    services.engine.change(task, (now) => changeOf(now, message, { pricedAt: task, signed, terms, payment })),
   )
   const start = () => {
     if (record.status.state === 'submitted' && payment?.held !== true)
@@ -55,16 +60,27 @@ function requireSameContext({ id: taskId, contextId: own }: TaskRecord, contextI
 function changeOf(
   task: TaskRecord,
   message: Message,
-  parts: { pricedAt: TaskRecord; signed: boolean; payment: MessagePayment | undefined },
+  parts: {
+    pricedAt: TaskRecord
+    signed: boolean
+    terms: MessageTerms
+    payment: MessagePayment | undefined
+  },
 ): Change {
-  const { pricedAt, signed, payment } = parts
+  const { pricedAt, signed, terms, payment } = parts
   const { state } = task.status
-  if (state === 'negotiation-bid-submitted') return answerToBid(task, message, signed)
+  if (state === 'negotiation-bid-submitted') return answerToBid(task, message, { signed, terms })
   // The handler may have requested another amount since the payment.
   const isPriced = state === 'payment-required' || payment !== undefined
   const isSame = !isPriced || task.events.length === pricedAt.events.length
   if (isSame && (isPaused(state) || isTerminal(state)))
-    return { kind: 'continue', message, signed, payment: payment && { id: payment.id, held: payment.held } }
+    return {
+      kind: 'continue',
+      message,
+      signed,
+      terms,
+      payment: payment && { id: payment.id, held: payment.held },
+    }
   throw new ParleyError('UnsupportedOperation', {
     message: `Task is ${state}: wait until it asks for input or has ended`,
     data: { taskId: task.id, state },
@@ -72,9 +88,13 @@ function changeOf(
 }
 
 /** The data `{accept: true}` continues the task; `{accept: false}` ends it in `rejected` (spec/tasks.md#bids). */
-function answerToBid(task: TaskRecord, message: Message, signed: boolean): Change {
+function answerToBid(
+  task: TaskRecord,
+  message: Message,
+  given: { signed: boolean; terms: MessageTerms },
+): Change {
   const accept = dataOf(message.parts)['accept']
-  if (accept === true) return { kind: 'continue', message, signed }
+  if (accept === true) return { kind: 'continue', message, ...given }
   if (accept === false)
     return { kind: 'reject', message: agentText(task, 'The caller did not accept the bid.') }
   const issues = [

@@ -1,4 +1,5 @@
 import type { TaskRecord } from '@parley/engine/store/store'
+import type { MessageTerms } from '@parley/engine/tasks/transitions'
 import { ParleyError } from '@parley/wire/errors'
 import type { SendMessage } from '@parley/wire/model/call'
 import { modesMatch } from '@parley/wire/model/mime'
@@ -7,6 +8,7 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import { continueTask } from './continue-task.ts'
 import { checkInlineWebhook, type InlineWebhook } from './inline-webhook.ts'
 import { MessageClaims } from './message-claims.ts'
+import { termsOf } from './message-terms.ts'
 import type { Call, Run, Services } from './method.ts'
 import { newId } from './new-id.ts'
 import { type AcceptedMessage, type NewTask, newRecord } from './new-record.ts'
@@ -44,10 +46,11 @@ export async function acceptMessage(
     return await acceptedBefore(claims, existing)
   // This follows the check for repeats, so that an accepted message stays accepted if a referenced task is removed later.
   const foreign = await readReferences(services, call, message.referenceTaskIds ?? [])
-  const continued = { claims, message, webhook }
+  const terms = termsOf(services, call, configuration?.deadlineMs)
+  const continued = { claims, message, webhook, terms }
   if (existing !== undefined) return await continueTask(services, call, existing, continued)
   const task = { ...params, taskId: taskId ?? newId(), acceptedOutputModes, foreign }
-  const created = await createTask(services, call, { claims, task, webhook }).catch(
+  const created = await createTask(services, call, { claims, task, webhook, terms }).catch(
     async (error: unknown) => {
       if (key === undefined || !isPaymentInProgress(error)) throw error
       const same = await taskOfSameRequest(services, task.taskId, owner)
@@ -67,16 +70,22 @@ export async function acceptMessage(
 async function createTask(
   services: Services,
   call: Call,
-  { claims, task, webhook }: { claims: MessageClaims; task: NewTask; webhook: InlineWebhook | undefined },
+  parts: {
+    claims: MessageClaims
+    task: NewTask
+    webhook: InlineWebhook | undefined
+    terms: MessageTerms
+  },
 ): Promise<AcceptedMessage | undefined> {
   const { store, engine, runner, scheduler } = services
+  const { claims, task, webhook, terms } = parts
   const owner = call.caller.id
   const at = timestamp()
   const contextId = task.message.contextId ?? newId()
   const isFirstOfContext = !(await isOwnContext(services, task.message.contextId, owner))
   const payment = await claims.payment(() => payForTask(services, call, task))
   const signed = call.caller.signature !== undefined
-  const record = newRecord({ owner, signed, at, contextId, task, payment })
+  const record = newRecord({ owner, signed, at, contextId, task, payment, terms })
   const place = await claims.queuePlace()
   const isLeased = payment === undefined && place.runs
   if (isLeased) Object.assign(record, { lease: runner.lease(), starts: 1 })

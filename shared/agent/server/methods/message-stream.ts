@@ -8,7 +8,7 @@ import type { PresentTask, StreamItem } from '@parley/wire/model/event'
 import { isResting } from '@parley/wire/model/task'
 import { acceptMessage } from './message-send.ts'
 import type { Call, Run, Services } from './method.ts'
-import { requireOutline } from './tasks.ts'
+import { requireDelegatedOutline } from './tasks.ts'
 
 /** Streams the current status of the task, then its events and deltas until it ends or pauses (spec/streaming.md#frames). */
 export const streamMessage: Run<'streamMessage'> = async (services, call) => {
@@ -29,7 +29,7 @@ export const streamMessage: Run<'streamMessage'> = async (services, call) => {
 export const resubscribe: Run<'resubscribe'> = async (services, call) => {
   requireStreaming(services)
   const params = call.params()
-  const record = await requireOutline(services, call, params.taskId)
+  const record = await requireDelegatedOutline(services, call, params.taskId)
   const after = params.afterSequence ?? lastEventId(call)
   if (after !== undefined) {
     const [first] = eventsBetween(record, after, after + 1)

@@ -11,6 +11,7 @@ import type { Log } from '@parley/kit/process/log'
 import type { StreamItem } from '@parley/wire/model/event'
 import type { Calls, Operation } from '@parley/wire/model/operation'
 import type { Agent } from '../../author/agent.ts'
+import type { AuthoritySeal } from '../delegation/authority-seal.ts'
 import type { TaskRunner } from '../runner/run-task.ts'
 import type { ForeignTasks } from './foreign-task.ts'
 
@@ -27,6 +28,8 @@ export interface Services {
   registrations: Registrations | undefined
   /** Reads other agents' tasks. Absent without a gateway. */
   foreignTasks?: ForeignTasks
+  /** Encrypts the token of a message, so that the task can call other agents. Absent without a gateway. */
+  authority?: Pick<AuthoritySeal, 'seal'> | undefined
   /** Absent for an agent without prices. */
   payments?: Payments | undefined
   /** TASK_QUEUE_MAX, the number of tasks that may wait. */

@@ -1,4 +1,6 @@
 import type { TaskRecord } from '@parley/engine/store/store'
+import type { MessageTerms } from '@parley/engine/tasks/transitions'
+import { ancestorsIn } from '@parley/wire/codecs/parley/metadata'
 import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 import type { Message, Task } from '@parley/wire/model/task'
 import type { MessagePayment } from './message-claims.ts'
@@ -27,8 +29,9 @@ export function newRecord(parts: {
   contextId: string
   task: NewTask
   payment: MessagePayment | undefined
+  terms: MessageTerms
 }): TaskRecord {
-  const { owner, signed, at, contextId, task, payment } = parts
+  const { owner, signed, at, contextId, task, payment, terms } = parts
   return {
     id: task.taskId,
     contextId,
@@ -48,7 +51,19 @@ export function newRecord(parts: {
     ...(task.foreign.length > 0 && { foreignReferences: task.foreign }),
     ...(payment && { payments: [payment.id] }),
     ...(payment?.held === true && { heldBy: payment.id }),
+    ...terms,
+    ...ancestorsOf(task.message, terms.delegation),
   }
+}
+
+/** The calling agent states its task and the first task of the chain. Both are data: they grant access to nothing. */
+function ancestorsOf(
+  { metadata }: IncomingMessage,
+  delegation: TaskRecord['delegation'],
+): Partial<TaskRecord> {
+  const { parentTaskId, rootTaskId } = ancestorsIn(metadata)
+  if (delegation === undefined || parentTaskId === undefined || rootTaskId === undefined) return {}
+  return { parent: { agent: delegation.delegate, taskId: parentTaskId }, rootTaskId }
 }
 
 /** Returns the caller's message as sent, with the IDs of its task and context. */

@@ -2,7 +2,7 @@ import { eventsBetween } from '@parley/engine/tasks/task-events'
 import { roughBytesOf } from '@parley/wire/codecs/lazy-part'
 import type { TaskEvent } from '@parley/wire/model/event'
 import type { Run } from './method.ts'
-import { requireOutline } from './tasks.ts'
+import { requireDelegatedOutline } from './tasks.ts'
 
 /** A page ends once its events reach this size, because events contain whole artifacts. */
 const pageMaxChars = 8 * 1024 * 1024
@@ -13,7 +13,7 @@ const pageMaxChars = 8 * 1024 * 1024
  */
 export const listTaskEvents: Run<'listTaskEvents'> = async (services, call) => {
   const { taskId, afterSequence, limit } = call.params()
-  const task = await requireOutline(services, call, taskId)
+  const task = await requireDelegatedOutline(services, call, taskId)
   const events: TaskEvent[] = []
   let chars = 0
   for (let after = afterSequence; events.length < limit && chars < pageMaxChars; after += 1) {

@@ -1,4 +1,5 @@
 import type { Feedback, TaskRecord } from '@parley/engine/store/store'
+import { ownsFor } from '@parley/kit/auth/caller'
 import { ParleyError } from '@parley/wire/errors'
 import type { Task } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
@@ -7,16 +8,52 @@ import type { Call, Run, Services } from './method.ts'
 /** @throws ParleyError TaskNotFound, even for a task of another owner */
 export async function requireTask({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
   const task = await store.findTask(taskId, call.caller.id, call.reserve)
-  if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
+  if (task === undefined) throw notFound(taskId)
   return task
 }
 
 /** Returns the task without its large parts, which are read while the answer is sent. @throws as `requireTask` */
 export async function requireOutline({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
   const outline = await store.outlineTask(taskId, call.caller.id, call.reserve)
-  if (outline === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
+  if (outline === undefined) throw notFound(taskId)
   return outline.task
 }
+
+/**
+ * Like `requireOutline`, and also returns a task that an agent created for this caller (spec/delegation.md#ownership).
+ * @throws as `requireTask`
+ */
+export async function requireDelegatedOutline(
+  services: Services,
+  call: Call,
+  taskId: string,
+): Promise<TaskRecord> {
+  const { store } = services
+  const own = await store.outlineTask(taskId, call.caller.id, call.reserve)
+  if (own !== undefined) return own.task
+  const owner = await requireDelegatedOwner(services, call, taskId)
+  const delegated = await store.outlineTask(taskId, owner, call.reserve)
+  if (delegated === undefined) throw notFound(taskId)
+  return delegated.task
+}
+
+async function requireDelegatedTask(services: Services, call: Call, taskId: string): Promise<TaskRecord> {
+  const { store } = services
+  const own = await store.findTask(taskId, call.caller.id, call.reserve)
+  if (own !== undefined) return own
+  const owner = await requireDelegatedOwner(services, call, taskId)
+  const delegated = await store.findTask(taskId, owner, call.reserve)
+  if (delegated === undefined) throw notFound(taskId)
+  return delegated
+}
+
+async function requireDelegatedOwner({ store }: Services, { caller }: Call, taskId: string): Promise<string> {
+  const owner = await store.ownerOf(taskId)
+  if (owner === undefined || !ownsFor(caller, owner)) throw notFound(taskId)
+  return owner
+}
+
+const notFound = (taskId: string) => new ParleyError('TaskNotFound', { data: { taskId } })
 
 /** Returns the task with only its newest messages if the caller limits their number. */
 function withHistory<T extends Task>(task: T, historyLength: number | undefined): T {
@@ -26,7 +63,7 @@ function withHistory<T extends Task>(task: T, historyLength: number | undefined)
 
 export const getTask: Run<'getTask'> = async (services, call) => {
   const { taskId, historyLength } = call.params()
-  return { result: withHistory(await requireOutline(services, call, taskId), historyLength) }
+  return { result: withHistory(await requireDelegatedOutline(services, call, taskId), historyLength) }
 }
 
 export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
@@ -46,7 +83,7 @@ export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
 
 export const cancelTask: Run<'cancelTask'> = async (services, call) => {
   const { taskId } = call.params()
-  const task = await requireTask(services, call, taskId)
+  const task = await requireDelegatedTask(services, call, taskId)
   await call.takeSignature()
   return { result: await services.engine.change(task, () => ({ kind: 'cancel' })) }
 }

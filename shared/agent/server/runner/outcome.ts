@@ -57,7 +57,7 @@ function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: R
   const paused = {
     kind: 'pause',
     state: pausedStateOf[pause.kind],
-    dueAt: Date.now() + pauseMaxMs,
+    dueAt: Math.min(Date.now() + pauseMaxMs, record.deadlineAt ?? Number.POSITIVE_INFINITY),
     workedMs,
   } as const
   if (pause.kind !== 'payment') return { ...paused, message: agentMessage(record, pause.parts) }

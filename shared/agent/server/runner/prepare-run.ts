@@ -7,7 +7,7 @@ import { partSignature, verifyPart } from '@parley/kit/did/part-signature'
 import type { Message, Part } from '@parley/wire/model/task'
 import bs58 from 'bs58'
 import type { Agent } from '../../author/agent.ts'
-import { buildContext, newestMessage } from '../../author/build-context.ts'
+import { buildContext, newestMessage, senderOf } from '../../author/build-context.ts'
 import { callersMessages } from '../../author/callers-messages.ts'
 import type { HandlerContext, HandlerLog } from '../../author/context.ts'
 import { type FileFetching, FileNotFetchedError, fetchFiles, type PartsWithFiles } from './fetch-files.ts'
@@ -65,7 +65,7 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     log: run.log,
     usage: run.usage,
     fetched,
-    verified: await verifyCallersParts(newestMessage(record).parts, record.owner, run.clientKeys),
+    verified: await verifyCallersParts(newestMessage(record).parts, senderOf(record), run.clientKeys),
   })
   return { context }
 }
@@ -108,12 +108,12 @@ function notFetched(error: unknown): FileNotFetchedError {
  */
 async function verifyCallersParts(
   parts: readonly Part[],
-  owner: string,
+  sender: string,
   clientKeys: ClientKeys | undefined,
 ): Promise<ReadonlyMap<Part, boolean>> {
   const signed = parts.filter(({ metadata }) => metadata?.[partSignature] !== undefined)
-  if (clientKeys === undefined || signed.length === 0 || !owner.startsWith('did:')) return new Map()
-  const key = await clientKeys.publicKey(owner).catch(() => undefined)
+  if (clientKeys === undefined || signed.length === 0 || !sender.startsWith('did:')) return new Map()
+  const key = await clientKeys.publicKey(sender).catch(() => undefined)
   if (key === undefined) return new Map()
   const keys = [bs58.encode(key)]
   return new Map(signed.map((part) => [part, verifyPart(part, keys) === 'verified']))

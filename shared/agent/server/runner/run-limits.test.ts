@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { expirePauses } from '@parley/engine/tasks/expiry'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { resolveAgent } from '../../author/agent.ts'
@@ -103,3 +104,56 @@ test('a message from the caller with the role `assistant` counts as a message fr
   await alice.send({ text: 'yes', taskId: id })
   expect((await alice.wait(id)).artifacts[0]?.parts).toMatchObject([{ data: { got: 7 } }])
 })
+
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+
+test('a task fails at the deadline of its caller, which aborts the signal, even if the agent has no deadline', async () => {
+  const aborted = Promise.withResolvers<void>()
+  await using agent = await testAgent({
+    deadlineMs: 0,
+    handle: async ({ signal }) => {
+      await untilAborted(signal)
+      aborted.resolve()
+    },
+  })
+  const { status } = await agent.caller('alice').sendAndWait('go', { deadline_ms: 200 })
+  expect(status).toMatchObject({
+    state: 'failed',
+    message: { parts: [{ text: 'The task exceeded the deadline that its caller set.' }] },
+  })
+  await aborted.promise
+})
+
+test('the shorter deadline of agent and caller applies', async () => {
+  await using agent = await testAgent({ deadlineMs: 100, handle: ({ signal }) => untilAborted(signal) })
+  const { status } = await agent.caller('alice').sendAndWait('go', { deadline_ms: 60_000 })
+  expect(status.message?.parts).toMatchObject([{ text: 'The task exceeded its deadline of 100 ms.' }])
+})
+
+test('the deadline of the caller includes pauses, and a new message sets a new deadline', async () => {
+  await using agent = await testAgent({
+    handle: ({ ask, text, history }) => (history.length === 1 ? ask('what?') : `got ${text}`),
+  })
+  const alice = agent.caller('alice')
+  const [late, answered] = [
+    await alice.sendAndWait('a', { deadline_ms: 1000 }),
+    await alice.sendAndWait('b', { deadline_ms: 1000 }),
+  ]
+  await alice.sendAndWait({ text: 'that', taskId: answered.id }, { deadline_ms: 60_000 })
+  await expirePauses(agent.app.services.engine, Date.now() + 2000)
+  expect((await alice.get(answered.id)).status.state).toBe('completed')
+  expect((await alice.get(late.id)).status).toMatchObject({
+    state: 'failed',
+    message: { parts: [{ text: 'The task was not answered before the deadline that its caller set.' }] },
+  })
+})
+
+test.each([0, -1, 1.5, '200', 2 ** 31])(
+  'a message with the deadline %j is rejected with -32602',
+  async (deadline) => {
+    await using agent = await testAgent({ handle: () => 'done' })
+    const sent = agent.caller('alice').send('go', { deadline_ms: deadline as number })
+    await expect(sent).rejects.toMatchObject({ code: -32602 })
+  },
+)

@@ -18,6 +18,7 @@ import type { Part } from '@parley/wire/model/task'
 import type { Agent } from '../../author/agent.ts'
 import { OutputCollector } from '../../author/collect-output.ts'
 import type { HandlerContext } from '../../author/context.ts'
+import { atDeadline, type Deadline, deadlineOf } from './deadline.ts'
 import { executeHandler } from './execute-handler.ts'
 import { LiveDeltas } from './live-deltas.ts'
 import { changeOfError, changeOfOutput, isTooLarge } from './outcome.ts'
@@ -184,6 +185,7 @@ export class TaskRunner {
     const abort = new AbortController()
     const deltas = new LiveDeltas(bus, draft.record, randomUUID())
     const began = performance.now()
+    const deadline = deadlineOf(agent, draft.record)
     this.#running.set(id, abort)
     using _lease = leases.keep(id, () => abort.abort(new Stopped('taken')))
     const handled = this.#handle(draft.record, firstOfContext, abort.signal, deltas, began)
@@ -199,25 +201,27 @@ export class TaskRunner {
       using _cancel = bus.subscribe(id, (item) => {
         if (item.kind === 'status-update' && item.final) abort.abort(new Stopped('canceled'))
       })
-      using _deadline = deadline(agent.deadlineMs - draft.record.workedMs, agent.deadlineMs, abort)
+      using _deadline = atDeadline(deadline, () => abort.abort(new Stopped('deadline')))
       if (await this.#commit(draft)) deltas.goLive()
       else abort.abort(new Stopped('taken'))
       await Promise.race([outcome, aborted(abort.signal)])
-      await this.#settle(draft, outcome, abort)
+      await this.#settle(draft, outcome, abort, deadline)
     } finally {
       this.#running.delete(id)
       log.debug({ task_id: id, state: draft.record.status.state }, 'task run ended')
     }
   }
 
-  async #settle(draft: TaskDraft, outcome: Promise<Change>, abort: AbortController): Promise<void> {
+  async #settle(
+    draft: TaskDraft,
+    outcome: Promise<Change>,
+    abort: AbortController,
+    deadline: Deadline | undefined,
+  ): Promise<void> {
     const why: unknown = abort.signal.aborted ? abort.signal.reason : undefined
     if (!(why instanceof Stopped)) return this.#finish(draft, await outcome)
     if (why.cause === 'taken') this.#noteSurvived(draft.record)
-    if (why.cause === 'deadline') {
-      const { deadlineMs } = this.#parts.agent
-      await this.#finish(draft, failed(draft.record, `The task exceeded its deadline of ${deadlineMs} ms.`))
-    }
+    if (why.cause === 'deadline') await this.#finish(draft, failed(draft.record, deadline?.reason ?? ''))
     if (why.cause === 'stopping') await this.#finish(draft, { kind: 'release' })
     const grace = setTimeoutPromise(this.#parts.abortGraceMs ?? 5000)
     await Promise.race([outcome.catch(() => {}), grace.promise])
@@ -322,12 +326,6 @@ class Stopped extends Error {
   constructor(why: 'canceled' | 'deadline' | 'stopping' | 'taken') {
     super(`the task was stopped: ${why}`, { cause: why })
   }
-}
-
-function deadline(ms: number, configuredMs: number, abort: AbortController): Disposable {
-  if (configuredMs === 0) return { [Symbol.dispose]: () => {} }
-  const timer = setTimeout(() => abort.abort(new Stopped('deadline')), Math.max(ms, 1))
-  return { [Symbol.dispose]: () => clearTimeout(timer) }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

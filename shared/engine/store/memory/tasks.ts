@@ -53,6 +53,7 @@ type TaskMethods = Pick<
   | 'createTask'
   | 'findTask'
   | 'outlineTask'
+  | 'ownerOf'
   | 'loadTask'
   | 'commitTask'
   | 'listTasks'
@@ -94,7 +95,10 @@ export function taskMethods(store: MemoryContext): TaskMethods {
 
 function taskQueries(
   store: MemoryContext,
-): Pick<TaskMethods, 'findTask' | 'outlineTask' | 'loadTask' | 'listUnfinished' | 'countEvents' | 'listDue'> {
+): Pick<
+  TaskMethods,
+  'findTask' | 'outlineTask' | 'ownerOf' | 'loadTask' | 'listUnfinished' | 'countEvents' | 'listDue'
+> {
   const { tasks } = store
   const ofOwner = (id: string, owner: string) => {
     const task = tasks.get(id)
@@ -114,6 +118,7 @@ function taskQueries(
       if (task.body.length > admittedLength) admit(task.body.length)
       return outlineOf(store, task)
     },
+    ownerOf: async (id) => tasks.get(id)?.owner,
     loadTask: async (id) => {
       const task = tasks.get(id)
       return task && recordOf(store, task)
@@ -133,9 +138,10 @@ function taskQueries(
           return task === undefined ? [] : [[id, recordOf(store, task).events.length] as const]
         }),
       ),
-    listDue: async (now, limit) => {
+    listDue: async (now, limit, which = 'paused') => {
+      const isDue = which === 'paused' ? isPaused : isTerminal
       const due = [...tasks.values()].filter(
-        ({ state, dueAt }) => dueAt !== undefined && dueAt <= now && isPaused(state),
+        ({ state, dueAt }) => dueAt !== undefined && dueAt <= now && isDue(state),
       )
       const sorted = due.sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0))
       return sorted.slice(0, limit).map(({ id }) => id)

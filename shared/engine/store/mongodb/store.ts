@@ -32,6 +32,7 @@ import {
   loadTask,
   noteSurvived,
   outlineTask,
+  ownerOf,
   renewLeases,
 } from './tasks.ts'
 
@@ -129,13 +130,14 @@ function storeOf(store: MongoContext, settings: Collection<SettingDocument>): Me
     createTask: (record) => createTask(store, record),
     findTask: (id, owner, admit) => findTask(store, id, owner, admit),
     outlineTask: (id, owner, admit) => outlineTask(store, id, owner, admit),
+    ownerOf: (id) => ownerOf(store, id),
     loadTask: (id) => loadTask(store, id),
     commitTask: (record) => commitTask(store, record),
     listTasks: (query) => listTasks(store, query),
     outlineTasks: (query, admit) => outlineTasks(store, query, admit),
     listUnfinished: (now, _holder, which) => listUnfinished(store, now, which),
     countEvents: (taskIds) => countEvents(store, taskIds),
-    listDue: (now, limit) => listDue(store, now, limit),
+    listDue: (now, limit, which) => listDue(store, now, limit, which),
     renewLeases: (holder, taskIds, until) => renewLeases(store, holder, taskIds, until),
     noteSurvived: (taskId, start) => noteSurvived(store, taskId, start),
     countByState: () => countByState(store),

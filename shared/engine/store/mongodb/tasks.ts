@@ -1,8 +1,8 @@
 import { keyText } from '@parley/kit/database/keys'
 import { insertUnlessThere } from '@parley/kit/database/mongodb/database'
 import { ParleyError } from '@parley/wire/errors'
-import { pausedStates, type TaskState, taskStates } from '@parley/wire/model/task'
-import type { Admit, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
+import { pausedStates, type TaskState, taskStates, terminalStates } from '@parley/wire/model/task'
+import type { Admit, Dueness, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
 import { taskKey } from '../webhook-store.ts'
 import { joinContext, restoreContexts } from './contexts.ts'
 import {
@@ -123,6 +123,17 @@ function documentOf(
   return tasks.findOne({ _id: idIn({ agentId }, id), agent_id: agentId, owner: keyText(owner) })
 }
 
+export async function ownerOf({ tasks, agentId }: MongoContext, id: string): Promise<string | undefined> {
+  const task = { _id: idIn({ agentId }, id), agent_id: agentId }
+  const found = await tasks.findOne<Pick<TaskDocument, 'owner'>>(task, { projection: { owner: 1 } })
+  if (found === null || !found.owner.startsWith('#')) return found?.owner
+  // A long owner is hashed in its field, and only the body contains it.
+  const whole = await tasks.findOne<Pick<TaskDocument, 'body'>>(task, { projection: { body: 1 } })
+  if (whole === null) return undefined
+  const { owner }: { owner: string } = JSON.parse(whole.body)
+  return owner
+}
+
 export async function loadTask(store: MongoContext, id: string): Promise<TaskRecord | undefined> {
   const found = await store.tasks.findOne({ _id: idIn(store, id), agent_id: store.agentId })
   return found === null ? undefined : (await decodeTask(store, found)).record
@@ -176,8 +187,10 @@ export async function listDue(
   { tasks, agentId }: MongoContext,
   now: number,
   limit: number,
+  which: Dueness = 'paused',
 ): Promise<string[]> {
-  const due = { agent_id: agentId, due_at: { $lte: now }, state: { $in: [...pausedStates] } }
+  const states: readonly TaskState[] = which === 'paused' ? pausedStates : terminalStates
+  const due = { agent_id: agentId, due_at: { $lte: now }, state: { $in: [...states] } }
   const found = tasks.find(due).sort({ due_at: 1 }).limit(limit).project<{ task_id: string }>({ task_id: 1 })
   return (await found.toArray()).map(({ task_id }) => task_id)
 }

@@ -24,6 +24,7 @@ import {
   listUnfinished,
   loadTask,
   outlineTask,
+  ownerOf,
   renewLeases,
 } from './tasks.ts'
 
@@ -60,13 +61,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     createTask: (record) => createTask(store, record),
     findTask: (id, owner, admit) => findTask(store, id, owner, admit),
     outlineTask: (id, owner, admit) => outlineTask(store, id, owner, admit),
+    ownerOf: (id) => ownerOf(store, id),
     loadTask: (id) => loadTask(store, id),
     commitTask: (record) => store.endedTasks.changing(record.id, () => commitTask(store, record)),
     listTasks: (query) => listTasks(store, query),
     outlineTasks: (query, admit) => outlineTasks(store, query, admit),
     listUnfinished: (now, ourHolder, which) => listUnfinished(store, now, ourHolder, which),
     countEvents: (taskIds) => countEvents(store, taskIds),
-    listDue: (now, limit) => listDue(store, now, limit),
+    listDue: (now, limit, which) => listDue(store, now, limit, which),
     noteSurvived: async () => {},
     renewLeases: (holder, taskIds, until) => renewLeases(store, holder, taskIds, until),
     countByState: () => countByState(store),

@@ -1,7 +1,7 @@
 import { integerIn, textIn } from '@parley/kit/database/sqlite/row'
 import { ParleyError } from '@parley/wire/errors'
 import { isTerminal, pausedStates, type TaskState, terminalStates } from '@parley/wire/model/task'
-import type { Admit, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
+import type { Admit, Dueness, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
 import {
   decodeTask,
   encodeTask,
@@ -142,6 +142,13 @@ function guardedRow({ database }: SqliteContext, id: string, owner: string): Gua
   return database.statement(sql).get(id, owner) as GuardedRow | undefined
 }
 
+export function ownerOf({ database }: SqliteContext, id: string): Promise<string | undefined> {
+  return database.read(() => {
+    const row = database.statement('SELECT owner FROM tasks WHERE id = ?').get(id)
+    return row === undefined ? undefined : textIn(row, 'owner')
+  })
+}
+
 export function loadTask(store: SqliteContext, id: string): Promise<TaskRecord | undefined> {
   const { database } = store
   return database.read(() => {
@@ -181,9 +188,15 @@ export function listUnfinished(
   })
 }
 
-export function listDue({ database }: SqliteContext, now: number, limit: number): Promise<string[]> {
+export function listDue(
+  { database }: SqliteContext,
+  now: number,
+  limit: number,
+  which: Dueness = 'paused',
+): Promise<string[]> {
+  const states = quoted(which === 'paused' ? pausedStates : terminalStates)
   const sql = `SELECT id FROM tasks INDEXED BY tasks_due
-    WHERE due_at <= ? AND state IN (${quoted(pausedStates)}) ORDER BY due_at LIMIT ?`
+    WHERE due_at <= ? AND state IN (${states}) ORDER BY due_at LIMIT ?`
   return database.read(() =>
     database
       .statement(sql)

@@ -1,3 +1,5 @@
+import { uuid } from './message.ts'
+
 /** The keys of `message.metadata` that Parley interprets. Messages are stored with their metadata unchanged. */
 
 type Metadata = Record<string, unknown> | undefined
@@ -17,4 +19,15 @@ export const skillIdPath = 'message.metadata.skill_id'
 /** The payment session that pays for the message. */
 export function paymentSessionIdIn(metadata: Metadata): unknown {
   return metadata?.['payment_session_id'] ?? metadata?.['paymentSessionId']
+}
+
+/** The calling agent's task and the first task of the chain. Values other than UUIDs count as absent. */
+export function ancestorsIn(metadata: Metadata): { parentTaskId?: string; rootTaskId?: string } {
+  const parentTaskId = uuid.safeParse(metadata?.['parent_task_id']).data
+  if (parentTaskId === undefined) return {}
+  return { parentTaskId, rootTaskId: uuid.safeParse(metadata?.['root_task_id']).data ?? parentTaskId }
+}
+
+export function withAncestors({ parentTaskId, rootTaskId }: { parentTaskId: string; rootTaskId: string }) {
+  return { parent_task_id: parentTaskId, root_task_id: rootTaskId }
 }

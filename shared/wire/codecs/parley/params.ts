@@ -15,6 +15,8 @@ export const messageSend = wireObject({
     acceptedOutputModes: z.array(z.string().max(256)).max(100).optional(),
     longRunning: z.boolean().optional(),
     pushNotificationConfig: pushNotificationConfig.optional(),
+    // The maximum delay that a timer supports.
+    deadlineMs: z.int().min(1).max(2_147_483_647).optional(),
   }).optional(),
 })
 

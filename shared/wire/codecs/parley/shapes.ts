@@ -54,6 +54,22 @@ export interface WireTask {
   status: WireStatus
   history: WireMessage[]
   artifacts: WireArtifact[]
+  /** Absent unless the task belongs to a chain of agents. */
+  metadata?: WireTaskMetadata
+}
+
+/** The tasks that are related to a task by delegation (spec/delegation.md#parent-and-children). */
+export interface WireTaskMetadata {
+  /** The calling agent's client ID and task. */
+  parent?: WireTaskLink
+  root_task_id?: string
+  children?: WireTaskLink[]
+}
+
+/** A task of another agent. */
+export interface WireTaskLink {
+  agent: string
+  task_id: string
 }
 
 /** A change of state. Numbered events have `event_id` and `sequence`; the first frame of a new task has sequence 0. */
@@ -138,6 +154,8 @@ export interface SendConfiguration {
   acceptedOutputModes?: string[]
   long_running?: boolean
   push_notification_config?: WirePushConfig
+  /** How long the task may take in total, in milliseconds (spec/delegation.md#deadlines). */
+  deadline_ms?: number
   [key: string]: unknown
 }
 

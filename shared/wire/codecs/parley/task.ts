@@ -7,6 +7,7 @@ import type {
   WirePart,
   WireStatus,
   WireTask,
+  WireTaskMetadata,
 } from './shapes.ts'
 
 /** Writes a task in snake_case (spec/tasks.md#task). */
@@ -18,6 +19,24 @@ export function taskOut(task: Task): Unserialized<WireTask> {
     status: statusOut(task.status),
     history: task.history.map(messageOut),
     artifacts: task.artifacts.map(artifactOut),
+    metadata: taskMetadataOut(task),
+  }
+}
+
+/** Undefined for a task without a parent and without children. */
+function taskMetadataOut({
+  parent,
+  rootTaskId,
+  children = [],
+}: Task): Unserialized<WireTaskMetadata> | undefined {
+  const known = children.flatMap(({ agent, taskId }) =>
+    agent === undefined || taskId === undefined ? [] : [{ agent, task_id: taskId }],
+  )
+  if (parent === undefined && known.length === 0) return undefined
+  return {
+    parent: parent && { agent: parent.agent, task_id: parent.taskId },
+    root_task_id: rootTaskId,
+    children: known.length === 0 ? undefined : known,
   }
 }
 
