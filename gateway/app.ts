@@ -30,9 +30,9 @@ import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.t
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { addSignatureRoutes } from './http/signature-routes.ts'
 import { isLoopback } from './oauth/client-rules.ts'
-import { type OAuth, startOAuth } from './oauth/start-oauth.ts'
+import { type OAuth, type OAuthOptions, startOAuth } from './oauth/start-oauth.ts'
 import type { GuardedClientOptions } from './registration/guarded-client.ts'
-import type { AgentEntry } from './registry/entry.ts'
+import { type AgentEntry, audienceNamesOf } from './registry/entry.ts'
 import { Registry } from './registry/registry.ts'
 import { type RegistrySync, startRegistrySync } from './registry/registry-sync.ts'
 import { slugOf } from './registry/slug.ts'
@@ -114,14 +114,14 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const reserved = await slugsOf(options.agentsDir)
   const registry = await openRegistry(options, state, reserved)
   const awaited = new AwaitedAgents({ host: os.hostname(), runs: supervises ? reserved : undefined })
-  const isTrusted = (clientId: string) => registry.isTrusted(clientId)
   const publicUrl = addresses.public
+  const agents = agentClients(registry, publicUrl)
   const ownAddresses = [publicUrl, addresses.local]
   const { guardedClient } = options
   const trust = stack.use(
     startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, guardedClient }),
   )
-  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted, trust }))
+  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, agents, trust }))
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
   const ways = new ReplicaBalancer()
   const dispatcherFor = (entry: AgentEntry) =>
@@ -170,6 +170,17 @@ async function openRegistry(
   const supervises = agentsDir !== undefined || !registry.shared
   const host = os.hostname()
   return Registry.open(registry, { open: settings.config.registryOpen, reserved, supervises, host })
+}
+
+/** The agents as clients of the OAuth server. */
+function agentClients(registry: Registry, gatewayUrl: string): OAuthOptions['agents'] {
+  return {
+    isTrusted: (clientId) => registry.isTrusted(clientId),
+    namesOf: (clientId) => {
+      const entry = registry.find(clientId)
+      return entry?.owner === clientId ? audienceNamesOf(entry, gatewayUrl) : []
+    },
+  }
 }
 
 function watchAgents(

@@ -9,6 +9,7 @@ import type { ClientMetadata } from './client-route.ts'
 import { isLoopback } from './client-rules.ts'
 import { type ClientCredentials, Clients, type ManagedClient } from './clients.ts'
 import { TokenExchanger } from './exchange/embedded-exchange.ts'
+import { addExchangeGrant } from './exchange/exchange-grant.ts'
 import { SealedTokens } from './exchange/sealed-tokens.ts'
 import { type Introspected, TokenIntrospection } from './introspect.ts'
 import type { IntrospectionRouteOptions } from './introspection-route.ts'
@@ -37,6 +38,8 @@ export interface IdentityProviderOptions {
   production: boolean
   /** Whether a self-registered client may introspect tokens because it is an admitted agent. */
   isTrusted?: (clientId: string) => boolean
+  /** Returns the names by which an audience may name the client's agent, beyond the client id. */
+  namesOf?: (clientId: string) => readonly string[]
   /** Reads the keys in a did:web document through the private-address guard. By default, no keys are found. */
   keysOf?: KeysOf
 }
@@ -87,9 +90,11 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   provider.proxy = true
   keepRegistrationBytes(provider)
   acceptOriginAsAudience(provider)
-  const { introspection, exchanger } = tokenExchanger(options, keys)
-  amendAnswers(provider, introspection)
+  const exchange = tokenExchange(options, keys)
+  const { introspection, exchanger } = exchange
   const audit = new Audit(log)
+  addExchangeGrant(provider, { ...exchange, issuer, namesOf: options.namesOf ?? (() => []), audit })
+  amendAnswers(provider, { introspection, exchanger, audit })
   logEvents(provider, log, audit)
   if (options.production && issuer.startsWith('http:') && !isLoopback(issuer)) {
     log.warn({ issuer }, 'OAuth without TLS: secrets and tokens can be intercepted')
@@ -131,26 +136,24 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   }
 }
 
-function tokenExchanger(
-  { store: unlimited, isTrusted }: IdentityProviderOptions,
-  { cookieKeys }: OAuthKeys,
-): { introspection: TokenIntrospection; exchanger: TokenExchanger } {
-  const store = withRequestDeadline(unlimited)
-  const sealed = new SealedTokens(cookieKeys)
-  const mayActFor = async (clientId: string) =>
-    mayAct(await store.find('Client', clientId), clientId, { isTrusted })
-  const introspection = new TokenIntrospection({ store, sealed, mayAct: mayActFor })
-  return { introspection, exchanger: new TokenExchanger(introspection, sealed) }
+interface Exchange {
+  introspection: TokenIntrospection
+  exchanger: TokenExchanger
+  mayAct: (clientId: string) => Promise<boolean>
 }
 
-/** Whether the client may act for other clients: agents that the gateway runs or has admitted may. */
-function mayAct(
-  client: Record<string, unknown> | undefined,
-  clientId: string,
-  { isTrusted }: { isTrusted: IdentityProviderOptions['isTrusted'] | undefined },
-): boolean {
-  if (client === undefined) return false
-  return (client['managed'] === true && client['introspection'] === true) || isTrusted?.(clientId) === true
+function tokenExchange({ store, isTrusted }: IdentityProviderOptions, { cookieKeys }: OAuthKeys): Exchange {
+  const limited = withRequestDeadline(store)
+  const sealed = new SealedTokens(cookieKeys)
+  // Agents that the gateway runs or has admitted may act for other clients.
+  const mayAct = async (clientId: string) => {
+    const client = await limited.find('Client', clientId)
+    if (client === undefined) return false
+    if (client['token_exchange'] === true) return true
+    return (client['managed'] === true && client['introspection'] === true) || isTrusted?.(clientId) === true
+  }
+  const introspection = new TokenIntrospection({ store: limited, sealed, mayAct })
+  return { introspection, exchanger: new TokenExchanger({ introspection, sealed, store: limited }), mayAct }
 }
 
 async function clientMetadata(provider: Provider, clientId: string): Promise<ClientMetadata | undefined> {

@@ -68,6 +68,7 @@ describe('metadata (RFC 8414)', () => {
       'authorization_code',
       'client_credentials',
       'refresh_token',
+      'urn:ietf:params:oauth:grant-type:token-exchange',
     ])
   })
 

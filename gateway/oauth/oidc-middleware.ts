@@ -1,23 +1,33 @@
+import type { Audit } from '@parley/kit/process/audit'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { errorPage, unavailableText } from './approval/pages.ts'
+
 import { scopes } from './client-rules.ts'
+import type { TokenExchanger } from './exchange/embedded-exchange.ts'
 import type { TokenIntrospection } from './introspect.ts'
+import { addressOf } from './mount.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
 
 /** The requests that failed because the storage was temporarily unavailable. */
 const outages = new WeakMap<KoaContextWithOIDC, ParleyError>()
 
+interface Parts {
+  introspection: TokenIntrospection
+  exchanger: Pick<TokenExchanger, 'revoke'>
+  audit: Audit
+}
+
 /** Changes responses of oidc-provider before they are sent. */
-export function amendAnswers(provider: Provider, introspection: TokenIntrospection): void {
+export function amendAnswers(provider: Provider, parts: Parts): void {
   provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error) => {
     if (error instanceof ParleyError && error.error === 'Unavailable') outages.set(ctx, error)
   })
-  provider.use((ctx, next) => next().then(() => amend(ctx as KoaContextWithOIDC, introspection)))
+  provider.use((ctx, next) => next().then(() => amend(ctx as KoaContextWithOIDC, parts)))
 }
 
-async function amend(ctx: KoaContextWithOIDC, introspection: TokenIntrospection): Promise<void> {
+async function amend(ctx: KoaContextWithOIDC, parts: Parts): Promise<void> {
   if (isForOrigin(ctx)) nameOrigin(ctx)
   const body = isObject(ctx.body) ? ctx.body : undefined
   const outage = outages.get(ctx)
@@ -38,12 +48,31 @@ async function amend(ctx: KoaContextWithOIDC, introspection: TokenIntrospection)
     // As in `introspect`, the client is the subject of its client credentials token.
     ctx.body = { ...body, sub: body['sub'] ?? body['client_id'] }
   } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === false) {
-    await showExpiry(ctx, introspection)
+    await showExpiry(ctx, parts)
+  } else if (ctx._matchedRouteName === 'revocation' && ctx.status === 200) {
+    await revokeExchanged(ctx, parts)
+  }
+}
+
+/** Revokes an exchanged token, which oidc-provider does not know. */
+async function revokeExchanged(ctx: KoaContextWithOIDC, { exchanger, audit }: Parts): Promise<void> {
+  const who = ctx.oidc.client?.clientId ?? ''
+  try {
+    if (!(await exchanger.revoke(String(ctx.oidc.params?.['token']), who))) return
+    audit.record({ who, address: addressOf(ctx.req), action: 'oauth.revoke-exchanged', allowed: true })
+  } catch (error) {
+    const { status, headers, message } = ParleyError.from(error)
+    ctx.status = status
+    ctx.set({ 'cache-control': 'no-store', ...headers })
+    ctx.body = {
+      error: status === 503 ? 'temporarily_unavailable' : 'server_error',
+      error_description: message,
+    }
   }
 }
 
 /** Answers clients that may introspect about exchanged tokens, and reports expired tokens as expired. */
-async function showExpiry(ctx: KoaContextWithOIDC, introspection: TokenIntrospection): Promise<void> {
+async function showExpiry(ctx: KoaContextWithOIDC, { introspection }: Parts): Promise<void> {
   if (ctx.oidc.client?.['introspection'] !== true) return
   const { answer } = await introspection.introspect(String(ctx.oidc.params?.['token']))
   // oidc-provider does not know exchanged tokens.

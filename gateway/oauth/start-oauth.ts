@@ -38,8 +38,12 @@ export interface OAuthOptions {
   }
   addresses: Addresses
   log: Log
-  /** Whether the client is an agent that may introspect tokens. */
-  isTrusted: (clientId: string) => boolean
+  agents: {
+    /** Whether the client is an agent that may introspect tokens and act for its callers. */
+    isTrusted(clientId: string): boolean
+    /** Returns the names by which an audience may name the client's agent. */
+    namesOf(clientId: string): readonly string[]
+  }
   trust: {
     /** Undefined if the gateway has no DID. An audience may name the gateway by its DID. */
     identity: { did: string } | undefined
@@ -61,7 +65,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     keysDir,
     log,
     production,
-    isTrusted: options.isTrusted,
+    ...options.agents,
     keysOf: trust.keysOf,
   })
   await provideDevClient(provider, { dataDir, production, log })

@@ -12,7 +12,11 @@ import { createServer } from '@parley/kit/http/server'
 import { makeLog } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
 import { gatewayMigrations } from '../store/sqlite/schema.ts'
-import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
+import {
+  createIdentityProvider,
+  type IdentityProvider,
+  type IdentityProviderOptions,
+} from './identity-provider.ts'
 import { type OAuthStore, oauthStore } from './oauth-store.ts'
 
 export interface Answer {
@@ -54,6 +58,7 @@ export async function startIdentityProvider(options: {
   dir: string
   port?: number
   issuer?: string
+  agents?: Pick<IdentityProviderOptions, 'isTrusted' | 'namesOf'>
 }): Promise<TestIdentityProvider> {
   const databaseFile = path.join(options.dir, 'gateway.db')
   const database = await openDatabase(databaseFile, gatewayMigrations)
@@ -73,6 +78,7 @@ export async function startIdentityProvider(options: {
     keysDir: path.join(options.dir, 'keys'),
     log,
     production: false,
+    ...options.agents,
   }).catch(async (error: unknown) => {
     http.close()
     await database[Symbol.asyncDispose]()

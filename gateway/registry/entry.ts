@@ -129,3 +129,14 @@ export type NewEntryFields = Pick<
 export function unlessLeft(entry: AgentEntry | undefined): AgentEntry | undefined {
   return entry?.left === undefined ? entry : undefined
 }
+
+/**
+ * Returns the names by which a token's audience may name the agent. An unproven DID does not count, because it may belong
+ * to another agent, which would accept the token.
+ */
+export function audienceNamesOf(
+  { slug, did, url, verified }: Pick<AgentEntry, 'slug' | 'did' | 'url' | 'verified'>,
+  gatewayUrl: string,
+): string[] {
+  return [url, `${gatewayUrl}/agents/${slug}`, ...(verified && did !== undefined ? [did] : [])]
+}

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Introspection } from '@parley/kit/auth/introspection'
 import { operatorScope, scopes } from '../client-rules.ts'
-import { delegatesOf, type TokenIntrospection } from '../introspect.ts'
+import { delegatesOf, revocationModel, type TokenIntrospection } from '../introspect.ts'
+import type { OAuthStore } from '../oauth-store.ts'
 import type { ExchangedClaims, SealedTokens } from './sealed-tokens.ts'
 
 /** Why a token is not exchanged. */
@@ -55,14 +56,28 @@ const renewableSeconds = 86_400
 /** The number of agents that may act for a client in one chain. */
 export const delegatesMax = 5
 
+/**
+ * The time for which a revocation is stored, at most. It covers all tokens that may have been exchanged from the revoked
+ * one: each of at most six agents and gateways in turn may renew for a day.
+ */
+const revocationSeconds = 8 * 86_400
+
+export interface TokenExchangerOptions {
+  introspection: TokenIntrospection
+  sealed: SealedTokens
+  store: OAuthStore
+}
+
 /** Exchanges this server's tokens (RFC 8693). An exchanged token is sealed, so that nothing is stored. */
 export class TokenExchanger {
   readonly #introspection: TokenIntrospection
   readonly #sealed: SealedTokens
+  readonly #store: OAuthStore
 
-  constructor(introspection: TokenIntrospection, sealed: SealedTokens) {
+  constructor({ introspection, sealed, store }: TokenExchangerOptions) {
     this.#introspection = introspection
     this.#sealed = sealed
+    this.#store = store
   }
 
   /** @throws ExchangeRefused */
@@ -96,6 +111,21 @@ export class TokenExchanger {
     }
     const { jti, scope } = claims
     return { text: this.#seal(claims), jti, scope, clientId, exp }
+  }
+
+  /**
+   * Revokes an exchanged token and all tokens that were exchanged from it. Only the client for which the token acts, and
+   * the agent that acts with it, may do so.
+   * @returns false if the token is not an exchanged token, or the client may not revoke it
+   */
+  async revoke(token: string, clientId: string): Promise<boolean> {
+    const claims = this.#sealed.open(token)
+    if (claims === undefined || (claims.clientId !== clientId && claims.actors[0] !== clientId)) return false
+    const { jti, root } = claims
+    const end = Math.floor(Date.now() / 1000) + revocationSeconds
+    const expiresAt = Math.min(end, root.exp ?? end)
+    await this.#store.upsert({ model: revocationModel, id: jti, payload: { exp: expiresAt }, expiresAt })
+    return true
   }
 
   #seal(claims: ExchangedClaims): string {
