@@ -1,8 +1,8 @@
-import { randomBytes, randomUUID } from 'node:crypto'
-import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import type { Log } from '@parley/kit/process/log'
-import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
+import { ExposedSecretFile, readSecretFile, replaceSecretFile } from '@parley/kit/process/secret-file'
 import type { ManagedClient } from './clients.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 
@@ -46,7 +46,7 @@ export async function provideOperatorClient(provider: IdentityProvider, dataDir:
 async function writeClient(provider: IdentityProvider, managed: ManagedClient, file: string): Promise<void> {
   const { clientId, clientSecret } = await provider.ensureClient(managed)
   const text = { client_id: clientId, client_secret: clientSecret, token_url: `${provider.issuer}/token` }
-  await writeSecretFile(file, `${JSON.stringify(text, null, 2)}\n`)
+  await replaceSecretFile(file, `${JSON.stringify(text, null, 2)}\n`)
 }
 
 async function revokeDevClient(provider: IdentityProvider, file: string): Promise<void> {
@@ -66,11 +66,4 @@ function exists(file: string): Promise<boolean> {
     () => true,
     () => false,
   )
-}
-
-/** Writes a file atomically with mode 0600, whatever the mode of an existing file. */
-async function writeSecretFile(file: string, text: string): Promise<void> {
-  const draft = `${file}.${randomUUID()}`
-  await writeFile(draft, text, { mode: 0o600, flag: 'wx' })
-  await rename(draft, file)
 }

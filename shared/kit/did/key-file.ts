@@ -1,10 +1,12 @@
-import { randomBytes, randomUUID } from 'node:crypto'
-import { link, mkdir, open, rename, rm } from 'node:fs/promises'
-import path from 'node:path'
+import { randomBytes } from 'node:crypto'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { z } from 'zod'
-import { errorCode } from '../net/error-code.ts'
-import { readSecretFile } from '../process/secret-file.ts'
+import {
+  createSecretFile,
+  readSecretFile,
+  readSecretFileIfExists,
+  replaceSecretFile,
+} from '../process/secret-file.ts'
 import { type KeyEntry, type KeyHistory, signNextKey } from './key-link.ts'
 import { type KeyPair, keyPairFromSeed, seedBytes } from './keys.ts'
 
@@ -27,7 +29,7 @@ type StoredKeys = z.infer<typeof keyFile>['keys']
  * @throws ExposedSecretFile if other users may read the file
  */
 export async function loadOrCreateKeys(file: string): Promise<KeyRing> {
-  const text = (await readIfExists(file)) ?? (await createKeyFile(file))
+  const text = (await readSecretFileIfExists(file)) ?? (await createKeyFile(file))
   return ringOf(file, storedKeys(file, text))
 }
 
@@ -81,53 +83,14 @@ function storedKeys(file: string, text: string): StoredKeys {
   return parsed.data.keys
 }
 
-async function createKeyFile(file: string): Promise<string> {
-  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+function createKeyFile(file: string): Promise<string> {
   const seed = randomBytes(seedBytes).toString('base64url')
-  const text = textOf([{ type: 'Ed25519', seed }])
-  try {
-    // `link` never overwrites a file, so only one of two processes that start together creates the key.
-    await writeAtomically(text, file, link)
-    return text
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error
-    return readSecretFile(file)
-  }
+  return createSecretFile(file, textOf([{ type: 'Ed25519', seed }]))
 }
 
 async function replaceKeyFile(file: string, stored: StoredKeys): Promise<KeyRing> {
-  await writeAtomically(textOf(stored), file, rename)
+  await replaceSecretFile(file, textOf(stored))
   return ringOf(file, stored)
 }
 
-/** Writes the file completely or not at all, even if the process is killed. */
-async function writeAtomically(
-  text: string,
-  file: string,
-  publish: (temporary: string, file: string) => Promise<void>,
-) {
-  const temporary = `${file}.${randomUUID()}`
-  try {
-    await writeSecret(temporary, text)
-    await publish(temporary, file)
-  } finally {
-    await rm(temporary, { force: true })
-  }
-}
-
-async function writeSecret(file: string, text: string): Promise<void> {
-  await using handle = await open(file, 'wx', 0o600)
-  await handle.writeFile(text)
-  await handle.sync()
-}
-
 const textOf = (keys: StoredKeys) => `${JSON.stringify({ keys })}\n`
-
-async function readIfExists(file: string): Promise<string | undefined> {
-  try {
-    return await readSecretFile(file)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
-}
