@@ -19,7 +19,7 @@ export const layers: Record<string, string[][]> = {
   ],
   cli: [['terminal'], ['webhooks', 'scaffold'], ['server'], ['commands']],
   gateway: [
-    ['store', 'did', 'config.ts', 'addresses.ts'],
+    ['store', 'did', 'keys', 'config.ts', 'addresses.ts'],
     ['registry', 'oauth'],
     ['health', 'registration'],
     ['routing', 'supervisor'],

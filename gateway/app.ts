@@ -109,7 +109,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   await using stack = new AsyncDisposableStack()
   const { storeUrl, redisUrl } = secrets
   const supervises = options.agentsDir !== undefined
-  const state = stack.use(await openGatewayState({ config, storeUrl, supervises }))
+  const state = stack.use(
+    await openGatewayState({ config, storeUrl, supervises, masterKey: secrets.masterKey, log }),
+  )
   const addresses = await resolveAddresses(config)
   const reserved = await slugsOf(options.agentsDir)
   const registry = await openRegistry(options, state, reserved)

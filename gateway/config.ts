@@ -10,6 +10,7 @@ import {
   localHosts,
   trimSlash,
 } from '@parley/kit/process/config'
+import { bytesOf } from '@parley/kit/process/secret-file'
 import {
   ConfigError,
   commonSettings,
@@ -40,6 +41,8 @@ export interface GatewaySecrets {
   /** REDIS_URL, which may contain a password. */
   redisUrl: string | undefined
   oauthClientSecret: string | undefined
+  /** The keys that encrypt stored secrets. If `current` is undefined, the key is in a file. */
+  masterKey: { current: Uint8Array | undefined; previous: Uint8Array | undefined }
   /** Undefined if the gateway has no identity. */
   identity: GatewayIdentitySettings | undefined
   /** Undefined if agents are matched only by words. */
@@ -89,6 +92,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       storeUrl: databaseUrl(values.STORE_URL),
       redisUrl: values.REDIS_URL,
       oauthClientSecret: values.OAUTH_CLIENT_SECRET,
+      masterKey: masterKeySettings(values),
       identity: identitySettings(values),
       embeddings: embeddingsOf(values),
     }),
@@ -113,7 +117,7 @@ function identitySettings(values: GatewayValues): GatewayIdentitySettings | unde
       `The gateway's identity is incomplete: set ${missing.join(' and ')} too, or none of the three.`,
     ])
   }
-  const seed = seedOf(SERVICE_GATEWAY_DID_SEED ?? '')
+  const seed = bytesOf(SERVICE_GATEWAY_DID_SEED ?? '', 32)
   const faults = [
     ...(seed === undefined ? ['SERVICE_GATEWAY_DID_SEED must be base64 of exactly 32 bytes.'] : []),
     ...partFaults('SERVICE_GATEWAY_AUTHOR', SERVICE_GATEWAY_AUTHOR ?? ''),
@@ -138,11 +142,20 @@ function withKeys(identity: GatewayIdentitySettings, keys: string): GatewayIdent
   }
 }
 
-/** Decodes base64 or base64url. Returns undefined for any other text. */
-function seedOf(text: string): Uint8Array | undefined {
-  const urlSafe = text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
-  const seed = Buffer.from(urlSafe, 'base64url')
-  return seed.byteLength === 32 && seed.toString('base64url') === urlSafe ? seed : undefined
+/** Decodes the master keys. Errors contain no part of them. */
+function masterKeySettings(values: GatewayValues): GatewaySecrets['masterKey'] {
+  const { PARLEY_MASTER_KEY, PARLEY_MASTER_KEY_PREVIOUS } = values
+  const given = { PARLEY_MASTER_KEY, PARLEY_MASTER_KEY_PREVIOUS }
+  const faults = Object.entries(given).flatMap(([name, text]) =>
+    text === undefined || bytesOf(text, 32) !== undefined
+      ? []
+      : [`${name} must be base64 of exactly 32 bytes, for example the output of "openssl rand -base64 32".`],
+  )
+  if (PARLEY_MASTER_KEY === undefined && PARLEY_MASTER_KEY_PREVIOUS !== undefined)
+    faults.push('PARLEY_MASTER_KEY_PREVIOUS is set: set PARLEY_MASTER_KEY to the new key too.')
+  if (faults.length > 0) throw new ConfigError(faults)
+  const decoded = (text: string | undefined) => (text === undefined ? undefined : bytesOf(text, 32))
+  return { current: decoded(PARLEY_MASTER_KEY), previous: decoded(PARLEY_MASTER_KEY_PREVIOUS) }
 }
 
 function partFaults(setting: string, text: string): string[] {

@@ -1,7 +1,10 @@
 import path from 'node:path'
-import { openDatabase } from '@parley/kit/database/sqlite/database'
+import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
+import type { Log } from '@parley/kit/process/log'
 import type { GatewayConfig } from './config.ts'
+import type { MasterKeySettings } from './keys/master-key.ts'
+import { GatewayKeys } from './keys/open-keys.ts'
 import { type OAuthStore, oauthStore } from './oauth/oauth-store.ts'
 import type { RegistryStore } from './registry/store/registry-store.ts'
 import { SqliteRegistryStore } from './registry/store/sqlite/registry.ts'
@@ -14,6 +17,8 @@ import { gatewayMigrations } from './store/sqlite/schema.ts'
 export interface GatewayState extends AsyncDisposable {
   registry: RegistryStore
   oauth: OAuthStore
+  /** The keys that encrypt the OAuth records and the files in DATA_DIR/oauth. */
+  keys: GatewayKeys
   routing: RoutingStore
   /** The name of the storage in `/health`. */
   backend: 'sqlite' | 'mongodb'
@@ -30,23 +35,29 @@ export interface StateOptions {
   storeUrl: string | undefined
   /** Whether the gateway runs agents. Their keys are in DATA_DIR, which only one process may use at a time. */
   supervises: boolean
+  masterKey: MasterKeySettings
+  log: Log
 }
 
 /**
  * Opens the gateway's own database or the one shared with other gateways. The MongoDB driver is loaded only if needed.
- * @throws DatabaseRefused
+ * @throws DatabaseRefused, KeysRefused, ExposedSecretFile
  */
 export async function openGatewayState({
   config,
   storeUrl,
   supervises,
+  masterKey,
+  log,
 }: StateOptions): Promise<GatewayState> {
   await using stack = new AsyncDisposableStack()
   const inUse = async () => stack.use(await openDatabase(path.join(config.dataDir, 'in-use.db'), []))
   if (storeUrl !== undefined) {
     if (supervises) await inUse()
     const { openSharedState } = await import('./gateway-state-mongodb.ts')
-    const shared = stack.use(await openSharedState(storeUrl))
+    const shared = stack.use(
+      await openSharedState(storeUrl, { dataDir: config.dataDir, settings: masterKey, log }),
+    )
     const open = stack.move()
     return { ...shared, [Symbol.asyncDispose]: () => open.disposeAsync() }
   }
@@ -54,10 +65,19 @@ export async function openGatewayState({
   if (config.storeDir !== config.dataDir) await inUse()
   const database = stack.use(await openDatabase(path.join(config.storeDir, 'gateway.db'), gatewayMigrations))
   const documents = sqliteDocuments(database)
+  const eraseFreed = () => rewrite(database)
+  const keys = await GatewayKeys.open({
+    dataDir: config.dataDir,
+    settings: masterKey,
+    documents,
+    eraseFreed,
+    log,
+  })
   const open = stack.move()
   return {
     registry: new SqliteRegistryStore(database),
-    oauth: oauthStore(documents),
+    oauth: oauthStore(documents, keys.cipher),
+    keys,
     routing: new SqliteRoutingStore(database),
     backend: 'sqlite',
     claims: undefined,
@@ -65,4 +85,10 @@ export async function openGatewayState({
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
+}
+
+/** Rewrites the file and its log, so that neither contains removed data. */
+async function rewrite(database: SqliteDatabase): Promise<void> {
+  await database.read(() => database.statement('VACUUM').run())
+  await database.read(() => database.statement('PRAGMA wal_checkpoint(TRUNCATE)').get())
 }

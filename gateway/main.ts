@@ -8,6 +8,8 @@ import { ExposedSecretFile } from '@parley/kit/process/secret-file'
 import { ConfigError } from '@parley/kit/process/settings'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { type GatewayConfig, gatewayConfig, type Settings } from './config.ts'
+import { UnreadableRecord } from './keys/key-ring.ts'
+import { KeysRefused } from './keys/master-key.ts'
 import { startupTable } from './startup-table.ts'
 import type { Outcome } from './supervisor/supervised-agent.ts'
 
@@ -113,7 +115,11 @@ async function waitUntilHealthy(failingChecks: FailingChecks): Promise<Record<st
 /** Returns a message for an error that the operator can fix, or undefined for any other error. */
 function sentenceOf(error: unknown): string | undefined {
   const isForOperators =
-    error instanceof ConfigError || error instanceof DatabaseRefused || error instanceof ExposedSecretFile
+    error instanceof ConfigError ||
+    error instanceof DatabaseRefused ||
+    error instanceof ExposedSecretFile ||
+    error instanceof KeysRefused ||
+    error instanceof UnreadableRecord
   if (isForOperators) return error.message
   if (!isListenError(error)) return undefined
   const { code, port, address } = error

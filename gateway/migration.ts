@@ -3,6 +3,7 @@ import type { Part } from '@parley/engine/migration/migrate'
 import { hashOf, keyText } from '@parley/kit/database/keys'
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { z } from 'zod'
+import { keyRingCollection } from './keys/key-ring.ts'
 import { oauthCollection } from './oauth/oauth-store.ts'
 import type { AgentEntry } from './registry/entry.ts'
 import { registryDocument } from './registry/store/mongodb/registry.ts'
@@ -45,6 +46,11 @@ const registry: Kind = {
 const oauth = collectionKind(
   { title: 'OAuth entries', scope: gatewayScope, declaration: oauthCollection },
   ({ model = '', id = '', ...row }) => ({ ...row, model, id }),
+)
+
+const keyRing = collectionKind(
+  { title: 'encrypted data keys', scope: gatewayScope, declaration: keyRingCollection },
+  ({ name = '', body }) => ({ name, body }),
 )
 
 const routes: Kind = {
@@ -138,9 +144,10 @@ const signatures = collectionKind(
 )
 
 const plan: Plan = {
-  kinds: [registry, oauth, routes, routeAgents, decisions, lessons, signatures, cursorKey],
+  kinds: [registry, keyRing, oauth, routes, routeAgents, decisions, lessons, signatures, cursorKey],
   collections: [
     'registry_agents',
+    'gateway_keys',
     'oauth_entries',
     'routes',
     'route_agents',

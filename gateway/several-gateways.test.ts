@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { makeLog } from '@parley/kit/process/log'
@@ -185,11 +185,21 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
 
   test('a gateway with different OAuth secrets or another address is refused with a message', async () => {
     const elsewhere = { DATA_DIR: path.join(folder, 'elsewhere') }
+    await mkdir(elsewhere.DATA_DIR)
+    await copyFile(path.join(folder, 'master.key'), path.join(elsewhere.DATA_DIR, 'master.key'))
     const refusal = /a different PUBLIC_URL or different files in DATA_DIR\/oauth/
     await Promise.all([
       expect(start(elsewhere)).rejects.toThrow(refusal),
       expect(start({ PUBLIC_URL: 'http://127.0.0.1:7998' })).rejects.toThrow(refusal),
     ])
+  })
+
+  test('a gateway without the master key of the database, or with another, is refused with a message', async () => {
+    const keyless = path.join(folder, 'keyless')
+    await expect(start({ DATA_DIR: keyless })).rejects.toThrow('there is no master key')
+    await expect(stat(keyless)).rejects.toThrow('ENOENT')
+    const other = { PARLEY_MASTER_KEY: Buffer.alloc(32, 1).toString('base64') }
+    await expect(start({ DATA_DIR: keyless, ...other })).rejects.toThrow('is encrypted with the master key')
   })
 
   test('a stopped gateway does not affect the other', async () => {

@@ -42,10 +42,12 @@ describe.skipIf(!hasMongodb)('one agent for concurrent messages at two gateways 
       OAUTH_CLIENT_SECRET: 'secret',
       ROUTE_LEARNING: 'no',
     })
-    const start = () => startGatewayApp({ settings, log: makeLog({ level: 'silent', name: 'test' }) })
+    const log = makeLog({ level: 'silent', name: 'test' })
+    const start = () => startGatewayApp({ settings, log })
     one = stack.use(await start())
     other = stack.use(await start())
-    store = stack.use(await openSharedState(url)).routing
+    const keys = { dataDir: folder, settings: settings.secrets.masterKey, log }
+    store = stack.use(await openSharedState(url, keys)).routing
     token = provider.issue('alice', { scope: 'agent:read agent:write' })
   })
   afterAll(() => stack.disposeAsync())

@@ -13,6 +13,7 @@ import { openSharedState } from '@parley/gateway/gateway-state-mongodb'
 import { sampleEntry } from '@parley/gateway/registry/store/registry-store.cases'
 import { connectMongodb } from '@parley/kit/database/mongodb/database'
 import { loadOrCreateKeys } from '@parley/kit/did/key-file'
+import { makeLog } from '@parley/kit/process/log'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runCli, temporaryFolder } from '../testing.ts'
@@ -28,9 +29,19 @@ async function agentIn(folder: string, tasks: number): Promise<void> {
   await Promise.all(Array.from({ length: tasks }, () => created(store)))
 }
 
+/** The master key is in the data folder. */
+const noSettings = { current: undefined, previous: undefined }
+const log = makeLog({ level: 'silent', name: 'test' })
+
 const openGateway = (dataDir: string) => {
-  const { config } = gatewayConfig({ DATA_DIR: dataDir })
-  return openGatewayState({ config, storeUrl: undefined, supervises: false })
+  const { config, secrets } = gatewayConfig({ DATA_DIR: dataDir })
+  return openGatewayState({
+    config,
+    storeUrl: undefined,
+    supervises: false,
+    masterKey: secrets.masterKey,
+    log,
+  })
 }
 
 test.each([
@@ -124,7 +135,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     await state[Symbol.asyncDispose]()
     const { code, stdout } = await runCli(args, { cwd: folder.path })
     expect([code, stdout]).toEqual([0, expect.stringContaining('gateway (gateway): moved')])
-    await using shared = await openSharedState(url)
+    await using shared = await openSharedState(url, { dataDir: folder.path, settings: noSettings, log })
     expect(await shared.routing.find(alice, 'task', 't')).toEqual(route)
     expect(await shared.routing.agentsOf(alice, 5)).toEqual(['a'])
     expect(await shared.routing.findDecision('d')).toEqual({ id: 'd', at: 6, body: { score: 1 } })

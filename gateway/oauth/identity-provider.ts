@@ -3,6 +3,7 @@ import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import type { FastifyInstance } from 'fastify'
 import { Provider } from 'oidc-provider'
+import type { SecretFiles } from '../keys/secret-files.ts'
 import { SignIn } from './approval/sign-in.ts'
 import { acceptOriginAsAudience } from './client-assertions.ts'
 import type { ClientMetadata } from './client-route.ts'
@@ -32,8 +33,8 @@ export interface IdentityProviderOptions {
    */
   issuer: string
   store: OAuthStore
-  /** Folder of the secrets (mode 0600): signing and cookie keys, the sign-in code and the initial access token. */
-  keysDir: string
+  /** The folder of the signing and cookie keys, the sign-in code and the initial access token. */
+  files: SecretFiles
   log: Log
   production: boolean
   /** Whether a self-registered client may introspect tokens because it is an admitted agent. */
@@ -73,14 +74,14 @@ const sweepBatch = 1000
 /** How long expired tokens are kept, so that introspection can distinguish them from unknown tokens. */
 const keepExpiredSeconds = 3600
 
-/** @throws Error for an invalid file in `keysDir` or an invalid issuer */
+/** @throws Error or KeysRefused for an invalid file, Error for an invalid issuer */
 export async function createIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
-  const { issuer, store, keysDir, log, keysOf = async () => [] } = options
+  const { issuer, store, files, log, keysOf = async () => [] } = options
   const prefix = new URL(issuer).pathname.replace(/\/+$/, '')
   const [keys, signInCode, initialAccessToken] = await Promise.all([
-    loadOAuthKeys(keysDir),
-    loadSignInCode(keysDir),
-    loadInitialAccessToken(keysDir),
+    loadOAuthKeys(files),
+    loadSignInCode(files.dir),
+    loadInitialAccessToken(files.dir),
   ])
   const provider = new Provider(
     issuer,

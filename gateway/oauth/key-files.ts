@@ -1,9 +1,9 @@
 import { generateKeyPairSync, hash, randomBytes, randomInt, randomUUID } from 'node:crypto'
-import { link, mkdir, open, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { readSecretFile } from '@parley/kit/process/secret-file'
+import { createSecretFile, readSecretFileIfExists } from '@parley/kit/process/secret-file'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { z } from 'zod'
+import type { SecretFiles } from '../keys/secret-files.ts'
 
 const oauthKeys = z.object({
   jwks: z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) }),
@@ -13,30 +13,34 @@ const oauthKeys = z.object({
 export type OAuthKeys = z.infer<typeof oauthKeys>
 
 /**
- * Loads the signing and cookie keys, or creates them on the first start.
- * @throws Error for an invalid file, ExposedSecretFile for a file that other users can read
+ * Loads the signing and cookie keys from their encrypted file, or creates them on the first start.
+ * @throws KeysRefused for an invalid file, ExposedSecretFile for a file that other users can read
  */
-export async function loadOAuthKeys(keysDir: string): Promise<OAuthKeys> {
-  const file = path.join(keysDir, 'oauth-keys.json')
-  const parsed = oauthKeys.safeParse(jsonOf(await loadOrCreate(file, newOAuthKeys)))
-  if (!parsed.success) throw new Error(`${file} is not a file of OAuth keys.`)
-  return parsed.data
+export async function loadOAuthKeys(files: SecretFiles): Promise<OAuthKeys> {
+  const isValid = (text: string) => oauthKeys.safeParse(jsonOf(text)).success
+  return oauthKeys.parse(jsonOf(await files.loadOrCreate('oauth-keys.json', { make: newOAuthKeys, isValid })))
 }
 
-/** Loads the code with which a person approves an application. It has 100 random bits and is easy to read aloud. */
+/**
+ * Loads the code with which a person approves an application. It has 100 random bits and is easy to read aloud. The file
+ * is not encrypted, because people read it.
+ */
 export function loadSignInCode(keysDir: string): Promise<string> {
   return loadSecret(path.join(keysDir, 'sign-in-code'), newSignInCode)
 }
 
-/** Loads the initial access token for registration (RFC 7591, section 3). */
+/**
+ * Loads the initial access token for registration (RFC 7591, section 3). The file is not encrypted, because people and
+ * programs read it.
+ */
 export function loadInitialAccessToken(keysDir: string): Promise<string> {
   return loadSecret(path.join(keysDir, 'initial-access-token'), newSecret)
 }
 
 /** Hashes the secrets to identify them without revealing them. All gateways of one OAuth server have the same hash. */
-export async function secretsFingerprint(keysDir: string): Promise<string> {
-  const { jwks, cookieKeys } = await loadOAuthKeys(keysDir)
-  const texts = [await loadSignInCode(keysDir), await loadInitialAccessToken(keysDir)]
+export async function secretsFingerprint(files: SecretFiles): Promise<string> {
+  const { jwks, cookieKeys } = await loadOAuthKeys(files)
+  const texts = [await loadSignInCode(files.dir), await loadInitialAccessToken(files.dir)]
   return hash('sha256', JSON.stringify([jwks.keys.map(({ kid }) => kid), cookieKeys, texts]), 'base64url')
 }
 
@@ -46,39 +50,9 @@ export function newSecret(): string {
 }
 
 async function loadSecret(file: string, make: () => string): Promise<string> {
-  const text = (await loadOrCreate(file, make)).trim()
-  if (text.length < 20) throw new Error(`${file} holds no secret of at least 20 characters.`)
-  return text
-}
-
-async function loadOrCreate(file: string, make: () => string): Promise<string> {
-  try {
-    return await readSecretFile(file)
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error
-  }
-  const text = make()
-  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-  // Linking a complete draft leaves no partial file after a crash and lets the first of two concurrent writers win.
-  const draft = `${file}.${randomUUID()}`
-  {
-    await using handle = await open(draft, 'wx', 0o600)
-    await handle.writeFile(`${text}\n`)
-    await handle.sync()
-  }
-  try {
-    await link(draft, file)
-    return text
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
-    return await readSecretFile(file)
-  } finally {
-    await rm(draft, { force: true })
-  }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code
+  const text = (await readSecretFileIfExists(file)) ?? (await createSecretFile(file, `${make()}\n`))
+  if (text.trim().length < 20) throw new Error(`${file} holds no secret of at least 20 characters.`)
+  return text.trim()
 }
 
 function newOAuthKeys(): string {

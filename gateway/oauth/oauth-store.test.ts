@@ -7,21 +7,20 @@ import { afterAll, afterEach, beforeAll, describe } from 'vitest'
 import { openGatewayMongodb } from '../store/mongodb/database.ts'
 import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import { oauthStoreCases } from './oauth-store.cases.ts'
-import { oauthStore } from './oauth-store.ts'
-import { temporaryFolder } from './testing.ts'
+import { encryptedStore, temporaryFolder } from './testing.ts'
 
 const open: AsyncDisposable[] = []
 afterEach(async () => {
   while (open.length > 0) await open.pop()?.[Symbol.asyncDispose]()
 })
 
-oauthStoreCases('memory', async () => oauthStore(memoryDocuments()))
+oauthStoreCases('memory', async () => encryptedStore(memoryDocuments()))
 
 oauthStoreCases('SQLite', async () => {
   const folder = await temporaryFolder()
   const database = await openDatabase(path.join(folder.dir, 'gateway.db'), gatewayMigrations)
   open.push(folder, database)
-  return oauthStore(sqliteDocuments(database))
+  return encryptedStore(sqliteDocuments(database))
 })
 
 describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', () => {
@@ -34,6 +33,6 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   oauthStoreCases('MongoDB', async () => {
     const database = await openGatewayMongodb({ url: server.newUrl() })
     open.push(database)
-    return database.guard(oauthStore(database.documents))
+    return database.guard(await encryptedStore(database.documents))
   })
 })

@@ -5,6 +5,9 @@ import {
   type Found,
   type Row,
 } from '@parley/kit/database/documents'
+import { hashOf } from '@parley/kit/database/keys'
+import { untilDone } from '@parley/kit/database/retry'
+import type { RecordCipher } from '../keys/key-ring.ts'
 
 /** A record of the OAuth server: a client, token, code, grant, session or interaction. */
 export interface OAuthEntry {
@@ -57,16 +60,23 @@ export interface OAuthStore {
 const fields = {
   model: 'key',
   id: 'key',
-  /** The payload as JSON. */
+  /** The encrypted payload. Earlier versions stored it as JSON. */
   payload: 'text',
+  /** The data key that encrypts the payload. Not set for plaintext. */
+  data_key: 'key?',
   client_id: 'key?',
   grant_id: 'key?',
+  /** A keyed hash, because a copy of the database must not reveal it; in plaintext records, the value. */
   uid: 'key?',
+  /** A keyed hash, as for `uid`. */
   user_code: 'key?',
   /** Seconds since 1970. */
   consumed_at: 'integer?',
   expires_at: 'integer?',
+  /** Hash of model and id, returned by databases that do not store the id. */
+  ref: 'key?',
 } as const
+export type FoundEntry = Found<typeof fields>
 
 export const oauthCollection = declareCollection({
   name: 'oauth_entries',
@@ -80,35 +90,68 @@ export const oauthCollection = declareCollection({
     of_uid: { equals: ['model', 'uid'] },
     of_user_code: { equals: ['model', 'user_code'] },
     expired: { order: 'expires_at' },
+    of_data_key: { equals: ['data_key'] },
+    all: {},
   },
-  mongodb: { without: ['id'] },
+  sqlite: { without: ['ref'] },
+  mongodb: {
+    without: ['id', 'ref'],
+    id: ({ model, id, ref }) => (typeof ref === 'string' ? ref : hashOf(String(model), String(id))),
+    idField: 'ref',
+  },
 })
 
-function rowOf({
-  model,
-  id,
-  payload,
-  clientId,
-  grantId,
-  uid,
-  userCode,
-  expiresAt,
-}: OAuthEntry): Row<typeof fields> {
+/** What a payload is bound to: an encrypted payload that is moved to another record cannot be decrypted. */
+export const contextOf = (ref: string) => `parley oauth record ${ref}`
+
+/** Returns the keyed hash under which a record is found by its uid or user code. */
+function lookupOf(
+  cipher: RecordCipher,
+  field: 'uid' | 'user_code',
+  model: string,
+  value: string,
+): Promise<string> {
+  return cipher.hash(`${field} of ${model}`, value)
+}
+
+/** Returns the hashes that replace the uid and the user code of a plaintext record. */
+export async function hashedLookups(
+  { data_key, uid, user_code }: FoundEntry,
+  model: string,
+  cipher: RecordCipher,
+): Promise<{ uid?: string; user_code?: string }> {
+  if (data_key !== undefined) return {}
+  return {
+    ...(uid !== undefined && { uid: await lookupOf(cipher, 'uid', model, uid) }),
+    ...(user_code !== undefined && { user_code: await lookupOf(cipher, 'user_code', model, user_code) }),
+  }
+}
+
+async function rowOf(entry: OAuthEntry, cipher: RecordCipher): Promise<Row<typeof fields>> {
+  const { model, id, payload, clientId, grantId, uid, userCode, expiresAt } = entry
+  const { sealed, dataKey } = await cipher.seal(JSON.stringify(payload), contextOf(hashOf(model, id)))
   return {
     model,
     id,
-    payload: JSON.stringify(payload),
+    payload: sealed,
+    data_key: dataKey,
     client_id: clientId,
     grant_id: grantId,
-    uid,
-    user_code: userCode,
+    uid: uid === undefined ? undefined : await lookupOf(cipher, 'uid', model, uid),
+    user_code: userCode === undefined ? undefined : await lookupOf(cipher, 'user_code', model, userCode),
     expires_at: expiresAt,
   }
 }
 
-function payloadOf(row: Found<typeof fields> | undefined): Record<string, unknown> | undefined {
+/** @throws UnreadableRecord */
+async function payloadOf(
+  row: FoundEntry | undefined,
+  { model, ref }: { model: string; ref: string },
+  cipher: RecordCipher,
+): Promise<Record<string, unknown> | undefined> {
   if (row === undefined) return undefined
-  const payload: Record<string, unknown> = JSON.parse(row.payload)
+  const text = await cipher.open(row.payload, contextOf(ref), `OAuth ${model}`)
+  const payload: Record<string, unknown> = JSON.parse(text)
   return row.consumed_at === undefined ? payload : { ...payload, consumed: row.consumed_at }
 }
 
@@ -119,20 +162,37 @@ export const unboundedOAuthMethods: ReadonlySet<string> = new Set([
   'sweepExpired',
 ])
 
-export function oauthStore(database: DocumentDatabase): OAuthStore {
+export function oauthStore(database: DocumentDatabase, cipher: RecordCipher): OAuthStore {
   const entries = database.collection(oauthCollection)
-  const first = async (found: Promise<Found<typeof fields>[]>) => payloadOf((await found)[0])
+  const open = (row: FoundEntry | undefined, model: string, id: string) =>
+    payloadOf(row, { model, ref: row?.ref ?? hashOf(model, row?.id ?? id) }, cipher)
+  const findBy = async (field: 'uid' | 'user_code', model: string, value: string) => {
+    const hashed = await lookupOf(cipher, field, model, value)
+    const found = async (of: string) =>
+      field === 'uid'
+        ? (await entries.find('of_uid', { model, uid: of }))[0]
+        : (await entries.find('of_user_code', { model, user_code: of }))[0]
+    const row = (await found(hashed)) ?? ((await cipher.acceptsPlaintext()) ? await found(value) : undefined)
+    return open(row, model, '')
+  }
   return {
-    upsert: async (entry) => void (await entries.put(rowOf(entry))),
-    insert: async (entry) => (await entries.insert(rowOf(entry))) === 'written',
-    exchange: async (model, id, was, payload) => {
-      const unchanged = { payload: JSON.stringify(was) }
-      const written = await entries.update({ model, id }, { payload: JSON.stringify(payload) }, unchanged)
-      return written === 'written'
-    },
-    find: async (model, id) => payloadOf(await entries.get({ model, id })),
-    findByUid: (model, uid) => first(entries.find('of_uid', { model, uid })),
-    findByUserCode: (model, userCode) => first(entries.find('of_user_code', { model, user_code: userCode })),
+    upsert: async (entry) => void (await entries.put(await rowOf(entry, cipher))),
+    insert: async (entry) => (await entries.insert(await rowOf(entry, cipher))) === 'written',
+    exchange: (model, id, was, payload) =>
+      untilDone(async () => {
+        const row = await entries.get({ model, id })
+        const context = contextOf(hashOf(model, id))
+        if (row === undefined) return false
+        if ((await cipher.open(row.payload, context, `OAuth ${model}`)) !== JSON.stringify(was)) return false
+        const { sealed, dataKey } = await cipher.seal(JSON.stringify(payload), context)
+        const change = { payload: sealed, data_key: dataKey, ...(await hashedLookups(row, model, cipher)) }
+        const written = await entries.update({ model, id }, change, { payload: row.payload })
+        // The same payload may have been encrypted again meanwhile; any other change ends the next attempt.
+        return written === 'written' ? true : undefined
+      }),
+    find: async (model, id) => open(await entries.get({ model, id }), model, id),
+    findByUid: (model, uid) => findBy('uid', model, uid),
+    findByUserCode: (model, userCode) => findBy('user_code', model, userCode),
     consume: async (model, id, at) =>
       (await entries.update({ model, id }, { consumed_at: at }, { consumed_at: absent })) === 'written',
     destroy: async (model, id) => void (await entries.remove({ model, id })),

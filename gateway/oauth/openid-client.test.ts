@@ -13,7 +13,7 @@ const redirectUri = 'http://127.0.0.1:9/cb'
 beforeAll(async () => {
   folder = await temporaryFolder()
   server = await startIdentityProvider({ dir: folder.dir })
-  code = (await readFile(path.join(folder.dir, 'keys/sign-in-code'), 'utf8')).trim()
+  code = (await readFile(path.join(folder.dir, 'oauth/sign-in-code'), 'utf8')).trim()
 })
 afterAll(async () => {
   await server[Symbol.asyncDispose]()

@@ -1,4 +1,3 @@
-import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ClientKeys, HttpClientKeys, readPublicKey } from '@parley/kit/auth/client-keys'
 import { clientMetadataUrl, missingClientMetadataUrl } from '@parley/kit/auth/client-metadata-url'
@@ -8,11 +7,13 @@ import type { Log } from '@parley/kit/process/log'
 import { ConfigError } from '@parley/kit/process/settings'
 import type { Addresses } from '../addresses.ts'
 import type { GatewayConfig, GatewaySecrets } from '../config.ts'
+import type { GatewayKeys } from '../keys/open-keys.ts'
 import type { Claims } from '../store/claims.ts'
 import { provideDevClient, provideOperatorClient } from './dev-client.ts'
 import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
 import { secretsFingerprint } from './key-files.ts'
 import type { OAuthStore } from './oauth-store.ts'
+import { encryptRecords } from './record-encryption.ts'
 import { EmbeddedTokenExchange, type TokenExchange } from './token-exchange.ts'
 
 /** The OAuth server that issues and introspects tokens, either the embedded one or the one named by OAUTH_ISSUER. */
@@ -32,6 +33,7 @@ export interface OAuthOptions {
   secrets: GatewaySecrets
   state: {
     oauth: OAuthStore
+    keys: GatewayKeys
     /** Undefined if the store is not shared with other gateways. */
     claims: Claims | undefined
     ping(): Promise<void>
@@ -56,13 +58,15 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   const { config, state, addresses, log, trust } = options
   if (!config.embeddedOAuth) return remote(options)
   const { dataDir, production } = config
-  const keysDir = path.join(dataDir, 'oauth')
-  const identity = `${addresses.public} ${await secretsFingerprint(keysDir)}`
+  const { files } = state.keys
+  // Differs from the claim of versions that cannot read encrypted records, so that only one of the two can run.
+  const identity = `${addresses.public} encrypted ${await secretsFingerprint(files)}`
   const claim = state.claims && (await claimServerIdentity(state.claims, identity, log))
+  await encryptStoredRecords(state.keys, log)
   const provider = await createIdentityProvider({
     issuer: `${addresses.public}/oauth2`,
     store: state.oauth,
-    keysDir,
+    files,
     log,
     production,
     ...options.agents,
@@ -92,6 +96,15 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   }
 }
 
+/** Encrypts the records of an earlier version, and completes an interrupted rotation. */
+async function encryptStoredRecords(keys: GatewayKeys, log: Log): Promise<void> {
+  const done = await encryptRecords(keys.documents, await keys.ring())
+  const { encrypted, renewed, unreadable } = done
+  if (encrypted + renewed > 0) log.info({ encrypted, renewed }, 'stored OAuth records were encrypted')
+  if (encrypted > 0) await keys.eraseFreed(log)
+  if (unreadable > 0) log.error({ unreadable }, 'stored OAuth records cannot be decrypted')
+}
+
 /** Lease of the claim that all gateways on a database share. It covers their OAuth issuer and secrets. */
 const claimLeaseMs = 15_000
 
@@ -105,7 +118,7 @@ async function claimServerIdentity(claims: Claims, identity: string, log: Log): 
   for (; !held && Date.now() < until; held = await hold()) await wait(500)
   if (!held) {
     throw new ConfigError([
-      'Another gateway on this database has a different PUBLIC_URL or different files in DATA_DIR/oauth: give all gateways the same PUBLIC_URL and files, or stop the other gateway.',
+      'Another gateway on this database has a different PUBLIC_URL or different files in DATA_DIR/oauth, or an earlier version that cannot read encrypted records: give all gateways the same PUBLIC_URL and files, or stop the other gateway.',
     ])
   }
   let [failing, released] = [false, false]

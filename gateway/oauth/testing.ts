@@ -4,6 +4,7 @@ import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import type { DocumentDatabase } from '@parley/kit/database/documents'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
 import type { KeyPair } from '@parley/kit/did/keys'
@@ -11,6 +12,9 @@ import { signRequest } from '@parley/kit/did/signature'
 import { createServer } from '@parley/kit/http/server'
 import { makeLog } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
+import { KeyRing } from '../keys/key-ring.ts'
+import { MasterKey, type MasterKeys } from '../keys/master-key.ts'
+import { GatewayKeys } from '../keys/open-keys.ts'
 import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import {
   createIdentityProvider,
@@ -48,6 +52,19 @@ export interface Credentials {
   clientSecret: string
 }
 
+/** The master key is in a file of the test's folder. */
+const noSettings = { current: undefined, previous: undefined }
+
+export const testMasters: MasterKeys = {
+  current: new MasterKey(new Uint8Array(32).fill(7)),
+  source: 'the test',
+}
+
+/** Opens the OAuth store with a fixed master key. */
+export async function encryptedStore(documents: DocumentDatabase): Promise<OAuthStore> {
+  return oauthStore(documents, await KeyRing.open(documents, testMasters))
+}
+
 export async function temporaryFolder(): Promise<AsyncDisposable & { dir: string }> {
   const dir = await mkdtemp(path.join(tmpdir(), 'parley-oauth-'))
   return { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
@@ -62,20 +79,26 @@ export async function startIdentityProvider(options: {
 }): Promise<TestIdentityProvider> {
   const databaseFile = path.join(options.dir, 'gateway.db')
   const database = await openDatabase(databaseFile, gatewayMigrations)
-  const store = oauthStore(sqliteDocuments(database))
-  const http = createHttpServer()
-  await new Promise<void>((done) => http.listen(options.port ?? 0, '127.0.0.1', done))
-  const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+  const documents = sqliteDocuments(database)
   const lines: string[] = []
   const log = makeLog({
     level: 'debug',
     name: 'test',
     destination: { write: (line) => void lines.push(line) },
   })
+  const opened = GatewayKeys.open({ dataDir: options.dir, settings: noSettings, documents, log })
+  const { files, cipher } = await opened.catch(async (error: unknown) => {
+    await database[Symbol.asyncDispose]()
+    throw error
+  })
+  const store = oauthStore(documents, cipher)
+  const http = createHttpServer()
+  await new Promise<void>((done) => http.listen(options.port ?? 0, '127.0.0.1', done))
+  const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
   const provider = await createIdentityProvider({
     issuer: options.issuer ?? `${origin}/oauth2`,
     store,
-    keysDir: path.join(options.dir, 'keys'),
+    files,
     log,
     production: false,
     ...options.agents,

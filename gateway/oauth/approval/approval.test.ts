@@ -28,7 +28,7 @@ const native = {
 beforeAll(async () => {
   folder = await temporaryFolder()
   server = await startIdentityProvider({ dir: folder.dir })
-  code = (await readFile(path.join(folder.dir, 'keys/sign-in-code'), 'utf8')).trim()
+  code = (await readFile(path.join(folder.dir, 'oauth/sign-in-code'), 'utf8')).trim()
   clientId = String((await server.register(native)).body['client_id'])
 })
 afterAll(async () => {
@@ -354,7 +354,7 @@ describe('the approval page', () => {
         expect((await browser.go(page, { decision: 'approve', code: 'wrong' })).status).toBe(403)
       }
       expect((await browser.go(page, { decision: 'approve', code: 'wrong' })).status).toBe(429)
-      const right = (await readFile(path.join(own.dir, 'keys/sign-in-code'), 'utf8')).trim()
+      const right = (await readFile(path.join(own.dir, 'oauth/sign-in-code'), 'utf8')).trim()
       const answer = await browser.go(page, { decision: 'approve', code: right })
       expect(answer.status).toBe(429)
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
@@ -373,7 +373,7 @@ describe('the approval page', () => {
 
   test('secret files can be read only by their owner', async () => {
     for (const name of ['sign-in-code', 'initial-access-token', 'oauth-keys.json']) {
-      expect((await stat(path.join(folder.dir, 'keys', name))).mode & 0o777).toBe(0o600)
+      expect((await stat(path.join(folder.dir, 'oauth', name))).mode & 0o777).toBe(0o600)
     }
     expect(code).toMatch(/^([0-9A-Z]{5}-){3}[0-9A-Z]{5}$/)
   })

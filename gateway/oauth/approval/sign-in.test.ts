@@ -3,8 +3,7 @@ import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
 import { afterEach, expect, test } from 'vitest'
 import { gatewayMigrations } from '../../store/sqlite/schema.ts'
-import { oauthStore } from '../oauth-store.ts'
-import { temporaryFolder } from '../testing.ts'
+import { encryptedStore, temporaryFolder } from '../testing.ts'
 import { SignIn } from './sign-in.ts'
 
 const code = 'ABCDE-FGHJK-MNPQR-STVWX'
@@ -19,7 +18,7 @@ async function make() {
   const folder = await temporaryFolder()
   const database = await openDatabase(path.join(folder.dir, 'gateway.db'), gatewayMigrations)
   open.push(folder, database)
-  const store = oauthStore(sqliteDocuments(database))
+  const store = await encryptedStore(sqliteDocuments(database))
   const clock = { now: 0 }
   const start = () => new SignIn(code, store, () => clock.now)
   return { clock, signIn: start(), other: start() }

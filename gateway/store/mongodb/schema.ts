@@ -10,6 +10,7 @@ const indexes: Record<string, Index[]> = {
     { name: 'oauth_of_uid', key: { agent_id: 1, model: 1, uid: 1 }, having: 'uid' },
     { name: 'oauth_of_user_code', key: { agent_id: 1, model: 1, user_code: 1 }, having: 'user_code' },
     { name: 'oauth_expired', key: { agent_id: 1, expires_at: 1 }, having: 'expires_at' },
+    { name: 'oauth_of_data_key', key: { agent_id: 1, data_key: 1 } },
   ],
   registry_agents: [
     { name: 'agents_by_slug', key: { agent_id: 1, slug: 1 }, having: 'slug', unique: true },
@@ -39,6 +40,7 @@ const indexes: Record<string, Index[]> = {
   gateway_signatures: expiredClaims,
 }
 
-const migrations: readonly Migration[] = [async () => {}]
+/** Version 2 encrypts the OAuth records, which version 1 cannot read. The records are migrated when a gateway starts. */
+const migrations: readonly Migration[] = [async () => {}, async () => {}]
 
 export const gatewaySchema = { name: 'gateway_store', indexes, migrations }

@@ -70,4 +70,7 @@ export const gatewayMigrations: readonly string[] = [
      until INTEGER NOT NULL
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX gateway_signatures_until ON gateway_signatures (until);`,
+  `CREATE TABLE gateway_keys (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   ALTER TABLE oauth_entries ADD COLUMN data_key TEXT;
+   CREATE INDEX oauth_entries_data_key ON oauth_entries (data_key);`,
 ]

@@ -95,6 +95,8 @@ export interface Collection<F extends FieldTypes, K extends string, I extends st
     /** Fields that are stored only in `_id` or `body`. Default: the key. */
     without?: readonly string[]
     names?: Record<string, string>
+    /** Field that returns the part of `_id` after the scope. It is not stored; `id` may use it to find a document. */
+    idField?: string
     /** Functions that compute additional fields from the others, by field name. */
     derived?: Record<string, (row: Record<string, Value | undefined>) => string>
     /** Field that contains the sequence, in microseconds since 1970. */

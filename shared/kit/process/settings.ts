@@ -265,6 +265,20 @@ export const agentSettings = {
 
 /** Settings for the gateway. */
 export const gatewaySettings = {
+  PARLEY_MASTER_KEY: {
+    schema: optional,
+    example: '',
+    meaning:
+      'key that encrypts stored OAuth clients, sessions and keys: 32 bytes in base64 (openssl rand -base64 32), the same for all gateways on one database; empty: the file DATA_DIR/master.key, created at the first start',
+    secret: true,
+  },
+  PARLEY_MASTER_KEY_PREVIOUS: {
+    schema: optional,
+    example: '',
+    meaning:
+      'earlier value of PARLEY_MASTER_KEY, while it is being replaced (npx parley keys rotate --master)',
+    secret: true,
+  },
   SERVICE_GATEWAY_DID_SEED: {
     schema: optional,
     example: '',

@@ -116,6 +116,7 @@ export class Layout {
       // Integers over 2^31 may be returned as Long.
       else if (type?.startsWith('integer') === true && value !== undefined) row[field] = Number(value)
     }
+    if (mongodb?.idField !== undefined) row[mongodb.idField] = document._id.slice(this.#scope.length + 1)
     return row
   }
 

@@ -1,0 +1,142 @@
+import path from 'node:path'
+import type { DocumentDatabase } from '@parley/kit/database/documents'
+import type { Log } from '@parley/kit/process/log'
+import { hasKeyRing, KeyRing, type RecordCipher } from './key-ring.ts'
+import {
+  createMasterKey,
+  createNextMasterKey,
+  KeysRefused,
+  loadMasterKeys,
+  type MasterKeySettings,
+  type MasterKeys,
+  masterKeyFile,
+  replaceMasterKeyFile,
+} from './master-key.ts'
+import { encryptedFiles, SecretFiles } from './secret-files.ts'
+
+export interface KeysOptions {
+  dataDir: string
+  settings: MasterKeySettings
+  /** The database of the records and the key ring. */
+  documents: DocumentDatabase
+  /** Overwrites data that was removed from an embedded database file. */
+  eraseFreed?: () => Promise<void>
+  log: Log
+}
+
+/** The keys that encrypt the gateway's secrets. */
+export class GatewayKeys {
+  readonly documents: DocumentDatabase
+  /** The encrypted files of DATA_DIR/oauth. */
+  readonly files: SecretFiles
+  readonly cipher: RecordCipher
+  readonly #eraseFreed: KeysOptions['eraseFreed']
+  #masters: MasterKeys
+  #ring: Promise<KeyRing> | undefined
+
+  private constructor(options: KeysOptions, masters: MasterKeys) {
+    this.documents = options.documents
+    this.#eraseFreed = options.eraseFreed
+    this.#masters = masters
+    this.files = new SecretFiles(path.join(options.dataDir, 'oauth'), masters)
+    this.cipher = {
+      seal: async (text, context) => (await this.ring()).seal(text, context),
+      open: async (stored, context, kind) => (await this.ring()).open(stored, context, kind),
+      hash: async (purpose, value) => (await this.ring()).hash(purpose, value),
+      acceptsPlaintext: async () => (await this.ring()).acceptsPlaintext(),
+    }
+  }
+
+  /**
+   * Loads the master key, or creates its file if nothing is encrypted yet, and opens the key ring. Completes a
+   * replacement of the master key that was interrupted.
+   * @throws KeysRefused if the encrypted data cannot be used, which then stays unchanged; ExposedSecretFile
+   */
+  static async open(options: KeysOptions): Promise<GatewayKeys> {
+    const { dataDir, settings, documents } = options
+    const masters = (await loadMasterKeys(dataDir, settings)) ?? (await firstMasterKey(options))
+    const keys = new GatewayKeys(options, masters)
+    // Without the embedded OAuth server, a gateway stores no such records, and its ring is created when first used.
+    const ring = (await hasKeyRing(documents)) ? await keys.ring() : undefined
+    const { file, previous } = masters
+    const inProgress = previous !== undefined || (ring?.masterIds.length ?? 1) > 1
+    await keys.files.useMasters(masters, !inProgress)
+    if (inProgress && file !== undefined && !documents.shared) await keys.#completeFile(file)
+    return keys
+  }
+
+  ring(): Promise<KeyRing> {
+    this.#ring ??= KeyRing.open(this.documents, this.#masters).catch((error: unknown) => {
+      this.#ring = undefined
+      throw error
+    })
+    return this.#ring
+  }
+
+  /** Removes the remains of plaintext records from the database file. A failure leaves the file as it was. */
+  async eraseFreed(log: Log): Promise<void> {
+    await this.#eraseFreed?.().catch((error: unknown) => {
+      log.warn({ err: error }, 'remains of plaintext records could not be removed from the database file')
+    })
+  }
+
+  get masters(): MasterKeys {
+    return this.#masters
+  }
+
+  /**
+   * Replaces the master key by a new one if it is in a file. If it is in PARLEY_MASTER_KEY, completes the replacement
+   * of the one in PARLEY_MASTER_KEY_PREVIOUS.
+   * @returns false if the operator has to provide the new key first
+   */
+  async replaceMaster(): Promise<boolean> {
+    const { file } = this.#masters
+    if (file === undefined) {
+      if (this.#masters.previous === undefined) return false
+      await this.#dropPrevious()
+      return true
+    }
+    // Other gateways on the database have a copy of the file, which this one cannot replace.
+    if (this.documents.shared) return false
+    const next = await createNextMasterKey(file)
+    await this.#use({ current: next, previous: this.#masters.current, source: file, file })
+    await this.#completeFile(file)
+    return true
+  }
+
+  async #use(masters: MasterKeys): Promise<void> {
+    this.#masters = masters
+    await (await this.ring()).useMasters(masters)
+    await this.files.useMasters(masters, false)
+  }
+
+  /** After the file contains the next key, the earlier one is no longer needed. */
+  async #completeFile(file: string): Promise<void> {
+    if (this.#masters.previous !== undefined) await replaceMasterKeyFile(file)
+    await this.#dropPrevious()
+  }
+
+  async #dropPrevious(): Promise<void> {
+    const { previous: _previous, ...masters } = this.#masters
+    if (await hasKeyRing(this.documents)) await (await this.ring()).dropOtherMasters()
+    await this.files.useMasters(masters, true)
+    this.#masters = masters
+  }
+}
+
+async function firstMasterKey({ dataDir, documents, log }: KeysOptions): Promise<MasterKeys> {
+  const file = masterKeyFile(dataDir)
+  const isEncrypted =
+    (await hasKeyRing(documents)) || (await encryptedFiles(path.join(dataDir, 'oauth'))).length > 0
+  if (isEncrypted) {
+    throw new KeysRefused(
+      `The stored secrets are encrypted, but there is no master key: PARLEY_MASTER_KEY is not set, and ${file} does not exist. Nothing was changed. Restore ${file} from its backup, or set PARLEY_MASTER_KEY; all gateways on one database use the same key.`,
+    )
+  }
+  const masters = await createMasterKey(dataDir)
+  log.info(
+    { file },
+    'created the master key, which encrypts the stored secrets: back it up separately from the data, because the data cannot be decrypted without it',
+  )
+  return masters
+}
