@@ -1,4 +1,5 @@
 import { ParleyError } from '@parley/wire/errors'
+import { timestamp } from '@parley/wire/model/timestamp'
 import type { AgentEntry, NewEntryFields } from './entry.ts'
 
 type Admission = Pick<AgentEntry, 'admitted' | 'admittedBy'>
@@ -38,10 +39,17 @@ export function withoutEjection(
   return rest
 }
 
+/** Returns the entry of an agent that an operator has removed. Only its policy is kept. */
+export function withoutAdmission(entry: AgentEntry): AgentEntry {
+  const { quarantine: _, admittedBy: _by, own: _own, ...rest } = entry
+  return { ...rest, admitted: false, left: entry.left ?? timestamp(), status: 'unreachable' }
+}
+
 /** Returns whether an operator has made a decision about the agent. If so, its entry is kept when it unregisters. */
 export function hasOperatorDecision(
-  entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'quarantine'>,
+  entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'quarantine' | 'policy'>,
 ): boolean {
+  if (entry.policy !== undefined) return true
   return entry.quarantine !== undefined || (entry.admitted && entry.admittedBy !== byOpenRegistry)
 }
 

@@ -1,3 +1,4 @@
+import { AgentPolicies } from './agent-policies.ts'
 import type { AgentEntry } from './entry.ts'
 
 /** An in-memory index of the entries by id, slug, DID and address. Entries are immutable and replaced as a whole. */
@@ -8,6 +9,8 @@ export class EntryIndex {
   readonly #idOfUrl = new Map<string, string>()
   /** Ids ordered by slug, cached until a slug is added or removed. Heartbeats do not invalidate the order. */
   #ordered: string[] | undefined
+
+  readonly policies = new AgentPolicies()
 
   /** Called with every changed entry, or with undefined if the entry was removed. */
   changed: (id: string, entry: AgentEntry | undefined) => void = () => {}
@@ -63,6 +66,7 @@ export class EntryIndex {
     this.#idOfSlug.set(entry.slug, entry.id)
     for (const url of urlsOf(entry)) this.#idOfUrl.set(url, entry.id)
     if (entry.did !== undefined) this.#idOfDid.set(entry.did, entry.id)
+    this.policies.note(entry.id, entry)
     this.changed(entry.id, entry)
   }
 
@@ -74,6 +78,7 @@ export class EntryIndex {
     this.#forgetUrls(entry)
     if (entry.did !== undefined && this.#idOfDid.get(entry.did) === id) this.#idOfDid.delete(entry.did)
     this.#ordered = undefined
+    this.policies.note(id, undefined)
     this.changed(id, undefined)
   }
 

@@ -187,5 +187,7 @@ function mergedEntry(local: AgentEntry, stored: AgentEntry, sameFacts: boolean):
   const measured = local.measurements ?? stored.measurements
   const { measurements: _, ...rest } = stored
   const entry: AgentEntry = { ...rest, ...(measured !== undefined && { measurements: measured }) }
-  return sameFacts ? { ...entry, card: local.card, skills: local.skills } : entry
+  if (!sameFacts) return entry
+  const { card, skills, policy } = local
+  return { ...entry, card, skills, ...(policy !== undefined && { policy }) }
 }

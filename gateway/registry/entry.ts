@@ -1,4 +1,5 @@
 import type { ListedSkill } from '@parley/wire/codecs/parley/skills'
+import type { StoredPolicy } from '@parley/wire/model/policy'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
 import type { Timestamp } from '@parley/wire/model/timestamp'
 
@@ -91,6 +92,8 @@ export interface AgentEntry {
   cardChanges?: CardChange[]
   /** Set if the agent is ejected after repeated failures or quarantined by an operator (`by` is the client). */
   quarantine?: { since: Timestamp; reason: string; until?: number; by?: string }
+  /** Who may call the agent. Undefined for every caller. It outlives registrations and the removal of the agent. */
+  policy?: StoredPolicy
   /** Time at which the agent unregistered. Its slug and operators' decisions are kept until it registers again. */
   left?: Timestamp
   status: AgentStatus

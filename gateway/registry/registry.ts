@@ -7,8 +7,10 @@ import {
   checksTokens,
   hasOperatorDecision,
   stillAdmitted,
+  withoutAdmission,
   withoutEjection,
 } from './admission.ts'
+import type { AgentDirectory, AgentPolicies } from './agent-policies.ts'
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Announcement, Load, Measurements, NewEntryFields } from './entry.ts'
 import { unlessLeft } from './entry.ts'
@@ -18,30 +20,33 @@ import type { RegistryOptions } from './registry-options.ts'
 import {
   hasOtherReplica,
   leaseOf,
-  replicasMax,
-  tooManyReplicasError,
+  withLoad,
   withoutProcesses,
+  withProcess,
   withRenewedLease,
-  withReplica,
   withReplicas,
 } from './replicas.ts'
 import {
   entryChangedError,
   isFormerIdentity,
-  isReplaceable,
+  replacedEntries,
   sameAgent,
   slugTakenError,
 } from './same-agent.ts'
 import { newEntryFields, numberedSlug, slugOf } from './slug.ts'
 import type { RegistryStore } from './store/registry-store.ts'
 
+/** The operator's policy of the entries that a registration replaces. It applies to the new identity. */
+type Heir = Pick<AgentEntry, 'policy'>
+
 /**
  * The registered agents. Reads are served from memory. Changes to identity and admission are durable when the promise
  * resolves. Leases and load are written later by `flush`, because the next heartbeat replaces a lost one. If several
  * gateways share the store, `sync` reads the changes that the others made.
  */
-export class Registry {
+export class Registry implements AgentDirectory {
   readonly leaseMs: number
+  readonly policies: AgentPolicies
   readonly #leasesMissed: number
   readonly #reserved: ReadonlySet<string>
   readonly #now: () => number
@@ -53,6 +58,7 @@ export class Registry {
     this.#store = store
     this.#entries = entries
     this.#index = entries.index
+    this.policies = entries.index.policies
     this.leaseMs = options.leaseMs ?? 30_000
     this.#leasesMissed = options.leasesMissed ?? 3
     this.#reserved = options.reserved ?? new Set()
@@ -147,20 +153,19 @@ export class Registry {
    * UUID or has no letters or digits
    */
   register(announcement: Announcement): Promise<AgentEntry> {
-    return this.#entries.serialize(() => this.#register(announcement))
+    const heir = {}
+    return this.#entries.serialize(() => this.#register(announcement, heir))
   }
 
-  async #register({ replicaId, ...announcement }: Announcement): Promise<AgentEntry> {
+  async #register({ replicaId, ...announcement }: Announcement, heir: Heir): Promise<AgentEntry> {
     const slug = slugOf(announcement.name)
     if (slug === undefined) {
       throw new ParleyError('InvalidParams', {
         message: 'The name of an agent must contain a letter or digit and must not be a UUID',
       })
     }
-    if (announcement.origin === 'supervised') await this.#releaseSlug(announcement, slug)
-    const { url, did = '' } = announcement
-    for (const stale of [this.#index.byUrl(url), this.#index.byDid(did)])
-      if (stale !== undefined && isReplaceable(stale, announcement)) await this.#entries.forget(stale.id)
+    if (announcement.origin === 'supervised') await this.#releaseSlug(announcement, slug, heir)
+    for (const stale of replacedEntries(this.#index, announcement)) await this.#supersede(stale, heir)
     const known = sameAgent(this.#index, announcement, slug)
     if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
       throw slugTakenError(slug)
@@ -169,6 +174,7 @@ export class Registry {
     const entry: AgentEntry = {
       ...before,
       ...announcement,
+      ...(known?.policy === undefined && heir),
       ...admission(known, announcement),
       ...(known !== undefined && { cardChanges: cardChanges(known, announcement) }),
       verified: announcement.verified || known?.verified === true,
@@ -177,29 +183,26 @@ export class Registry {
       lastSeen: timestamp(),
       leaseUntil: this.#leaseEnd(),
     }
-    const whole = this.#asReplica(entry, announcement, replicaId)
+    const isFresh = (leaseUntil: number) => this.#isFresh(leaseUntil)
+    const whole = withProcess(entry, { ...announcement, replicaId }, isFresh)
     return known === undefined ? this.#entries.add(whole) : this.#entries.save(whole)
   }
 
-  /** Adds a process to the agent if the process has an id and has proved possession of the key. Otherwise it replaces all processes. */
-  #asReplica(entry: AgentEntry, { url, verified }: Announcement, id: string | undefined): AgentEntry {
-    if (id === undefined || !verified) return { ...withReplicas(entry, []), url }
-    const others = (entry.replicas ?? []).filter((one) => this.#isFresh(one.leaseUntil))
-    if (others.filter((one) => one.id !== id && one.url !== url).length >= replicasMax)
-      throw tooManyReplicasError()
-    const replica = { id, url, load: {}, lastSeen: timestamp(), leaseUntil: this.#leaseEnd() }
-    return withReplica(withReplicas(entry, others), replica)
-  }
-
   /** Frees the slug for a supervised agent. An external agent gets another slug, and a former identity is removed. */
-  async #releaseSlug(registrant: Announcement, slug: string): Promise<void> {
+  async #releaseSlug(registrant: Announcement, slug: string, heir: Heir): Promise<void> {
     const holder = this.#index.bySlug(slug)
     const isKnown = registrant.did !== undefined && this.#index.byDid(registrant.did) !== undefined
     if (isKnown || holder === undefined) return
     const isTaken = (one: string) => this.#index.bySlug(one) !== undefined || this.#reserved.has(one)
     if (holder.origin !== 'supervised')
       await this.#entries.amend({ ...holder, slug: numberedSlug(slug, isTaken) })
-    else if (isFormerIdentity(holder, registrant)) await this.#entries.forget(holder.id)
+    else if (isFormerIdentity(holder, registrant)) await this.#supersede(holder, heir)
+  }
+
+  /** Removes an entry that the registering agent replaces. */
+  #supersede({ id, policy }: AgentEntry, heir: Heir): Promise<void> {
+    if (policy !== undefined) heir.policy ??= policy
+    return this.#entries.forget(id)
   }
 
   /**
@@ -261,6 +264,22 @@ export class Registry {
     })
   }
 
+  /** Sets or removes the agent's policy. @param check throws if the policy is not the one that the operator has seen */
+  setPolicy(
+    id: string,
+    policy: AgentEntry['policy'],
+    check: (entry: AgentEntry) => void,
+  ): Promise<AgentEntry> {
+    return this.#entries.serialize(async () => {
+      const { policy: _, ...entry } = this.#get(id)
+      check(this.#get(id))
+      if (policy !== undefined) return this.#entries.amend({ ...entry, policy })
+      if (entry.left === undefined || hasOperatorDecision(entry)) return this.#entries.amend(entry)
+      await this.#entries.forget(id)
+      return entry
+    })
+  }
+
   #change(
     id: string,
     fields: Partial<AgentEntry>,
@@ -279,21 +298,8 @@ export class Registry {
    * @throws ParleyError NotFound for an unknown agent or an unknown replica, which must register again
    */
   heartbeat(id: string, load: Load, replicaId?: string): { entry: AgentEntry; before: Load; now: Load } {
-    const entry = this.#get(id)
-    if (replicaId === undefined) {
-      const now = { ...entry.load, ...load }
-      return {
-        entry: this.#renewLease({ ...entry, sendsHeartbeats: true, load: now }),
-        before: entry.load,
-        now,
-      }
-    }
-    const known = entry.replicas?.find((one) => one.id === replicaId)
-    if (known === undefined) throw new ParleyError('NotFound', { data: { reason: 'replica' } })
-    const now = { ...known.load, ...load }
-    const replica = { ...known, load: now, lastSeen: timestamp(), leaseUntil: this.#leaseEnd() }
-    const renewed = this.#renewLease({ ...withReplica(entry, replica), sendsHeartbeats: true }, replicaId)
-    return { entry: renewed, before: known.load, now }
+    const { entry, ...loads } = withLoad(this.#get(id), load, replicaId, this.#leaseEnd())
+    return { entry: this.#renewLease({ ...entry, sendsHeartbeats: true }, replicaId), ...loads }
   }
 
   /** Removes one process. If no process is left, the agent is unregistered. */
@@ -345,9 +351,12 @@ export class Registry {
     return leaseUntil > this.#now() - (this.#leasesMissed - 1) * this.leaseMs
   }
 
+  /** Removes the agent. An entry with a policy is kept as unregistered, so that the policy applies if the agent returns. */
   remove(id: string): Promise<void> {
     return this.#entries.serialize(async () => {
-      if (this.#index.byId(id) !== undefined) await this.#entries.forget(id)
+      const entry = this.#index.byId(id)
+      if (entry?.policy !== undefined) await this.#entries.save(withoutAdmission(entry))
+      else if (entry !== undefined) await this.#entries.forget(id)
     })
   }
 

@@ -3,9 +3,9 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import type { AgentEntry, Load, Replica } from './entry.ts'
 
 /** Maximum number of replicas per agent. Every gateway holds them all in memory and writes them with the entry. */
-export const replicasMax = 64
+const replicasMax = 64
 
-export function tooManyReplicasError(): ParleyError {
+function tooManyReplicasError(): ParleyError {
   return new ParleyError('Conflict', {
     message: `An agent has at most ${replicasMax} processes`,
     data: { reason: 'too_many_replicas' },
@@ -13,13 +13,59 @@ export function tooManyReplicasError(): ParleyError {
 }
 
 /** Adds the replica, which replaces any earlier process with the same id or address. */
-export function withReplica(entry: AgentEntry, replica: Replica): AgentEntry {
+function withReplica(entry: AgentEntry, replica: Replica): AgentEntry {
   const known = entry.replicas ?? []
   const at = known.findIndex(({ id }) => id === replica.id)
   const others = known.filter(({ id, url }) => id !== replica.id && url !== replica.url)
   return at === -1
     ? withReplicas(entry, [...others, replica])
     : withReplicas(entry, others.toSpliced(Math.min(at, others.length), 0, replica))
+}
+
+/**
+ * Adds a process to the agent if the process has an id and has proved possession of the key. Otherwise it replaces all
+ * processes.
+ * @param entry has the lease of the process
+ * @param isFresh whether a process with this lease still counts
+ * @throws ParleyError Conflict if the agent has too many processes
+ */
+export function withProcess(
+  entry: AgentEntry,
+  { url, verified, replicaId: id }: Pick<AgentEntry, 'url' | 'verified'> & { replicaId: string | undefined },
+  isFresh: (leaseUntil: number) => boolean,
+): AgentEntry {
+  if (id === undefined || !verified) return { ...withReplicas(entry, []), url }
+  const others = (entry.replicas ?? []).filter((one) => isFresh(one.leaseUntil))
+  if (others.filter((one) => one.id !== id && one.url !== url).length >= replicasMax)
+    throw tooManyReplicasError()
+  return withReplica(withReplicas(entry, others), {
+    id,
+    url,
+    load: {},
+    lastSeen: timestamp(),
+    leaseUntil: entry.leaseUntil,
+  })
+}
+
+/**
+ * Updates the load of the agent or of one of its processes.
+ * @throws ParleyError NotFound for an unknown process
+ */
+export function withLoad(
+  entry: AgentEntry,
+  load: Load,
+  replicaId: string | undefined,
+  leaseUntil: number,
+): { entry: AgentEntry; before: Load; now: Load } {
+  if (replicaId === undefined) {
+    const now = { ...entry.load, ...load }
+    return { entry: { ...entry, load: now }, before: entry.load, now }
+  }
+  const known = entry.replicas?.find((one) => one.id === replicaId)
+  if (known === undefined) throw new ParleyError('NotFound', { data: { reason: 'replica' } })
+  const now = { ...known.load, ...load }
+  const replica = { ...known, load: now, lastSeen: timestamp(), leaseUntil }
+  return { entry: withReplica(entry, replica), before: known.load, now }
 }
 
 /** Sets the replicas. If there are none, the entry keeps its last address. */

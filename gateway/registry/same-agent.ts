@@ -29,12 +29,19 @@ function isSameWithoutDid(holder: AgentEntry, registrant: Registrant): boolean {
   return holder.did === undefined && registrant.did === undefined && holder.url === registrant.url
 }
 
+/** Returns the entries at the registrant's address or with its DID that the registrant replaces. */
+export function replacedEntries(index: EntryIndex, registrant: Registrant): AgentEntry[] {
+  const { url, did = '' } = registrant
+  const stale = [index.byUrl(url), index.byDid(did)].filter((entry) => entry !== undefined)
+  return [...new Set(stale)].filter((entry) => isReplaceable(entry, registrant))
+}
+
 /**
  * Returns whether an agent with a proven key replaces an unproven entry. At the same address, the previous agent no
  * longer exists, and its entry is replaced unless an operator quarantined it. An entry with the same DID at another
  * address belonged to an impostor.
  */
-export function isReplaceable(holder: AgentEntry, registrant: Registrant): boolean {
+function isReplaceable(holder: AgentEntry, registrant: Registrant): boolean {
   if (holder.verified || holder.origin === 'supervised' || !registrant.verified) return false
   if (holder.did === registrant.did) return holder.url !== registrant.url && holder.owner !== registrant.owner
   return holder.url === registrant.url && holder.quarantine === undefined
