@@ -67,6 +67,11 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'remove an agent from the registry (operator)',
       load: () => import('./commands/remove.ts'),
     },
+    policy: {
+      usage: '<agent> [action] [values...]',
+      summary: 'show or change who may call an agent (operator)',
+      load: () => import('./commands/policy.ts'),
+    },
     wallet: {
       summary: 'create or show the wallet for test money',
       load: () => import('./commands/wallet.ts'),

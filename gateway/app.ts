@@ -9,6 +9,7 @@ import type { RequestLimits } from '@parley/kit/http/request-limits'
 import { openLimits } from '@parley/kit/http/request-limits'
 import { createServer } from '@parley/kit/http/server'
 import { AnswerBudget } from '@parley/kit/process/answer-budget'
+import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
 import { version } from '@parley/kit/process/version'
@@ -25,13 +26,16 @@ import { refuseWhileDraining } from './http/draining.ts'
 import { addIdentityRoute } from './http/identity-route.ts'
 import { addLoopGuard } from './http/loop-guard.ts'
 import { addNegotiationRoutes } from './http/negotiation-routes.ts'
+import { addPolicyRoutes } from './http/policy-routes.ts'
 import { addRegistrationRoutes } from './http/registration-routes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { addSignatureRoutes } from './http/signature-routes.ts'
+import { clientFacts } from './oauth/client-facts.ts'
 import { isLoopback } from './oauth/client-rules.ts'
 import { type OAuth, type OAuthOptions, startOAuth } from './oauth/start-oauth.ts'
 import type { GuardedClientOptions } from './registration/guarded-client.ts'
+import { CallerAccess } from './registry/caller-access.ts'
 import { type AgentEntry, audienceNamesOf } from './registry/entry.ts'
 import { Registry } from './registry/registry.ts'
 import { type RegistrySync, startRegistrySync } from './registry/registry-sync.ts'
@@ -96,6 +100,7 @@ interface Parts {
   trust: Trust
   limits: RequestLimits | undefined
   answers: AnswerBudget
+  access: CallerAccess
   draining: () => boolean
 }
 
@@ -123,6 +128,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const trust = stack.use(
     startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, guardedClient }),
   )
+  const access = callerAccess({ config, state, registry, log })
   const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, agents, trust }))
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
   const ways = new ReplicaBalancer()
@@ -140,13 +146,12 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
   const answers = new AnswerBudget(config.answers)
-  const parts = { ...shared, addresses, oauth, keeper, routing, sync, trust, limits, answers }
+  const parts = { ...shared, access, addresses, oauth, keeper, routing, sync, trust, limits, answers }
   const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
   await addAgents(app, parts, dispatcherFor)
   await app.listen({ host: config.host, port: addresses.port })
-  const { provider } = oauth
-  const processOptions = { config, environment, addresses, provider, registry, upstream, log }
+  const processOptions = { config, environment, addresses, provider: oauth.provider, registry, upstream, log }
   const { supervisor, additionalGateways } = await startProcesses(options, processOptions, stack)
   for (const name of supervisor?.notStarted() ?? []) awaited.leaveOut(slugOf(name) ?? name)
   const open = stack.move()
@@ -183,6 +188,21 @@ function agentClients(registry: Registry, gatewayUrl: string): OAuthOptions['age
       return entry?.owner === clientId ? audienceNamesOf(entry, gatewayUrl) : []
     },
   }
+}
+
+/** Clients of another OAuth server have no tags here. */
+function callerAccess({
+  config,
+  state,
+  registry,
+  log,
+}: Pick<Parts, 'config' | 'state' | 'registry' | 'log'>) {
+  const factsOf = (clientId: string) => clientFacts(state.oauth, clientId)
+  return new CallerAccess({
+    registry,
+    factsOf: config.embeddedOAuth ? factsOf : undefined,
+    audit: new Audit(log),
+  })
 }
 
 function watchAgents(
@@ -300,6 +320,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   })
   addNegotiationRoutes(app, { ...parts.routing, authenticator })
   addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
+  addPolicyRoutes(app, { registry, authenticator, access: parts.access })
   addRegistrationRoutes(app, { registry, authenticator, gatewayUrl, proofOf, registration })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
   return addHealthRoute(app, healthOptions(parts))

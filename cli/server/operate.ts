@@ -3,7 +3,7 @@ import { CliCommand } from '../terminal/cli-command.ts'
 import { printEntry } from '../terminal/entry-view.ts'
 import { CommandFailed } from '../terminal/faults.ts'
 import { type Io, print, printJson } from '../terminal/io.ts'
-import { connect, type ServerOptions, slugOf, withServerOptions } from './server-connection.ts'
+import { connect, type Method, type ServerOptions, slugOf, withServerOptions } from './server-connection.ts'
 
 interface OperateOptions extends ServerOptions {
   reason?: string
@@ -12,7 +12,7 @@ interface OperateOptions extends ServerOptions {
   json?: true
 }
 
-const whoMay = `
+export const whoMay = `
 Operators only: pass a token with agent:admin by --token or PARLEY_TOKEN. Without one, the command uses the operator
 client that the embedded OAuth server keeps in DATA_DIR.`
 
@@ -40,7 +40,8 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
     const isEmpty = Object.values(given).every((value) => value === undefined)
     // JSON.stringify omits undefined values.
     const body = isEmpty ? undefined : given
-    printEntry(io, await operate(io, options, 'POST', `${slugOf(agent)}/${action}`, body), options.json)
+    const answer = await operate(io, options, { method: 'POST', path: `${slugOf(agent)}/${action}`, body })
+    printEntry(io, answer.body, options.json)
   })
 }
 
@@ -51,22 +52,26 @@ export function removeEntryCommand(io: Io): CliCommand {
     .option('--json', 'print the answer as JSON')
     .addHelpText('after', whoMay)
     .run(async (agent: string, options: OperateOptions) => {
-      const body = await operate(io, options, 'DELETE', slugOf(agent))
+      const { body } = await operate(io, options, { method: 'DELETE', path: slugOf(agent) })
       if (options.json) printJson(io, body)
       else print(io, `${agent} is no longer registered.\n`)
     })
 }
 
-async function operate(
-  io: Io,
-  options: OperateOptions,
-  method: 'POST' | 'DELETE',
-  path: string,
-  body?: object,
-): Promise<unknown> {
+/** A request below `/registry/agents/`. */
+interface OperatorRequest {
+  method: Method
+  path: string
+  body?: object | undefined
+  headers?: Record<string, string>
+}
+
+/** Sends a request to the registry as the operator. */
+export async function operate(io: Io, options: ServerOptions, request: OperatorRequest) {
+  const { method, path, body, headers } = request
   const server = await connect(io, options, 'operator')
   try {
-    return (await server.send(method, `/registry/agents/${path}`, body)).body
+    return await server.send(method, `/registry/agents/${path}`, body, headers)
   } catch (error) {
     if (!(error instanceof RpcError) || error.code !== -32013) throw error
     throw new CommandFailed(

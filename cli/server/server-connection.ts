@@ -27,6 +27,8 @@ export function withServerOptions<T extends Command>(command: T): T {
     )
 }
 
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
 /** A connection to a running server with this command's credentials. */
 export interface ServerConnection {
   url: string
@@ -36,8 +38,13 @@ export interface ServerConnection {
   getJson(path: string): Promise<{ body: unknown; headers: Headers }>
   /** Sends a GET request to a public path without a token. */
   getPublicJson(path: string): Promise<unknown>
-  /** Sends a POST or DELETE request with an optional JSON body. */
-  send(method: 'POST' | 'DELETE', path: string, body?: object): Promise<{ body: unknown; status: number }>
+  /** Sends a request with an optional JSON body. Resolves with the JSON body of the response. */
+  send(
+    method: Method,
+    path: string,
+    body?: object,
+    headers?: Record<string, string>,
+  ): Promise<{ body: unknown; status: number; headers: Headers }>
 }
 
 /** @throws UsageError, ConfigError, CommandFailed */
@@ -71,8 +78,9 @@ export async function connect(
       return fetchJson(`${url}${path}`, { headers: await bearer(path) })
     },
     getPublicJson: async (path) => (await fetchJson(`${url}${path}`, {})).body,
-    async send(method, path, body) {
-      const headers = { ...(await bearer(path)), ...(body && { 'content-type': 'application/json' }) }
+    async send(method, path, body, more) {
+      const type = body && { 'content-type': 'application/json' }
+      const headers = { ...(await bearer(path)), ...type, ...more }
       const sent = body === undefined ? {} : { body: JSON.stringify(body) }
       return fetchJson(`${url}${path}`, { method, headers, ...sent })
     },

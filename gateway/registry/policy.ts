@@ -66,6 +66,14 @@ export class CompiledPolicy {
     return ofDelegate.allowed ? decision : ofDelegate
   }
 
+  /** Decides whether the caller may call an agent with these skills, and which rule decides it. */
+  decideAccess(caller: PolicyCaller, skills: readonly { id: string }[]): PolicyDecision {
+    const decision = this.decide(caller)
+    if (!decision.allowed || this.access(caller, skills).kind !== 'none') return decision
+    const [first] = skills
+    return first === undefined ? { allowed: false, rule: 'default deny' } : this.decide(caller, first.id)
+  }
+
   /** The caller's access to an agent with these skills. An agent without an allowed skill cannot be called. */
   access(caller: PolicyCaller, skills: readonly { id: string }[]): Access {
     if (caller.operator === true) return { kind: 'all' }

@@ -7,6 +7,8 @@ export interface ScriptedCall {
   headers: IncomingHttpHeaders
   method: string
   params: Record<string, unknown>
+  /** The bytes of the request as text. */
+  body: string
   /** Number of earlier calls of this method. */
   earlier: number
 }
@@ -52,7 +54,7 @@ async function serve(
   const method: string = rpc?.method ?? `${request.method} ${path.split('?')[0]}`
   const params = rpc?.params ?? Object.fromEntries(new URLSearchParams(body))
   const earlier = calls.filter((call) => call.method === method).length
-  const call = { path, headers: request.headers, method, params, earlier }
+  const call = { path, headers: request.headers, method, params, body, earlier }
   // Clients also read cards, so requests that the script does not mention are not counted.
   if (request.method !== 'GET' || script[method] !== undefined) calls.push(call)
   const answer = (await script[method]?.(call)) ?? {

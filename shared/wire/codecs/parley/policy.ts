@@ -91,3 +91,31 @@ export function readPolicyAnswer(
   if (parsed === undefined) return undefined
   return { agent: parsed.agent, policy: parsed.policy === null ? undefined : policyOf(parsed.policy) }
 }
+
+/** The query of `GET /registry/agents/{id}/policy/check`. */
+export const policyCheckIn = z.object({
+  caller,
+  delegate: caller.optional(),
+  skill: skillId.optional(),
+})
+
+/** Writes the answer to it. `skills` is null if the caller may use all of them. */
+export function policyCheckOut(
+  agent: string,
+  decision: { allowed: boolean; rule: string },
+  skills: readonly string[] | undefined,
+) {
+  return { agent, allowed: decision.allowed, rule: decision.rule, skills: skills ?? null }
+}
+
+const checked = z.object({
+  allowed: z.boolean(),
+  rule: z.string(),
+  skills: z.array(z.string()).nullish(),
+})
+
+/** Reads that answer, for clients. Anything else counts as a refusal. */
+export function readPolicyCheck(json: unknown): { allowed: boolean; rule: string; skills?: string[] } {
+  const { allowed = false, rule = 'unreadable answer', skills } = checked.safeParse(json).data ?? {}
+  return { allowed, rule, ...(skills && { skills }) }
+}

@@ -1,0 +1,109 @@
+import { hash } from 'node:crypto'
+import { requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
+import { bodyOf, requireJson } from '@parley/kit/http/request-body'
+import { parseParams } from '@parley/wire/codecs/parley/params'
+import {
+  policyCheckIn,
+  policyCheckOut,
+  policyIn,
+  policyOf,
+  policyOut,
+} from '@parley/wire/codecs/parley/policy'
+import { ParleyError } from '@parley/wire/errors'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import { timestamp } from '@parley/wire/model/timestamp'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AgentPolicies } from '../registry/agent-policies.ts'
+import type { CallerAccess } from '../registry/caller-access.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import type { PolicyCaller } from '../registry/policy.ts'
+import { agentNotFoundError, type RegistryRoutes } from './registry-routes.ts'
+
+export interface PolicyRoutes extends Pick<RegistryRoutes, 'registry' | 'authenticator'> {
+  access: CallerAccess
+  /** Resolves when no agent uses an answer that was given before the change. */
+  onChange?: () => Promise<void>
+}
+
+type Request = FastifyRequest<{ Params: { id: string } }>
+
+/**
+ * Adds `GET`, `PUT` and `DELETE /registry/agents/{id}/policy` for operators (spec/policy.md#routes). The last two are
+ * written to the audit log, and refused with 412 if `If-Match` names another version.
+ */
+export function addPolicyRoutes(app: FastifyInstance, routes: PolicyRoutes): void {
+  const { registry, authenticator, access, onChange } = routes
+  const operate = async (request: Request) => {
+    const caller = await authenticator.authenticate(request, bodyOf(request))
+    request.callerId = caller.id
+    requireNoDelegate(caller)
+    requireScope(caller, 'agent:admin')
+    const entry = registry.findIncludingLeft(request.params.id)
+    if (entry === undefined) throw agentNotFoundError()
+    return { entry, by: caller.id }
+  }
+  const set = async (request: Request, entry: AgentEntry, policy: AgentEntry['policy']) => {
+    const changed = await registry.setPolicy(entry.id, policy, (now) => requireMatch(request, now))
+    await onChange?.()
+    return changed
+  }
+  const options = { config: { audit: 'registry.policy' } }
+  app.get<{ Params: { id: string } }>('/registry/agents/:id/policy', async (request, reply) =>
+    answer(reply, (await operate(request)).entry),
+  )
+  app.get<{ Params: { id: string } }>('/registry/agents/:id/policy/check', async (request, reply) => {
+    const { entry } = await operate(request)
+    const { caller, delegate, skill } = parseParams(policyCheckIn, request.query)
+    const tested: PolicyCaller = await access.callerNamed(caller)
+    if (delegate !== undefined) tested.delegate = await access.callerNamed(delegate)
+    void reply.header('cache-control', 'no-store')
+    return checkOut(registry.policies, entry, tested, skill)
+  })
+  app.put<{ Params: { id: string } }>('/registry/agents/:id/policy', options, async (request, reply) => {
+    const { entry, by } = await operate(request)
+    requireJson(request)
+    const rules = policyOf(parseParams(policyIn, parseJson(bodyOf(request))))
+    request.auditTarget = `${entry.slug} with ${rules.rules.length} rules, default ${rules.default}`
+    return answer(reply, await set(request, entry, { ...rules, changedAt: timestamp(), changedBy: by }))
+  })
+  app.delete<{ Params: { id: string } }>('/registry/agents/:id/policy', options, async (request, reply) => {
+    const { entry } = await operate(request)
+    request.auditTarget = `${entry.slug} without a policy`
+    return answer(reply, await set(request, entry, undefined))
+  })
+}
+
+/** What the policy decides for the caller, and the skills of the agent to which that caller is limited. */
+function checkOut(
+  policies: AgentPolicies,
+  entry: AgentEntry,
+  caller: PolicyCaller,
+  skill: string | undefined,
+) {
+  const policy = policies.of(entry)
+  if (policy === undefined) return policyCheckOut(entry.slug, { allowed: true, rule: 'no policy' }, undefined)
+  const whole = policy.decideAccess(caller, entry.skills)
+  const decision = skill === undefined || !whole.allowed ? whole : policy.decide(caller, skill)
+  const allowed = policy.access(caller, entry.skills)
+  return policyCheckOut(entry.slug, decision, allowed.kind === 'some' ? [...allowed.skills] : undefined)
+}
+
+function answer(reply: FastifyReply, entry: AgentEntry) {
+  void reply.headers({ etag: etagOf(entry), 'cache-control': 'no-store' })
+  return policyOut(entry.slug, entry.policy)
+}
+
+/** Identifies a version of the policy, or its absence. */
+function etagOf({ policy }: AgentEntry): string {
+  return `"${hash('sha256', JSON.stringify(policy ?? null), 'base64url').slice(0, 22)}"`
+}
+
+function requireMatch({ headers }: Request, entry: AgentEntry): void {
+  const expected = headers['if-match']?.split(',').map((value) => value.trim())
+  if (expected === undefined || expected.includes('*') || expected.includes(etagOf(entry))) return
+  throw new ParleyError('Conflict', {
+    message: 'The policy has changed since you read it: read it again, then repeat the change',
+    data: { reason: 'changed' },
+    status: 412,
+  })
+}

@@ -1,0 +1,139 @@
+import type { Authenticator, RequestHead } from '@parley/kit/auth/authenticate'
+import type { Caller } from '@parley/kit/auth/caller'
+import type { Audit } from '@parley/kit/process/audit'
+import { ParleyError } from '@parley/wire/errors'
+import type { AgentDirectory } from './agent-policies.ts'
+import type { AgentEntry } from './entry.ts'
+import { anonymousCaller, type PolicyCaller, type PolicyDecision, type PolicyParty } from './policy.ts'
+import type { Registry } from './registry.ts'
+
+/** What policies need to know about an OAuth client. */
+export interface ClientFacts {
+  /** Tags that an operator has given to the client. */
+  tags: readonly string[]
+  /** Whether the client belongs to the operators of the gateway. */
+  operator: boolean
+}
+
+export interface CallerAccessOptions {
+  registry: Registry
+  /** Undefined if the OAuth server keeps no facts about clients. Tags then match no caller. */
+  factsOf?: ((clientId: string) => Promise<ClientFacts>) | undefined
+  audit: Audit
+}
+
+type Identified = Pick<Caller, 'subject' | 'delegate' | 'scopes'>
+
+/** The origin of a request, for the audit log. */
+export interface RequestOrigin {
+  ip: string
+  id: string
+  callerId?: string | undefined
+}
+
+const noFacts: ClientFacts = { tags: [], operator: false }
+
+/** Applies the policies of the registry to the callers of this gateway (spec/policy.md#evaluation). */
+export class CallerAccess {
+  readonly #options: CallerAccessOptions
+
+  constructor(options: CallerAccessOptions) {
+    this.#options = options
+  }
+
+  /** Whether any agent has a policy. While none has, the registry is the same for every caller. */
+  get applies(): boolean {
+    return this.#options.registry.policies.size > 0
+  }
+
+  /** Returns the agents that the caller may see. Undefined stands for a caller without a token. */
+  async agentsFor(caller: Identified | undefined): Promise<AgentDirectory> {
+    const { registry } = this.#options
+    if (!this.applies) return registry
+    return registry.policies.view(await this.policyCaller(caller), registry)
+  }
+
+  /**
+   * Returns the agents that the sender of a public request may see. Without a valid token it sees what everybody sees,
+   * and the response does not depend on the reason.
+   */
+  async agentsForRequest(
+    request: RequestHead,
+    authenticator: Pick<Authenticator, 'authenticate'>,
+  ): Promise<AgentDirectory> {
+    if (!this.applies) return this.#options.registry
+    const isAnonymous = request.headers.authorization === undefined
+    const caller = isAnonymous ? undefined : await authenticator.authenticate(request).catch(() => undefined)
+    return this.agentsFor(caller)
+  }
+
+  async policyCaller(caller: Identified | undefined): Promise<PolicyCaller> {
+    if (caller === undefined) return anonymousCaller
+    const { subject, delegate, scopes } = caller
+    const { operator, ...party } = await this.#partyOf(subject)
+    if (delegate !== undefined) {
+      const { operator: _, ...acting } = await this.#partyOf(delegate)
+      // An agent that acts for an operator is still subject to the policies.
+      return { ...party, delegate: acting }
+    }
+    return scopes.has('agent:admin') || operator ? { ...party, operator: true } : party
+  }
+
+  /** Returns the caller that a rule would name: a client with its tags, a client with one tag, or any client. */
+  async callerNamed(name: string): Promise<PolicyCaller> {
+    if (name === '*' || name === 'anonymous') return { tags: [] }
+    if (name === 'authenticated') return { id: '', tags: [] }
+    if (name.startsWith('tag:')) return { id: '', tags: [name.slice('tag:'.length)] }
+    const id = name.startsWith('client:') ? name.slice('client:'.length) : name
+    const { operator, ...party } = await this.#partyOf(id)
+    return operator ? { ...party, operator } : party
+  }
+
+  /** Decides whether the caller may call the agent at all. A caller that may use none of its skills may not. */
+  async decide(caller: Identified | undefined, entry: AgentEntry): Promise<PolicyDecision> {
+    const policy = this.#options.registry.policies.of(entry)
+    if (policy === undefined) return { allowed: true, rule: 'no policy' }
+    return policy.decideAccess(await this.policyCaller(caller), entry.skills)
+  }
+
+  /**
+   * Checks that the caller may use the skill of an agent that it sees.
+   * @throws ParleyError InsufficientPermissions with `data.reason` `policy` and the deciding `data.rule`
+   */
+  async requireSkill(caller: Identified | undefined, entry: AgentEntry, skill: string): Promise<void> {
+    const policy = this.#options.registry.policies.of(entry)
+    if (policy === undefined) return
+    const { allowed, rule } = policy.decide(await this.policyCaller(caller), skill)
+    if (allowed) return
+    throw new ParleyError('InsufficientPermissions', {
+      message: `The policy of agent ${entry.slug} does not allow you to use the skill ${skill}: ${rule}`,
+      data: { reason: 'policy', agent: entry.slug, skill, rule },
+    })
+  }
+
+  /**
+   * Records that a caller named an agent that the policy hides from it, for which the caller gets the same response as
+   * for an unknown agent. Records nothing for an agent that does not exist.
+   */
+  async auditHidden(action: string, name: string, caller: Identified | undefined, origin: RequestOrigin) {
+    if (!this.applies) return
+    const entry = this.#options.registry.find(name)
+    if (entry === undefined) return
+    const { allowed, rule } = await this.decide(caller, entry)
+    if (allowed) return
+    this.#options.audit.record({
+      who: caller?.subject ?? origin.callerId,
+      address: origin.ip,
+      action,
+      target: entry.slug,
+      allowed: false,
+      reason: `policy: ${rule}`,
+      requestId: origin.id,
+    })
+  }
+
+  async #partyOf(id: string): Promise<PolicyParty & { id: string; operator: boolean }> {
+    const { tags, operator } = (await this.#options.factsOf?.(id)) ?? noFacts
+    return { id, tags, operator }
+  }
+}
