@@ -8,6 +8,10 @@ import { SignIn } from './approval/sign-in.ts'
 import { acceptOriginAsAudience } from './client-assertions.ts'
 import type { ClientMetadata } from './client-route.ts'
 import { isLoopback } from './client-rules.ts'
+import { ClientDirectory } from './clients/client-directory.ts'
+import { findUsableClient } from './clients/client-settings.ts'
+import { ClientUses } from './clients/client-uses.ts'
+import { LongLivedKeys } from './clients/long-lived-keys.ts'
 import { type ClientCredentials, Clients, type ManagedClient } from './clients.ts'
 import { TokenExchanger } from './exchange/embedded-exchange.ts'
 import { addExchangeGrant } from './exchange/exchange-grant.ts'
@@ -18,7 +22,7 @@ import { loadInitialAccessToken, loadOAuthKeys, loadSignInCode, type OAuthKeys }
 import type { KeysOf } from './key-rules.ts'
 import { listenerFor, mountOAuth, type NodeListener } from './mount.ts'
 import type { OAuthStore } from './oauth-store.ts'
-import { oidcConfiguration } from './oidc-configuration.ts'
+import { type ConfigurationOptions, oidcConfiguration } from './oidc-configuration.ts'
 import { logEvents } from './oidc-events.ts'
 import { amendAnswers } from './oidc-middleware.ts'
 import { keepRegistrationBytes } from './possession.ts'
@@ -65,6 +69,8 @@ export interface IdentityProvider extends Introspector, AsyncDisposable {
   introspectWithTags(token: string): Promise<Introspected>
   readonly exchanger: TokenExchanger
   clientMetadata(clientId: string): Promise<ClientMetadata | undefined>
+  readonly clients: ClientDirectory
+  readonly keys: LongLivedKeys
   /** Removes records that expired more than an hour ago and returns their number. It runs every ten minutes. */
   sweep(): Promise<number>
 }
@@ -83,20 +89,17 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     loadSignInCode(files.dir),
     loadInitialAccessToken(files.dir),
   ])
-  const provider = new Provider(
-    issuer,
-    oidcConfiguration({ issuer, prefix, store, keys, initialAccessToken, keysOf }),
-  )
-  // oidc-provider trusts the X-Forwarded-* headers that mount.ts sets in place of those of the request.
-  provider.proxy = true
-  keepRegistrationBytes(provider)
-  acceptOriginAsAudience(provider)
-  const exchange = tokenExchange(options, keys)
+  const provider = openProvider({ issuer, prefix, store, keys, initialAccessToken, keysOf })
+  const uses = new ClientUses(store, log)
+  const exchange = tokenExchange(options, keys, uses)
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
   addExchangeGrant(provider, { ...exchange, issuer, namesOf: options.namesOf ?? (() => []), audit })
   amendAnswers(provider, { introspection, exchanger, audit })
   logEvents(provider, log, audit)
+  provider.on('grant.success', ({ oidc }) => {
+    if (oidc.client !== undefined) uses.note('lastTokenAt', oidc.client.clientId)
+  })
   if (options.production && issuer.startsWith('http:') && !isLoopback(issuer)) {
     log.warn({ issuer }, 'OAuth without TLS: secrets and tokens can be intercepted')
   }
@@ -132,6 +135,8 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     introspectWithTags: (token) => introspection.introspect(token),
     exchanger,
     clientMetadata: metadataOf,
+    clients: new ClientDirectory(store, uses),
+    keys: new LongLivedKeys(store),
     sweep,
     [Symbol.asyncDispose]: async () => clearInterval(timer),
   }
@@ -143,18 +148,32 @@ interface Exchange {
   mayAct: (clientId: string) => Promise<boolean>
 }
 
-function tokenExchange({ store, isTrusted }: IdentityProviderOptions, { cookieKeys }: OAuthKeys): Exchange {
+function tokenExchange(
+  { store, isTrusted }: IdentityProviderOptions,
+  { cookieKeys }: OAuthKeys,
+  uses: ClientUses,
+): Exchange {
   const limited = withRequestDeadline(store)
   const sealed = new SealedTokens(cookieKeys)
   // Agents that the gateway runs or has admitted may act for other clients.
   const mayAct = async (clientId: string) => {
-    const client = await limited.find('Client', clientId)
+    const client = await findUsableClient(limited, clientId)
     if (client === undefined) return false
     if (client['token_exchange'] === true) return true
     return (client['managed'] === true && client['introspection'] === true) || isTrusted?.(clientId) === true
   }
-  const introspection = new TokenIntrospection({ store: limited, sealed, mayAct })
+  const onUse = (clientId: string) => uses.note('lastUsedAt', clientId)
+  const introspection = new TokenIntrospection({ store: limited, sealed, mayAct, onUse })
   return { introspection, exchanger: new TokenExchanger({ introspection, sealed, store: limited }), mayAct }
+}
+
+function openProvider(options: ConfigurationOptions): Provider {
+  const provider = new Provider(options.issuer, oidcConfiguration(options))
+  // oidc-provider trusts the X-Forwarded-* headers that mount.ts sets in place of those of the request.
+  provider.proxy = true
+  keepRegistrationBytes(provider)
+  acceptOriginAsAudience(provider)
+  return provider
 }
 
 async function clientMetadata(provider: Provider, clientId: string): Promise<ClientMetadata | undefined> {

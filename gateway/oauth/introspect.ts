@@ -1,5 +1,7 @@
 import type { Actor, Introspection } from '@parley/kit/auth/introspection'
 import { z } from 'zod'
+import { commonScope, findSettings, findUsableClient, restricted } from './clients/client-settings.ts'
+import { findKey, isKey, keyIdOf, keyModel } from './clients/long-lived-keys.ts'
 import {
   type ExchangedClaims,
   isExchangedToken,
@@ -36,10 +38,12 @@ export interface TokenIntrospectionOptions {
   sealed: SealedTokens
   /** Whether the client may act for other clients. */
   mayAct: (clientId: string) => Promise<boolean>
+  /** Called for each active token. Must not block or throw. */
+  onUse?: (clientId: string) => void
 }
 
 const inactive = Object.freeze({ active: false }) satisfies Introspection
-const rootModels = ['ClientCredentials', 'AccessToken'] as const
+const rootModels = ['ClientCredentials', 'AccessToken', keyModel] as const
 /** The model of the records that revoke exchanged tokens. */
 export const revocationModel = 'RevokedExchange'
 
@@ -74,7 +78,18 @@ export class TokenIntrospection {
 
   /** Introspects the token and returns what is needed to exchange it. */
   async read(token: string): Promise<ReadToken> {
+    const found = await this.#read(token)
+    const clientId = found.answer.client_id ?? found.source?.exchanged?.clientId
+    const settings = clientId === undefined ? undefined : await findSettings(this.#options.store, clientId)
+    if (found.answer.active && clientId !== undefined) this.#options.onUse?.(clientId)
+    if (settings === undefined) return found
+    const answer = restricted(found.answer, settings)
+    return answer === undefined ? { answer: inactive, tags: found.tags } : { ...found, answer }
+  }
+
+  async #read(token: string): Promise<ReadToken> {
     if (isExchangedToken(token)) return this.#readExchanged(token)
+    if (isKey(token)) return this.#readKey(token)
     const id = storedId(token)
     // This server's tokens have 43 characters, so text of another form is not looked up.
     if (!/^[\w-]{1,64}$/.test(token)) return { answer: inactive, tags: [`t:${id}`] }
@@ -106,6 +121,17 @@ export class TokenIntrospection {
     if (scope !== undefined) answer.scope = scope
     if (aud !== undefined) answer.aud = aud
     return { answer, tags, source: { root } }
+  }
+
+  /** A key has the scopes that its client still has. */
+  async #readKey(key: string): Promise<ReadToken> {
+    const id = keyIdOf(key)
+    const found = await findKey(this.#options.store, key)
+    if (found === undefined) return { answer: inactive, tags: [`t:${id}`] }
+    const client = await findUsableClient(this.#options.store, found.clientId)
+    if (client === undefined) return { answer: inactive, tags: [`t:${id}`, `c:${found.clientId}`] }
+    const scope = commonScope(found.scope, String(client['scope']))
+    return this.#readStored({ model: keyModel, id }, { ...found, scope })
   }
 
   async #readExchanged(token: string): Promise<ReadToken> {

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { findUsableClient } from './clients/client-settings.ts'
 import type { OAuthStore } from './oauth-store.ts'
 
 export interface IntrospectionClientOptions {
@@ -32,7 +33,7 @@ async function verifyCredentials(
   const [id = '', secret = '', more] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
   if (more !== undefined) return false
   const clientId = formDecode(id)
-  const client = await store.find('Client', clientId)
+  const client = await findUsableClient(store, clientId)
   const checks = client?.['managed'] === true && client['introspection'] === true
   if (!checks && isTrusted?.(clientId) !== true) return false
   const storedSecret = client?.['client_secret']

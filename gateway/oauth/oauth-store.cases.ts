@@ -101,6 +101,19 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.find('AccessToken', 'a.$b')).toBeUndefined()
     })
 
+    test('lists the records of a model, or those of one client', async () => {
+      await store.upsert(entry({ id: 'a', clientId: 'alice', payload: { of: 'alice' } }))
+      await store.upsert(entry({ id: 'b', clientId: 'bob', payload: { of: 'bob' } }))
+      await store.upsert(
+        entry({ model: 'RefreshToken', id: 'a', clientId: 'alice', payload: { other: true } }),
+      )
+      const listed = await store.list('AccessToken')
+      expect(new Set(listed.map((payload) => payload['of']))).toEqual(new Set(['alice', 'bob']))
+      expect(listed).toHaveLength(2)
+      expect(await store.list('AccessToken', 'alice')).toEqual([{ of: 'alice' }])
+      expect(await store.list('AccessToken', 'carol')).toEqual([])
+    })
+
     test('only one of twenty concurrent inserts and one of twenty concurrent consumers succeed', async () => {
       await Promise.all(Array.from({ length: 20 }, (_, n) => store.upsert(entry({ payload: { n } }))))
       expect(await store.find('AccessToken', 'a')).toEqual({ n: expect.any(Number) })

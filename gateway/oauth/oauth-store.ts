@@ -46,6 +46,8 @@ export interface OAuthStore {
   find(model: string, id: string): Promise<Record<string, unknown> | undefined>
   findByUid(model: string, uid: string): Promise<Record<string, unknown> | undefined>
   findByUserCode(model: string, userCode: string): Promise<Record<string, unknown> | undefined>
+  /** Returns the payloads of all records of a model, or of those that belong to a client. */
+  list(model: string, clientId?: string): Promise<Record<string, unknown>[]>
   /** Marks the record as consumed. Returns false if it was already consumed or does not exist. */
   consume(model: string, id: string, at: number): Promise<boolean>
   destroy(model: string, id: string): Promise<void>
@@ -85,6 +87,7 @@ export const oauthCollection = declareCollection({
   // A consumed record stays consumed.
   kept: ['consumed_at'],
   indexes: {
+    of_model: { equals: ['model'] },
     of_client: { equals: ['client_id'] },
     of_grant: { equals: ['grant_id'] },
     of_uid: { equals: ['model', 'uid'] },
@@ -157,6 +160,7 @@ async function payloadOf(
 
 /** Methods that process many records and therefore have no time limit. */
 export const unboundedOAuthMethods: ReadonlySet<string> = new Set([
+  'list',
   'revokeByClientId',
   'revokeByGrantId',
   'sweepExpired',
@@ -193,6 +197,14 @@ export function oauthStore(database: DocumentDatabase, cipher: RecordCipher): OA
     find: async (model, id) => open(await entries.get({ model, id }), model, id),
     findByUid: (model, uid) => findBy('uid', model, uid),
     findByUserCode: (model, userCode) => findBy('user_code', model, userCode),
+    list: async (model, clientId) => {
+      const rows =
+        clientId === undefined
+          ? await entries.find('of_model', { model })
+          : await entries.find('of_client', { client_id: clientId }, { where: { model } })
+      const payloads = await Promise.all(rows.map((row) => open(row, model, row.id ?? '')))
+      return payloads.filter((payload) => payload !== undefined)
+    },
     consume: async (model, id, at) =>
       (await entries.update({ model, id }, { consumed_at: at }, { consumed_at: absent })) === 'written',
     destroy: async (model, id) => void (await entries.remove({ model, id })),

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Adapter, type AdapterFactory, type AdapterPayload, errors, Provider } from 'oidc-provider'
+import { findUsableClient } from './clients/client-settings.ts'
 import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
 
 /**
@@ -44,6 +45,7 @@ class StoreAdapter implements Adapter {
   }
 
   async find(id: string): Promise<AdapterPayload | undefined> {
+    if (this.#model === 'Client') return findUsableClient(this.#store, id)
     const payload = await this.#store.find(this.#model, this.#key(id))
     return payload && bearerModels.has(this.#model) ? { ...payload, jti: id } : payload
   }

@@ -3,6 +3,7 @@ import { proofAlgorithms } from '@parley/kit/auth/dpop'
 import type { ClientAuthMethod, Configuration } from 'oidc-provider'
 import { assertionAlgorithms, checkAssertion } from './client-assertions.ts'
 import { defaultScope, extraMetadata, identityScopes, requestedClientId, scopes } from './client-rules.ts'
+import { requireAllowedResource } from './clients/client-settings.ts'
 import { newSecret, type OAuthKeys } from './key-files.ts'
 import { type KeysOf, readListedKeys } from './key-rules.ts'
 import type { OAuthStore } from './oauth-store.ts'
@@ -122,6 +123,7 @@ function features({
   initialAccessToken,
   keysOf,
   keys,
+  store,
 }: ConfigurationOptions): NonNullable<Configuration['features']> {
   return {
     devInteractions: { enabled: false },
@@ -148,12 +150,14 @@ function features({
     resourceIndicators: {
       enabled: true,
       // If several resources are granted, the client must choose one. Otherwise the request is refused.
-      defaultResource: (ctx, client, oneOf) => {
+      defaultResource: async (ctx, client, oneOf) => {
         applyDefaultScope(ctx, client)
+        if (oneOf === undefined) await requireAllowedResource(store, client.clientId, undefined)
         return oneOf
       },
-      getResourceServerInfo: (ctx, resource, client) => {
+      getResourceServerInfo: async (ctx, resource, client) => {
         applyDefaultScope(ctx, client)
+        await requireAllowedResource(store, client.clientId, resource)
         return resourceServer(resource)
       },
     },

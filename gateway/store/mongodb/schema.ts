@@ -5,6 +5,7 @@ const expiredClaims: Index[] = [{ name: 'claims_expired', key: { agent_id: 1, un
 /** Indexes of the gateway's collections, named after the queries that use them. */
 const indexes: Record<string, Index[]> = {
   oauth_entries: [
+    { name: 'oauth_of_model', key: { agent_id: 1, model: 1 } },
     { name: 'oauth_of_client', key: { agent_id: 1, client_id: 1 }, having: 'client_id' },
     { name: 'oauth_of_grant', key: { agent_id: 1, grant_id: 1 }, having: 'grant_id' },
     { name: 'oauth_of_uid', key: { agent_id: 1, model: 1, uid: 1 }, having: 'uid' },

@@ -43,6 +43,23 @@ const statuses = async (count: number, send: (number: number) => Promise<{ statu
   return codes
 }
 
+test('a client with a limit of its own receives 429 above it, whichever token it sends', async () => {
+  const agent = await limitedAgent(100)
+  const limited = { requests_per_minute: 2 }
+  const [one, two] = [1, 2].map(() => agent.identityProvider.issue('alice', limited))
+  const list = (token = '') => rpc(agent, 'tasks/list', {}, { token })
+  expect(await statuses(4, (number) => list(number % 2 === 0 ? one : two))).toEqual([200, 200, 429, 429])
+  const bob = agent.caller('bob').token
+  expect(await statuses(4, () => list(bob))).toEqual([200, 200, 200, 200])
+})
+
+test('a client’s own limit does not exceed that of the server', async () => {
+  const agent = await limitedAgent(2)
+  const token = agent.identityProvider.issue('alice', { requests_per_minute: 50 })
+  const list = () => rpc(agent, 'tasks/list', {}, { token })
+  expect(await statuses(3, list)).toEqual([200, 200, 429])
+})
+
 test('a caller over the limit receives 429 with Retry-After and -32041, and other callers are not affected', async () => {
   const agent = await limitedAgent(3)
   const [alice, bob] = [agent.caller('alice').token, agent.caller('bob').token]

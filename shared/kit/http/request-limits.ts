@@ -72,10 +72,12 @@ export function requestLimits(options: RequestLimitOptions): RequestLimits | und
  */
 export class RequestLimits {
   readonly #options: RequestLimitOptions
-  /** Client id by hash of the token. */
-  readonly #clientOfToken: RecentMap<string, string>
+  /** Client by hash of the token. */
+  readonly #clientOfToken: RecentMap<string, LimitedClient>
   /** End of the block by key, in milliseconds since 1970. */
   readonly #blockedUntil: RecentMap<string, number>
+  /** The limits of clients with a limit of their own, by key. */
+  readonly #perMinuteOf: RecentMap<string, number>
   #counter: Counter | undefined
   #audit: Audit | undefined
 
@@ -84,6 +86,7 @@ export class RequestLimits {
     this.#options = { ...options, keysMax }
     this.#clientOfToken = new RecentMap(keysMax)
     this.#blockedUntil = new RecentMap(keysMax)
+    this.#perMinuteOf = new RecentMap(keysMax)
   }
 
   /** Starts counting the server's requests as soon as it is ready. */
@@ -93,7 +96,8 @@ export class RequestLimits {
     void app.register(rateLimit, { ...store, global: false, skipOnError: false })
     app.after(() => {
       const options = {
-        max: perMinute,
+        // An operator may have set a lower limit for this client.
+        max: (_request: unknown, key: string) => Math.min(perMinute, this.#perMinuteOf.get(key) ?? perMinute),
         timeWindow: windowMs,
         keyGenerator: ({ key = '' }: Counted) => key,
         cache: keysMax,
@@ -109,7 +113,8 @@ export class RequestLimits {
       introspect: async (token) => {
         const result = await introspector.introspect(token)
         const client = result.client_id ?? result.sub
-        if (isValid(result) && client !== undefined) await this.#countValidated(token, client)
+        if (isValid(result) && client !== undefined)
+          await this.#countValidated(token, { client, perMinute: result.requests_per_minute })
         else this.#clientOfToken.delete(printOf(token))
         return result
       },
@@ -122,25 +127,32 @@ export class RequestLimits {
    */
   trust(credentials: string, checks: boolean): void {
     const print = printOf(credentials)
-    if (checks) this.#clientOfToken.set(print, uncounted)
-    else if (this.#clientOfToken.get(print) === uncounted) this.#clientOfToken.delete(print)
+    if (checks) this.#clientOfToken.set(print, { client: uncounted })
+    else if (this.#clientOfToken.get(print)?.client === uncounted) this.#clientOfToken.delete(print)
   }
 
   async #countArrival(request: FastifyRequest): Promise<void> {
     if (exempt.test(request.url)) return
     const credentials = credentialsOf(request.headers.authorization)
     const client = credentials === undefined ? undefined : this.#clientOfToken.get(printOf(credentials))
-    if (client === uncounted && checkerPath.test(request.url)) return
-    if (client !== undefined && client !== uncounted) await this.#count({ key: keyOf(client), client })
+    if (client?.client === uncounted && checkerPath.test(request.url)) return
+    if (client !== undefined && client.client !== uncounted) await this.#countClient(client)
     else await this.#count({ key: `address:${addressOf(request)}`, address: request.ip })
   }
 
   /** Counts the request for the client, unless it was counted on arrival because the token was known. */
-  async #countValidated(token: string, client: string): Promise<void> {
+  async #countValidated(token: string, client: LimitedClient): Promise<void> {
     const print = printOf(token)
-    if (this.#clientOfToken.get(print) === client) return
+    const known = this.#clientOfToken.get(print)
     this.#clientOfToken.set(print, client)
-    await this.#count({ key: keyOf(client), client })
+    if (known?.client !== client.client) await this.#countClient(client)
+  }
+
+  async #countClient({ client, perMinute }: LimitedClient): Promise<void> {
+    const key = keyOf(client)
+    if (perMinute === undefined) this.#perMinuteOf.delete(key)
+    else this.#perMinuteOf.set(key, perMinute)
+    await this.#count({ key, client })
   }
 
   /** @throws ParleyError TooManyRequests, Unavailable */
@@ -164,6 +176,12 @@ export class RequestLimits {
     })
     throw tooMany(count.ttl, caller)
   }
+}
+
+interface LimitedClient {
+  client: string
+  /** The limit that an operator has set for the client (`requests_per_minute` of the introspection response). */
+  perMinute?: number | undefined
 }
 
 /** The subject of a count. It has the only fields of a request that @fastify/rate-limit reads. */
