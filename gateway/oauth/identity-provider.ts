@@ -20,6 +20,8 @@ import { type Introspected, TokenIntrospection } from './introspect.ts'
 import type { IntrospectionRouteOptions } from './introspection-route.ts'
 import { loadInitialAccessToken, loadOAuthKeys, loadSignInCode, type OAuthKeys } from './key-files.ts'
 import type { KeysOf } from './key-rules.ts'
+import { coherentStore } from './leases/coherent-store.ts'
+import { GrantedLeases } from './leases/granted-leases.ts'
 import { listenerFor, mountOAuth, type NodeListener } from './mount.ts'
 import type { OAuthStore } from './oauth-store.ts'
 import { type ConfigurationOptions, oidcConfiguration } from './oidc-configuration.ts'
@@ -37,6 +39,8 @@ export interface IdentityProviderOptions {
    */
   issuer: string
   store: OAuthStore
+  /** Whether other gateways use the store too. Default false. */
+  sharesStore?: boolean
   /** The folder of the signing and cookie keys, the sign-in code and the initial access token. */
   files: SecretFiles
   log: Log
@@ -71,6 +75,11 @@ export interface IdentityProvider extends Introspector, AsyncDisposable {
   clientMetadata(clientId: string): Promise<ClientMetadata | undefined>
   readonly clients: ClientDirectory
   readonly keys: LongLivedKeys
+  /**
+   * Invalidates all introspection responses with any of these tags, after the change that makes them outdated. Resolves
+   * when no server uses such a response any longer, after two seconds at the latest.
+   */
+  invalidate(tags: readonly string[]): Promise<void>
   /** Removes records that expired more than an hour ago and returns their number. It runs every ten minutes. */
   sweep(): Promise<number>
 }
@@ -82,36 +91,30 @@ const keepExpiredSeconds = 3600
 
 /** @throws Error or KeysRefused for an invalid file, Error for an invalid issuer */
 export async function createIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
-  const { issuer, store, files, log, keysOf = async () => [] } = options
+  const { issuer, files, log, keysOf = async () => [] } = options
   const prefix = new URL(issuer).pathname.replace(/\/+$/, '')
-  const [keys, signInCode, initialAccessToken] = await Promise.all([
-    loadOAuthKeys(files),
-    loadSignInCode(files.dir),
-    loadInitialAccessToken(files.dir),
-  ])
-  const provider = openProvider({ issuer, prefix, store, keys, initialAccessToken, keysOf })
+  const { keys, signInCode, initialAccessToken } = await loadSecrets(files)
+  const granted = await GrantedLeases.open(options.store, options.sharesStore === true)
+  const { leases } = granted
+  const store = coherentStore(options.store, leases)
+  const requestStore = coherentStore(withRequestDeadline(options.store), leases)
+  const provider = openProvider({ issuer, prefix, store: requestStore, keys, initialAccessToken, keysOf })
   const uses = new ClientUses(store, log)
-  const exchange = tokenExchange(options, keys, uses)
+  const exchange = tokenExchange({ ...options, store: requestStore }, keys, uses)
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
   addExchangeGrant(provider, { ...exchange, issuer, namesOf: options.namesOf ?? (() => []), audit })
-  amendAnswers(provider, { introspection, exchanger, audit })
+  amendAnswers(provider, { introspection, exchanger, audit, leases })
   logEvents(provider, log, audit)
   provider.on('grant.success', ({ oidc }) => {
     if (oidc.client !== undefined) uses.note('lastTokenAt', oidc.client.clientId)
   })
-  if (options.production && issuer.startsWith('http:') && !isLoopback(issuer)) {
-    log.warn({ issuer }, 'OAuth without TLS: secrets and tokens can be intercepted')
-  }
+  if (options.production) warnWithoutTls(issuer, log)
   const signIn = new SignIn(signInCode, store)
   const clients = new Clients(provider, store)
   const metadataOf = (clientId: string) => clientMetadata(provider, clientId)
-  const handle = provider.callback()
-  const callback = listenerFor(issuer, (request, response) => void handle(request, response))
-  const sweep = () => sweepAll(store)
-  const timer = setInterval(() => {
-    sweep().catch((error: unknown) => log.error({ err: error }, 'cleanup of expired OAuth records failed'))
-  }, sweepEveryMs).unref()
+  const callback = listenerOf(provider)
+  const sweeping = sweepRegularly(store, log)
   return {
     issuer,
     callback,
@@ -119,6 +122,8 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
       mountOAuth(app, {
         provider,
         introspection,
+        leases,
+        beforeGrant: () => granted.record(),
         store,
         isTrusted: options.isTrusted,
         signIn,
@@ -137,9 +142,32 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     clientMetadata: metadataOf,
     clients: new ClientDirectory(store, uses),
     keys: new LongLivedKeys(store),
-    sweep,
-    [Symbol.asyncDispose]: async () => clearInterval(timer),
+    sweep: () => sweepAll(store),
+    invalidate: (tags) => leases.invalidate(tags),
+    [Symbol.asyncDispose]: async () => {
+      sweeping[Symbol.dispose]()
+      await granted[Symbol.asyncDispose]()
+    },
   }
+}
+
+function warnWithoutTls(issuer: string, log: Log): void {
+  if (issuer.startsWith('http:') && !isLoopback(issuer))
+    log.warn({ issuer }, 'OAuth without TLS: secrets and tokens can be intercepted')
+}
+
+async function loadSecrets(files: SecretFiles) {
+  const [keys, signInCode, initialAccessToken] = await Promise.all([
+    loadOAuthKeys(files),
+    loadSignInCode(files.dir),
+    loadInitialAccessToken(files.dir),
+  ])
+  return { keys, signInCode, initialAccessToken }
+}
+
+function listenerOf(provider: Provider): NodeListener {
+  const handle = provider.callback()
+  return listenerFor(provider.issuer, (request, response) => void handle(request, response))
 }
 
 interface Exchange {
@@ -149,22 +177,21 @@ interface Exchange {
 }
 
 function tokenExchange(
-  { store, isTrusted }: IdentityProviderOptions,
+  { store, isTrusted }: Pick<IdentityProviderOptions, 'store' | 'isTrusted'>,
   { cookieKeys }: OAuthKeys,
   uses: ClientUses,
 ): Exchange {
-  const limited = withRequestDeadline(store)
   const sealed = new SealedTokens(cookieKeys)
   // Agents that the gateway runs or has admitted may act for other clients.
   const mayAct = async (clientId: string) => {
-    const client = await findUsableClient(limited, clientId)
+    const client = await findUsableClient(store, clientId)
     if (client === undefined) return false
     if (client['token_exchange'] === true) return true
     return (client['managed'] === true && client['introspection'] === true) || isTrusted?.(clientId) === true
   }
   const onUse = (clientId: string) => uses.note('lastUsedAt', clientId)
-  const introspection = new TokenIntrospection({ store: limited, sealed, mayAct, onUse })
-  return { introspection, exchanger: new TokenExchanger({ introspection, sealed, store: limited }), mayAct }
+  const introspection = new TokenIntrospection({ store, sealed, mayAct, onUse })
+  return { introspection, exchanger: new TokenExchanger({ introspection, sealed, store }), mayAct }
 }
 
 function openProvider(options: ConfigurationOptions): Provider {
@@ -183,6 +210,15 @@ async function clientMetadata(provider: Provider, clientId: string): Promise<Cli
   if (client.clientName !== undefined) metadata.clientName = client.clientName
   if (typeof client['public_key'] === 'string') metadata.publicKey = client['public_key']
   return metadata
+}
+
+function sweepRegularly(store: OAuthStore, log: Log): Disposable {
+  const timer = setInterval(() => {
+    sweepAll(store).catch((error: unknown) =>
+      log.error({ err: error }, 'cleanup of expired OAuth records failed'),
+    )
+  }, sweepEveryMs).unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
 async function sweepAll(store: OAuthStore): Promise<number> {

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http'
+import { leaseHeader } from '@parley/kit/auth/lease-protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TokenIntrospection } from './introspect.ts'
 import { type IntrospectionClientOptions, isIntrospectionClient } from './introspection-client.ts'
+import type { LeaseGrantor } from './leases/lease-grantor.ts'
 
 const formMaxBytes = 16 * 1024
 const formType = 'application/x-www-form-urlencoded'
@@ -9,6 +11,7 @@ const formType = 'application/x-www-form-urlencoded'
 export interface IntrospectionRouteOptions extends IntrospectionClientOptions {
   introspection: TokenIntrospection
   prefix: string
+  leases: LeaseGrantor
 }
 
 /**
@@ -21,7 +24,7 @@ export function mountIntrospection(
   options: IntrospectionRouteOptions,
   otherwise: (request: FastifyRequest, reply: FastifyReply) => void,
 ): void {
-  const { introspection, prefix } = options
+  const { introspection, prefix, leases } = options
   scope.post(`${prefix}/introspect`, async (request, reply) => {
     const { authorization, 'content-type': type } = request.headers
     if (type?.startsWith(formType) !== true || !(await isIntrospectionClient(options, authorization))) {
@@ -35,8 +38,10 @@ export function mountIntrospection(
     if (form?.getAll('token').length !== 1 || token === '' || form.has('client_secret')) {
       return reply.code(400).send(JSON.stringify({ error: 'invalid_request' }))
     }
-    const { answer } = await introspection.introspect(token)
-    return reply.send(JSON.stringify(answer))
+    // The state is read first, so the answer reflects all invalidations up to it.
+    const state = request.headers[leaseHeader] === undefined ? undefined : leases.stateFor()
+    const { answer, tags } = await introspection.introspect(token)
+    return reply.send(JSON.stringify(state ? { ...answer, parley_lease: { ...state, tags } } : answer))
   })
 }
 

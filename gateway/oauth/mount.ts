@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type InteractionOptions, mountInteraction } from './approval/interaction.ts'
 import { type ClientRouteOptions, mountClientMetadata } from './client-route.ts'
 import { type IntrospectionRouteOptions, mountIntrospection } from './introspection-route.ts'
+import { type LeaseRouteOptions, mountLeases } from './leases/lease-route.ts'
 import { markAtOrigin } from './origin-issuer.ts'
 
 /** The same limit as that of oidc-provider. */
@@ -36,7 +37,10 @@ export function listenerFor(issuer: string, callback: NodeListener): NodeListene
 /** Adds the OAuth server's routes: everything below the issuer's path and the metadata (RFC 8414) at the root. */
 export function mountOAuth(
   app: FastifyInstance,
-  options: InteractionOptions & IntrospectionRouteOptions & ClientRouteOptions & { listener: NodeListener },
+  options: InteractionOptions &
+    IntrospectionRouteOptions &
+    LeaseRouteOptions &
+    ClientRouteOptions & { listener: NodeListener },
 ): void {
   const { prefix, listener } = options
   void app.register(async (scope) => {
@@ -57,6 +61,7 @@ export function mountOAuth(
       listener(request.raw, reply.raw)
     }
     mountIntrospection(scope, options, hand)
+    mountLeases(scope, options)
     mountClientMetadata(scope, options)
     const method = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS']
     scope.route({ method, url: `${prefix}/*`, handler: hand })

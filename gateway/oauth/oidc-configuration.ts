@@ -16,7 +16,6 @@ import {
   validateClient,
 } from './oidc-policies.ts'
 import { issuerParameter } from './origin-issuer.ts'
-import { withRequestDeadline } from './request-deadline.ts'
 
 /** The only account, which belongs to the person who knows the machine's sign-in code. */
 export const operatorAccount = 'operator'
@@ -44,7 +43,7 @@ export interface ConfigurationOptions {
 /** Returns the configuration of oidc-provider, with all unused features disabled. */
 export function oidcConfiguration(options: ConfigurationOptions): Configuration {
   return {
-    adapter: oidcAdapter(withRequestDeadline(options.store)),
+    adapter: oidcAdapter(options.store),
     jwks: options.keys.jwks as NonNullable<Configuration['jwks']>,
     cookies: cookies(options),
     routes: {

@@ -3,10 +3,10 @@ import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { errorPage, unavailableText } from './approval/pages.ts'
-
 import { scopes } from './client-rules.ts'
 import type { TokenExchanger } from './exchange/embedded-exchange.ts'
 import type { TokenIntrospection } from './introspect.ts'
+import type { LeaseGrantor } from './leases/lease-grantor.ts'
 import { addressOf } from './mount.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
 
@@ -17,6 +17,7 @@ interface Parts {
   introspection: TokenIntrospection
   exchanger: Pick<TokenExchanger, 'revoke'>
   audit: Audit
+  leases: Pick<LeaseGrantor, 'settled'>
 }
 
 /** Changes responses of oidc-provider before they are sent. */
@@ -24,7 +25,12 @@ export function amendAnswers(provider: Provider, parts: Parts): void {
   provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error) => {
     if (error instanceof ParleyError && error.error === 'Unavailable') outages.set(ctx, error)
   })
-  provider.use((ctx, next) => next().then(() => amend(ctx as KoaContextWithOIDC, parts)))
+  provider.use(async (ctx, next) => {
+    await next()
+    await amend(ctx as KoaContextWithOIDC, parts)
+    // The token may have been removed by a concurrent request that still waits for the holders of leases.
+    if (ctx['_matchedRouteName'] === 'revocation') await parts.leases.settled()
+  })
 }
 
 async function amend(ctx: KoaContextWithOIDC, parts: Parts): Promise<void> {

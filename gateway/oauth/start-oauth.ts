@@ -66,6 +66,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   const provider = await createIdentityProvider({
     issuer: `${addresses.public}/oauth2`,
     store: state.oauth,
+    sharesStore: state.claims !== undefined,
     files,
     log,
     production,

@@ -5,6 +5,7 @@ import { clientMetadataUrl, missingClientMetadataUrl } from '@parley/kit/auth/cl
 import { ClientToken } from '@parley/kit/auth/client-token'
 import { DiscoveryFailed, discover } from '@parley/kit/auth/discovery'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
+import { LeasedIntrospector } from '@parley/kit/auth/leased-introspection'
 import { DatabaseRefused } from '@parley/kit/database/errors'
 import { agentIdentity, type Identity } from '@parley/kit/did/identity'
 import { type AgentConfig, type AgentSecrets, agentConfig } from '@parley/kit/process/config'
@@ -127,7 +128,7 @@ function configuredClient({ oauth }: AgentConfig, { oauthClientSecret }: AgentSe
 }
 
 /** @throws ConfigError when the settings name no server or client for introspection */
-function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): HttpIntrospector {
+function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): LeasedIntrospector {
   const url = endpoint(oauth.introspectionUrl, oauth.issuer, 'introspection_endpoint')
   if (url === undefined) {
     throw new ConfigError([
@@ -139,7 +140,7 @@ function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): Htt
       'Set OAUTH_INITIAL_TOKEN, with which the agent registers its OAuth client ("npx parley token --initial" prints it where the gateway runs), or OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET.',
     ])
   }
-  return new HttpIntrospector({ url, ...client })
+  return new LeasedIntrospector({ http: new HttpIntrospector({ url, ...client }) })
 }
 
 function clientKeysOf(

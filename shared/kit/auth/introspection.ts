@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { BoundedResponse } from '../net/bounded-response.ts'
 import { errorCode } from '../net/error-code.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
+import { type LeaseState, leaseHeader, leaseStateSchema } from './lease-protocol.ts'
 
 /**
  * Owner ids are compared in the database, where all lone surrogates become the same character, so they are rejected.
@@ -42,13 +43,15 @@ const introspection = z.object({
   cnf: z.looseObject({ jkt: z.string().max(64).optional() }).optional(),
   /** Set by Ory Hydra, which also reports refresh tokens as active. */
   token_use: z.string().max(64).optional(),
+  /** Set by an embedded server that grants leases. */
+  parley_lease: leaseStateSchema.optional().catch(undefined),
 })
 /** Some providers send null or an empty string for absent fields. */
 const introspectionResponse = z.preprocess((body) => {
   if (typeof body !== 'object' || body === null) return body
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== ''))
 }, introspection)
-export type Introspection = Omit<z.infer<typeof introspection>, 'token_use'>
+export type Introspection = Omit<z.infer<typeof introspection>, 'token_use' | 'parley_lease'>
 
 /** Validates tokens with an OAuth 2.0 server. */
 export interface Introspector {
@@ -65,6 +68,15 @@ export interface IntrospectionOptions {
   timeoutMs?: number
 }
 
+/** An introspection response with what a holder of a lease needs to cache it. */
+export interface IntrospectionResponse {
+  answer: Introspection
+  /** Undefined if the OAuth server grants no leases. */
+  lease: LeaseState | undefined
+  /** Size of the response. */
+  bytes: number
+}
+
 const responseMaxBytes = 64 * 1024
 /** A timer that fires later than this was delayed by a blocked event loop. */
 const blockedMs = 100
@@ -78,7 +90,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
   readonly #pending = new Map<string, Promise<Introspection>>()
   readonly #authorization: string
   readonly #breaker = new CircuitBreaker()
-  #endpoint: { pool: Pool; path: string } | undefined
+  #endpoint: { pool: Pool; address: URL } | undefined
   #discovery: Promise<string> | undefined
 
   constructor(options: IntrospectionOptions) {
@@ -90,9 +102,67 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
   introspect(token: string): Promise<Introspection> {
     const shared = this.#pending.get(token)
     if (shared !== undefined) return shared
-    const introspecting = this.#request(token).finally(() => this.#pending.delete(token))
+    const introspecting = this.request(token)
+      .then(({ answer }) => answer)
+      .finally(() => this.#pending.delete(token))
     this.#pending.set(token, introspecting)
     return introspecting
+  }
+
+  /**
+   * Introspects the token with a request that is not shared.
+   * @throws ParleyError Unavailable if the provider is down, slow or sends an invalid response.
+   */
+  async request(token: string): Promise<IntrospectionResponse> {
+    try {
+      const { status, text } = await this.#breaker.run(() => this.#introspectWithRetry(token))
+      if (status !== 200) throw new Error(`the introspection endpoint returned ${status}`)
+      const parsed = introspectionResponse.parse(JSON.parse(text))
+      const { token_use: use = 'access_token', parley_lease: lease, ...answer } = parsed
+      // A refresh token is valid only at its OAuth server.
+      return { answer: use === 'access_token' ? answer : { active: false }, lease, bytes: text.length }
+    } catch (error) {
+      throw unavailable(error)
+    }
+  }
+
+  /**
+   * Sends a request to the OAuth server.
+   * @param request.path relative to the introspection endpoint; by default the endpoint itself
+   * @param request.timeoutMs covers waiting for a connection, the first byte and the body
+   */
+  async post(request: {
+    path?: string
+    headers: Record<string, string>
+    body: string
+    timeoutMs: number
+    signal?: AbortSignal
+  }): Promise<{ status: number; text: string }> {
+    const { headers, body, signal } = request
+    const response = new BoundedResponse({ maxBytes: responseMaxBytes })
+    const abort = () => response.abort(new DOMException('no response in time', 'TimeoutError'))
+    const cancelTimeout = responseTimeout(request.timeoutMs, abort)
+    const cancel = () => response.abort(new DOMException('the request was cancelled', 'AbortError'))
+    signal?.addEventListener('abort', cancel)
+    try {
+      if (signal?.aborted === true) cancel()
+      const { pool, address } = await this.#open()
+      const path = request.path === undefined ? address : new URL(request.path, address)
+      pool.dispatch(
+        {
+          method: 'POST',
+          path: path.pathname + path.search,
+          headers: { authorization: this.#authorization, accept: 'application/json', ...headers },
+          body,
+        },
+        response,
+      )
+      const received = await response.received
+      return { status: received.status, text: received.body.toString('utf8') }
+    } finally {
+      signal?.removeEventListener('abort', cancel)
+      cancelTimeout()
+    }
   }
 
   /** Rejects if the provider does not respond. */
@@ -104,54 +174,25 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
     await this.#endpoint?.pool.destroy()
   }
 
-  async #request(token: string): Promise<Introspection> {
-    try {
-      const { status, text } = await this.#breaker.run(() => this.#postWithRetry(token))
-      if (status !== 200) throw new Error(`the introspection endpoint returned ${status}`)
-      const { token_use: use = 'access_token', ...result } = introspectionResponse.parse(JSON.parse(text))
-      // A refresh token is valid only at its OAuth server.
-      return use === 'access_token' ? result : { active: false }
-    } catch (error) {
-      throw unavailable(error)
-    }
-  }
-
-  async #postWithRetry(token: string): Promise<{ status: number; text: string }> {
-    const response = await this.#post(token).catch((error: unknown) => {
+  async #introspectWithRetry(token: string): Promise<{ status: number; text: string }> {
+    const response = await this.#introspect(token).catch((error: unknown) => {
       // The provider closed a kept-alive connection during the request. Introspection is idempotent, so retry once.
       if (errorCode(error) !== 'UND_ERR_SOCKET') throw error
-      return this.#post(token)
+      return this.#introspect(token)
     })
     if (response.status >= 500) throw new Error(`the introspection endpoint returned ${response.status}`)
     return response
   }
 
-  async #post(token: string): Promise<{ status: number; text: string }> {
-    const response = new BoundedResponse({ maxBytes: responseMaxBytes })
-    // One time limit covers waiting for a connection, the first byte and the body.
-    const abort = () => response.abort(new DOMException('no response in time', 'TimeoutError'))
-    const cancelTimeout = responseTimeout(this.#options.timeoutMs ?? 2000, abort)
-    try {
-      const { pool, path } = await this.#open()
-      const request = {
-        method: 'POST',
-        path,
-        headers: {
-          authorization: this.#authorization,
-          'content-type': 'application/x-www-form-urlencoded',
-          accept: 'application/json',
-        },
-        body: `token=${encodeURIComponent(token)}&token_type_hint=access_token`,
-      } as const
-      pool.dispatch(request, response)
-      const { status, body } = await response.received
-      return { status, text: body.toString('utf8') }
-    } finally {
-      cancelTimeout()
-    }
+  #introspect(token: string): Promise<{ status: number; text: string }> {
+    return this.post({
+      headers: { 'content-type': 'application/x-www-form-urlencoded', [leaseHeader]: '1' },
+      body: `token=${encodeURIComponent(token)}&token_type_hint=access_token`,
+      timeoutMs: this.#options.timeoutMs ?? 2000,
+    })
   }
 
-  async #open(): Promise<{ pool: Pool; path: string }> {
+  async #open(): Promise<{ pool: Pool; address: URL }> {
     if (this.#endpoint !== undefined) return this.#endpoint
     const address = new URL(await this.#address())
     const timeoutMs = this.#options.timeoutMs ?? 2000
@@ -161,7 +202,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
         connect: { timeout: timeoutMs },
         keepAliveTimeout: 30_000,
       }),
-      path: address.pathname + address.search,
+      address,
     }
     return this.#endpoint
   }

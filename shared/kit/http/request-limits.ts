@@ -28,7 +28,8 @@ const windowMs = 60_000
 const exempt = /^\/(health|metrics)(\?|$)/
 
 /** Paths to which a server sends a request for each request from its callers. */
-const checkerPath = /^\/(oauth2\/(introspect(\?|$)|clients\/)|registry\/agents\/[^/]+\/signatures\/)/
+const checkerPath =
+  /^\/(oauth2\/(introspect(\?|$)|introspection-leases(\?|$)|clients\/)|registry\/agents\/[^/]+\/signatures\/)/
 
 /** Used in place of a client for the credentials of a server that checks tokens, which is exempt at `checkerPath`. */
 const uncounted = ''

@@ -1,0 +1,61 @@
+import type { IncomingMessage } from 'node:http'
+import { leasePath, leasePollSchema } from '@parley/kit/auth/lease-protocol'
+import type { FastifyInstance } from 'fastify'
+import { type IntrospectionClientOptions, introspectionClient } from '../introspection-client.ts'
+import type { LeaseGrantor } from './lease-grantor.ts'
+
+const bodyMaxBytes = 4096
+
+export interface LeaseRouteOptions extends IntrospectionClientOptions {
+  prefix: string
+  leases: LeaseGrantor
+  /** Called before each poll. */
+  beforeGrant: () => Promise<void>
+}
+
+/**
+ * Adds `POST /oauth2/introspection-leases`, which servers poll that cache introspection responses. Only clients that may
+ * introspect can use it.
+ */
+export function mountLeases(scope: FastifyInstance, options: LeaseRouteOptions): void {
+  const { prefix, leases } = options
+  scope.post(`${prefix}/${leasePath}`, async (request, reply) => {
+    void reply.header('cache-control', 'no-store').type('application/json; charset=utf-8')
+    const client = await introspectionClient(options, request.headers.authorization)
+    if (client === undefined) {
+      void reply.code(401).header('www-authenticate', 'Basic realm="introspection"')
+      return JSON.stringify({ error: 'invalid_client' })
+    }
+    const poll = leasePollSchema.safeParse(await readJson(request.raw))
+    if (!poll.success) {
+      void reply.code(400)
+      return JSON.stringify({ error: 'invalid_request', error_description: 'the poll is malformed' })
+    }
+    await options.beforeGrant()
+    const disconnected = new AbortController()
+    const abort = () => disconnected.abort()
+    reply.raw.once('close', abort)
+    if (reply.raw.closed) abort()
+    return JSON.stringify(await leases.poll(client, poll.data, disconnected.signal))
+  })
+  scope.addHook('preClose', (done) => {
+    leases.stop()
+    done()
+  })
+}
+
+/** Returns undefined if the body is too long or not JSON. */
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request) {
+    size += chunk.byteLength
+    if (size <= bodyMaxBytes) chunks.push(chunk)
+  }
+  if (size > bodyMaxBytes) return undefined
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,130 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { HttpIntrospector } from '@parley/kit/auth/introspection'
+import { LeasedIntrospector } from '@parley/kit/auth/leased-introspection'
+import { startFaultyProxy } from '@parley/tools/testing/faulty-proxy'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { basic, startIdentityProvider, type TestIdentityProvider, temporaryFolder } from '../testing.ts'
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>
+let server: TestIdentityProvider
+let open: AsyncDisposableStack
+beforeEach(async () => {
+  open = new AsyncDisposableStack()
+  folder = open.use(await temporaryFolder())
+  server = open.use(await startIdentityProvider(folder))
+})
+afterEach(() => open.disposeAsync())
+
+const ensure = (clientId: string, more = {}) =>
+  server.provider.ensureClient({ clientId, clientName: clientId, scope: 'agent:read', ...more })
+
+/** An agent's introspector. Its requests are counted by a proxy that can cut its connections. */
+async function agent(clientId: string) {
+  const credentials = await ensure(clientId, { introspection: true })
+  const proxy = open.use(await startFaultyProxy(`${server.origin}/oauth2/introspect`))
+  const http = new HttpIntrospector({ url: proxy.url, ...credentials, timeoutMs: 300 })
+  const introspector = open.use(new LeasedIntrospector({ http }))
+  const isActive = async (token: string) => (await introspector.introspect(token)).active
+  /** Waits until the token is answered from the cache. */
+  const warm = async (token: string) => {
+    for (let attempt = 0; attempt < 200; attempt += 1) {
+      const first = await introspector.introspect(token)
+      if ((await introspector.introspect(token)) === first && Object.isFrozen(first)) return first
+      await wait(10)
+    }
+    throw new Error('the response is not cached')
+  }
+  return { introspector, proxy, isActive, warm, credentials }
+}
+
+async function revoke(token: string, as: { clientId: string; clientSecret: string }): Promise<number> {
+  const from = performance.now()
+  expect((await server.post('/oauth2/revoke', { token }, as)).status).toBe(200)
+  return performance.now() - from
+}
+
+test('a cached response is the same frozen object and costs no request', async () => {
+  const alice = await ensure('alice')
+  const token = await server.token(alice)
+  const first = await agent('agent-1')
+  const answer = await first.warm(token)
+  expect(answer).toMatchObject({
+    active: true,
+    client_id: 'alice',
+    sub: 'alice',
+    scope: 'agent:read',
+    exp: expect.any(Number),
+  })
+  const before = first.proxy.requests
+  for (let number = 0; number < 100; number += 1)
+    expect(await first.introspector.introspect(token)).toBe(answer)
+  // Only polls are sent.
+  expect(first.proxy.requests - before).toBeLessThanOrEqual(2)
+})
+
+test('a revoked token is refused by the next request at two agents with warm caches', async () => {
+  const alice = await ensure('alice')
+  const agents = [await agent('agent-1'), await agent('agent-2')]
+  for (let round = 0; round < 20; round += 1) {
+    const [token, other] = [await server.token(alice), await server.token(alice)]
+    for (const { warm } of agents) await Promise.all([warm(token), warm(other)])
+    const tookMs = await revoke(token, alice)
+    for (const { isActive } of agents) expect(await isActive(token)).toBe(false)
+    expect(tookMs).toBeLessThan(500)
+    for (const { isActive } of agents) expect(await isActive(other)).toBe(true)
+  }
+})
+
+test('a removed client and a client with less access lose all tokens at once', async () => {
+  const first = await agent('agent-1')
+  const tokens = [await server.token(await ensure('alice')), await server.token(await ensure('bob'))]
+  for (const token of tokens) await first.warm(token)
+  await ensure('alice', { scope: 'agent:write' })
+  expect(await Promise.all(tokens.map(first.isActive))).toEqual([false, true])
+})
+
+test('an agent without a connection keeps no token: a revocation returns when its lease has ended', async () => {
+  const alice = await ensure('alice')
+  const [first, second] = [await agent('agent-1'), await agent('agent-2')]
+  const token = await server.token(alice)
+  await Promise.all([first.warm(token), second.warm(token)])
+  first.proxy.fault = 'silence'
+  const tookMs = await revoke(token, alice)
+  expect(tookMs).toBeGreaterThan(500)
+  expect(tookMs).toBeLessThan(2500)
+  expect(await second.isActive(token)).toBe(false)
+  await expect(first.isActive(token)).rejects.toMatchObject({ error: 'Unavailable' })
+  first.proxy.fault = 'none'
+  await expect.poll(() => first.isActive(token).catch(() => 'unavailable'), { timeout: 10_000 }).toBe(false)
+})
+
+test('after an agent has left, a revocation does not wait for its lease', async () => {
+  const alice = await ensure('alice')
+  const first = await agent('agent-1')
+  const token = await server.token(alice)
+  await first.warm(token)
+  await first.introspector[Symbol.asyncDispose]()
+  expect(await revoke(token, alice)).toBeLessThan(400)
+})
+
+test('a second revocation of the same token also waits for the holders', async () => {
+  const alice = await ensure('alice')
+  const first = await agent('agent-1')
+  const token = await server.token(alice)
+  await first.warm(token)
+  first.proxy.fault = 'silence'
+  const took = await Promise.all([revoke(token, alice), wait(50).then(() => revoke(token, alice))])
+  expect(Math.min(...took)).toBeGreaterThan(500)
+})
+
+test('the lease route needs a client that may introspect', async () => {
+  const alice = await ensure('alice')
+  const poll = (headers: Record<string, string>, body = '{"holder":"h","poll":1}') =>
+    server.fetch('/oauth2/introspection-leases', { method: 'POST', headers, body })
+  expect((await poll({})).status).toBe(401)
+  expect((await poll({ authorization: basic(alice) })).status).toBe(401)
+  const { credentials } = await agent('agent-1')
+  expect((await poll({ authorization: basic(credentials) }, '{"holder":1}')).status).toBe(400)
+  const { status, body } = await poll({ authorization: basic(credentials) })
+  expect([status, body['drop'], body['lease_ms']]).toEqual([200, 'all', 1900])
+})
