@@ -15,6 +15,7 @@ import { makeLog } from '@parley/kit/process/log'
 import { resolveAgent } from './author/agent.ts'
 import type { AgentDefinition, SkillDefinition } from './author/define-agent.ts'
 import { type AgentApp, type AgentAppOptions, startAgentApp } from './server/app.ts'
+import { type FakeAgent, fakeDelegation } from './server/delegation/fake-agents.ts'
 import { TestIdentityProvider } from './testing/identity-provider.ts'
 
 /** The definition of an agent under test: a handler and any other fields. The name, description and skill have defaults. */
@@ -38,6 +39,13 @@ export interface TestAgentOptions {
   identityProvider?: TestIdentityProvider
   /** Shorter timeouts for payments, in milliseconds. */
   paymentTiming?: NonNullable<PaymentConfig['timing']>
+  /**
+   * Fakes of the agents that the handler calls, by slug; `-` is the one that `best` calls (spec/delegation.md#tests):
+   * `{calculator: ({ text }) => (text === '6*7' ? '42' : 'unknown')}`. Default: none.
+   */
+  agents?: Record<string, FakeAgent>
+  /** How the agent calls others through a gateway. Default: not at all. */
+  delegation?: (identity: Identity) => AgentAppOptions['delegation']
   /** Receives the log lines. The level is `silent` unless `env` sets LOG_LEVEL. */
   logTo?: { write(line: string): void }
 }
@@ -95,6 +103,8 @@ export async function testAgent(
   }
   const claims = options.signatureClaims?.(identity)
   if (claims !== undefined) appOptions.signatureClaims = claims
+  if (options.agents !== undefined) appOptions.delegation = fakeDelegation(options.agents)
+  else if (options.delegation !== undefined) appOptions.delegation = options.delegation(identity)
   if (options.drainMs !== undefined) appOptions.drainMs = options.drainMs
   const app = stack.use(await startAgentApp(appOptions))
   return new TestAgent({ app, did: identity.did, identityProvider, open: stack.move() })
@@ -168,3 +178,5 @@ export class TestCaller extends AgentClient {
     return this.wait(task.id, { signal: AbortSignal.timeout(20_000) })
   }
 }
+
+export type { FakeAgent, FakeMessage } from './server/delegation/fake-agents.ts'

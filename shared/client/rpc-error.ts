@@ -6,6 +6,7 @@ export class RpcError extends Error {
   readonly code: number
   /** The HTTP status. */
   readonly status: number
+  /** The `data` of the error; for HTTP 402, the x402 body (spec/payments.md#unpaid-calls). */
   readonly data: Record<string, unknown>
   /** The headers of the HTTP response, for example `retry-after` and `www-authenticate`. */
   readonly headers: Headers

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { boundedText } from '@parley/kit/net/bounded-text'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { jsonObjectOf } from '@parley/wire/model/json-text'
 import { ConnectionError, RpcError } from './rpc-error.ts'
 
 export interface ClientOptions {
@@ -136,6 +137,7 @@ export class Transport {
         status,
         message: status === 402 ? paymentText(text) : `HTTP ${status} without a JSON-RPC answer`,
         headers,
+        ...(status === 402 && { data: jsonObjectOf(text) ?? {} }),
       })
     }
     return { result: envelope.result, status, headers }

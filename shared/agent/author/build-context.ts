@@ -13,6 +13,8 @@ export interface ContextParts {
   /** Called when the handler reads `log`. Most handlers never do, and creating a child logger takes time. */
   log: () => HandlerLog
   usage: HandlerContext['usage']
+  /** Called when the handler reads `agents`. */
+  agents: () => HandlerContext['agents']
   /** The contents of the caller's file parts that have a `uri`, by part. */
   fetched?: ReadonlyMap<Part, FetchedFile>
   /** For each part of the newest message, whether its signature was verified. */
@@ -51,11 +53,15 @@ export function buildContext(parts: ContextParts): HandlerContext {
       return parts.log()
     },
     usage: parts.usage,
+    get agents() {
+      return parts.agents()
+    },
     ...pauses,
   }
 }
 
-const pauses: Pick<HandlerContext, 'ask' | 'requireAuth' | 'requirePayment' | 'bid' | 'decline'> = {
+/** The functions that pause or reject a task. */
+export const pauses: Pick<HandlerContext, 'ask' | 'requireAuth' | 'requirePayment' | 'bid' | 'decline'> = {
   ask: (prompt, data) => pause('ask', promptParts(prompt, data)),
   requireAuth: (prompt, data) => pause('auth', promptParts(prompt, data)),
   requirePayment: ({ amount, reason }) => pause('payment', promptParts(reason, { amount, reason })),
@@ -134,7 +140,7 @@ function withBytes(part: Part, fetched: FetchedFile | undefined): Part {
 
 type PartFacts = Pick<ContextParts, 'fetched' | 'verified'>
 
-function filesOf(parts: readonly Part[], { fetched, verified }: PartFacts = {}): InputFile[] {
+export function filesOf(parts: readonly Part[], { fetched, verified }: PartFacts = {}): InputFile[] {
   return parts.flatMap((part) =>
     part.kind === 'file' ? [inputFile(part.file, fetched?.get(part), verified?.get(part))] : [],
   )

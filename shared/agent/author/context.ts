@@ -1,4 +1,5 @@
 import type { Artifact, FileContent, JsonObject, Message, Part, Task } from '@parley/wire/model/task'
+import type { Agents } from './agents.ts'
 import type { Pause } from './output.ts'
 
 /** The argument of a handler. A handler must treat everything in it as read-only. */
@@ -36,6 +37,8 @@ export interface HandlerContext<Input = unknown> {
   skillId: string | undefined
   /** The MIME types that the caller accepts (spec/methods.md#output-modes). An empty list accepts any. */
   acceptedOutputModes: string[]
+  /** Calls other agents in the name of the client of this task (spec/delegation.md#calls). */
+  agents: Agents
   /** Aborted when the task is canceled, its deadline passes or the process stops. */
   signal: AbortSignal
   /** A logger that adds the task ID and the context ID. */

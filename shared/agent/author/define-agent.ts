@@ -129,6 +129,20 @@ export function defineAgent(definition: AgentDefinition): AgentDefinition {
 }
 
 export type { PriceDefinition } from '@parley/wire/model/price'
+export type { Agents, CallContent, CallEvent, CallMessage, CallOptions, CallResult } from './agents.ts'
+export {
+  AgentCallError,
+  AgentFailedError,
+  AgentNotFoundError,
+  AgentUnavailableError,
+  AuthorityEndedError,
+  CallDeadlineError,
+  CallLoopError,
+  CallRefusedError,
+  InputRequiredError,
+  NoGatewayError,
+  PaymentRequiredError,
+} from './call-errors.ts'
 export { areCallers, callersMessages } from './callers-messages.ts'
 export type { HandlerContext, Reference } from './context.ts'
 export { type Artifact, artifact, data, file, type Output } from './output.ts'

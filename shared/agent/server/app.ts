@@ -30,6 +30,7 @@ import type { Deprecation } from '@parley/wire/model/deprecation'
 import { isTerminal } from '@parley/wire/model/task'
 import type { FastifyInstance } from 'fastify'
 import type { Agent } from '../author/agent.ts'
+import type { Delegation } from '../author/delegation.ts'
 import { publicPrice } from '../author/price-of.ts'
 import {
   openPayments,
@@ -39,6 +40,8 @@ import {
   type QueueBackend,
   type StoreBackend,
 } from './backends.ts'
+import { ChildCancellation } from './delegation/child-cancellation.ts'
+import { type DelegationOptions, GatewayDelegation, noDelegation } from './delegation/delegation.ts'
 import { addChallengeRoute } from './http/challenge-route.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { addNegotiationRoute } from './http/negotiation-route.ts'
@@ -60,6 +63,8 @@ export interface AgentAppOptions {
   clientKeys?: ClientKeys
   /** The gateway at which all agents of a deployment claim signed requests. If absent, only this agent checks for replays. */
   signatureClaims?: Pick<SharedSignatures, 'claimSignature'>
+  /** How tasks call other agents through the gateway, or a replacement in tests. If absent, calls fail. */
+  delegation?: DelegationOptions | Delegation | undefined
   log: Log
   /** STORE_URL, a MongoDB database. Default: the embedded store. */
   storeUrl?: string | undefined
@@ -172,7 +177,7 @@ async function assembleEngine(
   store: Store,
   { bus, scheduler }: Pick<QueueBackend, 'bus' | 'scheduler'>,
   metrics: Metrics,
-  canceled: (task: TaskRecord) => void,
+  listeners: { canceled: (task: TaskRecord) => void; committed: CommitListener },
 ) {
   const { agent, config, log } = options
   const { did } = options.identity
@@ -183,7 +188,8 @@ async function assembleEngine(
   let paid: PaymentBackend | undefined
   const committed: CommitListener = (before, after) => {
     webhooks?.committed(before, after)
-    if (after.status.state === 'canceled') canceled(before)
+    if (after.status.state === 'canceled') listeners.canceled(before)
+    listeners.committed(before, after)
     if (after.payments !== undefined && isTerminal(after.status.state))
       paid?.payments.taskEnded(after.payments)
   }
@@ -211,13 +217,20 @@ async function assemble(
     scheduler.discard({ taskId: id, version, owner })
     runner?.forget(id)
   }
-  const assembled = await assembleEngine(options, store, queue, metrics, canceled)
+  const delegation = delegationOf(options)
+  let cancellation: ChildCancellation | undefined
+  const committed: CommitListener = (before, after) => cancellation?.committed(before, after)
+  const assembled = await assembleEngine(options, store, queue, metrics, { canceled, committed })
   const { webhooks, engine, paid, taskMetrics } = assembled
+  if (delegation instanceof GatewayDelegation) {
+    const connectionOf = (task: TaskRecord) => delegation.connectionOf(task)
+    cancellation = stack.use(new ChildCancellation({ engine, connectionOf, log }))
+  }
   if (webhooks !== undefined) stack.use(webhooks)
   if (paid !== undefined) stack.use(paid.payments)
   const leases = stack.use(new Leases({ store, log }))
   const figures = new WorkStats()
-  runner = runnerOf(options, { engine, bus, leases, figures, taskMetrics, paid })
+  runner = runnerOf(options, { engine, bus, leases, figures, delegation, taskMetrics, paid })
   stack.use(startExpiry(engine, log))
   stack.use(startRetention({ store, days: config.retentionDays, log }))
   let baseUrl = config.publicUrl ?? `http://${config.host}:${config.port}`
@@ -231,6 +244,7 @@ async function assemble(
     figures,
     registrations: webhooks?.registrations,
     payments: paid?.payments,
+    ...(delegation instanceof GatewayDelegation && { authority: delegation.seal }),
     ...(config.gatewayUrl !== undefined && {
       foreignTasks: new ForeignTasks({ gatewayUrl: config.gatewayUrl }),
     }),
@@ -245,9 +259,14 @@ async function assemble(
   return { services, ...callers, listensAt, webhooks }
 }
 
+function delegationOf({ delegation, identity }: AgentAppOptions): Delegation {
+  if (delegation === undefined) return noDelegation
+  return 'open' in delegation ? delegation : new GatewayDelegation(delegation, identity.key)
+}
+
 function runnerOf(
   { agent, config, identity, clientKeys, log }: AgentAppOptions,
-  parts: Pick<RunnerParts, 'engine' | 'bus' | 'leases' | 'figures'> & {
+  parts: Pick<RunnerParts, 'engine' | 'bus' | 'leases' | 'figures' | 'delegation'> & {
     taskMetrics: TaskMetrics
     paid: PaymentBackend | undefined
   },

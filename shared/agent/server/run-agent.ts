@@ -18,6 +18,7 @@ import { defaultDialect } from '@parley/wire/codecs/dialects'
 import type { Heartbeat } from '@parley/wire/model/registry'
 import { loadAgent } from '../author/load-agent.ts'
 import { type AgentApp, startAgentApp } from './app.ts'
+import type { DelegationOptions } from './delegation/delegation.ts'
 import { agentCard } from './methods/agent-card.ts'
 import { Membership, type TokenSource } from './registration/membership.ts'
 import { ClientRefused, ownClient } from './registration/own-client.ts'
@@ -83,7 +84,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const { redisUrl, storeUrl, webhookToken } = secrets
   const claims = membership === undefined ? {} : { signatureClaims: membership }
   const given = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken }
-  const options = { ...given, ...keys, ...claims }
+  const options = { ...given, ...keys, ...claims, delegation: delegationOf(config, client) }
   const app = stack.use(await startAgentApp(options))
   stack.use(releaseIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
@@ -151,6 +152,19 @@ function clientKeysOf(
   const url = clientMetadataUrl(oauth, () => log.warn(missingClientMetadataUrl))
   if (url === undefined || client === undefined) return undefined
   return new HttpClientKeys({ url, ...client })
+}
+
+/** Undefined without a gateway, or without an OAuth client that could act for callers. */
+function delegationOf(
+  { gatewayUrl, oauth }: AgentConfig,
+  client: Client | undefined,
+): DelegationOptions | undefined {
+  const tokenUrl = endpoint(oauth.tokenUrl, oauth.issuer, 'token_endpoint')
+  if (gatewayUrl === undefined || client === undefined || tokenUrl === undefined) return undefined
+  // Tokens name the gateway by its public address, which is part of the issuer of its embedded OAuth server.
+  const resource =
+    oauth.issuer?.endsWith('/oauth2') === true ? oauth.issuer.slice(0, -'/oauth2'.length) : gatewayUrl
+  return { gatewayUrl, tokenUrl, resource, ...client }
 }
 
 type Endpoint = 'introspection_endpoint' | 'token_endpoint' | 'registration_endpoint'

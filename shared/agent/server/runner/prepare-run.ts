@@ -26,6 +26,7 @@ interface Run {
   signal: AbortSignal
   log: () => HandlerLog
   usage: HandlerContext['usage']
+  agents: () => HandlerContext['agents']
   clientKeys: ClientKeys | undefined
   files: FileFetching
   isStillPaid: ((record: TaskRecord) => Promise<boolean>) | undefined
@@ -64,6 +65,7 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     signal: run.signal,
     log: run.log,
     usage: run.usage,
+    agents: run.agents,
     fetched,
     verified: await verifyCallersParts(newestMessage(record).parts, senderOf(record), run.clientKeys),
   })

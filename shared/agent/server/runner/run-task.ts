@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import type { EventBus } from '@parley/engine/events/event-bus'
 import type { Job } from '@parley/engine/queue/scheduler'
-import type { TaskRecord } from '@parley/engine/store/store'
+import type { ChildTask, TaskRecord } from '@parley/engine/store/store'
 import { failed } from '@parley/engine/tasks/agent-message'
 import type { TaskDraft, TaskEngine } from '@parley/engine/tasks/engine'
 import type { Leases } from '@parley/engine/tasks/leases'
@@ -16,14 +16,17 @@ import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import type { Log } from '@parley/kit/process/log'
 import type { Part } from '@parley/wire/model/task'
 import type { Agent } from '../../author/agent.ts'
+import type { Agents } from '../../author/agents.ts'
 import { OutputCollector } from '../../author/collect-output.ts'
 import type { HandlerContext } from '../../author/context.ts'
+import type { Delegation, RunCalls } from '../../author/delegation.ts'
 import { atDeadline, type Deadline, deadlineOf } from './deadline.ts'
 import { executeHandler } from './execute-handler.ts'
 import { LiveDeltas } from './live-deltas.ts'
 import { changeOfError, changeOfOutput, isTooLarge } from './outcome.ts'
 import type { PaymentRequest } from './payment-prompt.ts'
 import { prepareRun } from './prepare-run.ts'
+import { RunChildren } from './run-children.ts'
 
 export interface RunnerParts {
   engine: TaskEngine
@@ -42,6 +45,8 @@ export interface RunnerParts {
   key: KeyPair
   /** If absent, signatures of callers' parts cannot be verified. */
   clientKeys?: ClientKeys
+  /** Makes the calls of other agents. */
+  delegation: Delegation
   /** Exceptions to the private-address guard for files with a `uri`. Default: none. */
   fileAllowedHosts?: AllowedHosts
   /** How long an aborted handler may take before its worker is reused. Default 5 s. */
@@ -188,13 +193,22 @@ export class TaskRunner {
     const deadline = deadlineOf(agent, draft.record)
     this.#running.set(id, abort)
     using _lease = leases.keep(id, () => abort.abort(new Stopped('taken')))
-    const handled = this.#handle(draft.record, firstOfContext, abort.signal, deltas, began)
+    const children = new RunChildren(draft, () => this.#commit(draft))
+    const calls = this.#callsOf(draft.record, { deadline, signal: abort.signal, children })
+    const run: HandlerRun = {
+      firstOfContext,
+      signal: abort.signal,
+      deltas,
+      began,
+      agents: () => calls().agents,
+    }
+    const handled = this.#handle(draft.record, run)
     let settled = false
     const outcome = handled.finally(() => (settled = true))
     try {
       await Promise.race([outcome, nextTurn()])
       if (settled) {
-        await this.#finish(draft, await outcome)
+        await this.#finish(draft, await outcome, children)
         return
       }
       // The subscription precedes the commit, so that a cancellation either makes the commit fail or arrives as an event.
@@ -202,11 +216,14 @@ export class TaskRunner {
         if (item.kind === 'status-update' && item.final) abort.abort(new Stopped('canceled'))
       })
       using _deadline = atDeadline(deadline, () => abort.abort(new Stopped('deadline')))
-      if (await this.#commit(draft)) deltas.goLive()
+      const isOurs = await this.#commit(draft)
+      children.open(isOurs)
+      if (isOurs) deltas.goLive()
       else abort.abort(new Stopped('taken'))
       await Promise.race([outcome, aborted(abort.signal)])
-      await this.#settle(draft, outcome, abort, deadline)
+      await this.#settle(draft, outcome, { abort, deadline, children })
     } finally {
+      await children.close()
       this.#running.delete(id)
       log.debug({ task_id: id, state: draft.record.status.state }, 'task run ended')
     }
@@ -215,21 +232,23 @@ export class TaskRunner {
   async #settle(
     draft: TaskDraft,
     outcome: Promise<Change>,
-    abort: AbortController,
-    deadline: Deadline | undefined,
+    run: { abort: AbortController; deadline: Deadline | undefined; children: RunChildren },
   ): Promise<void> {
+    const { abort, deadline, children } = run
     const why: unknown = abort.signal.aborted ? abort.signal.reason : undefined
-    if (!(why instanceof Stopped)) return this.#finish(draft, await outcome)
+    if (!(why instanceof Stopped)) return this.#finish(draft, await outcome, children)
     if (why.cause === 'taken') this.#noteSurvived(draft.record)
-    if (why.cause === 'deadline') await this.#finish(draft, failed(draft.record, deadline?.reason ?? ''))
-    if (why.cause === 'stopping') await this.#finish(draft, { kind: 'release' })
+    if (why.cause === 'deadline')
+      await this.#finish(draft, failed(draft.record, deadline?.reason ?? ''), children)
+    if (why.cause === 'stopping') await this.#finish(draft, { kind: 'release' }, children)
     const grace = setTimeoutPromise(this.#parts.abortGraceMs ?? 5000)
     await Promise.race([outcome.catch(() => {}), grace.promise])
     grace.clear()
   }
 
   /** If the commit loses a race because the task was canceled or taken over, the winner has published the result. */
-  async #finish(draft: TaskDraft, change: Change): Promise<void> {
+  async #finish(draft: TaskDraft, change: Change, children: RunChildren): Promise<void> {
+    await children.close()
     const started = draft.record
     draft.apply(change)
     const committed = await this.#commit(draft).catch((error: unknown) => {
@@ -242,6 +261,22 @@ export class TaskRunner {
     const { id, status, workedMs } = draft.record
     if (status.state === 'completed' || status.state === 'failed')
       this.#parts.figures.recordOutcome(status.state, workedMs, id)
+  }
+
+  /** Most handlers call no other agents, so the calls are made when they are used. */
+  #callsOf(
+    task: TaskRecord,
+    run: { deadline: Deadline | undefined; signal: AbortSignal; children: RunChildren },
+  ): () => RunCalls {
+    const { deadline, signal, children } = run
+    let calls: RunCalls | undefined
+    return () => {
+      if (calls !== undefined) return calls
+      const save = (list: ChildTask[]) => children.save(list)
+      calls = this.#parts.delegation.open({ task, deadlineAt: deadline?.at, signal, save })
+      children.follow(calls)
+      return calls
+    }
   }
 
   /** Another process took over the task although this process is alive, so the start must not count as a crash. */
@@ -278,10 +313,7 @@ export class TaskRunner {
   /** Runs the handler and returns the change of its task. Never rejects. */
   async #handle(
     record: TaskRecord,
-    firstOfContext: boolean,
-    signal: AbortSignal,
-    deltas: LiveDeltas,
-    began: number,
+    { firstOfContext, signal, deltas, began, agents }: HandlerRun,
   ): Promise<Change> {
     const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage, key, prompt } = this.#parts
     let child: Log | undefined
@@ -295,6 +327,7 @@ export class TaskRunner {
         signal,
         log,
         usage,
+        agents,
         clientKeys: this.#parts.clientKeys,
         isStillPaid: this.#parts.isStillPaid,
         files: { maxBytes: artifactMaxBytes, allowed: fileAllowedHosts },
@@ -310,6 +343,16 @@ export class TaskRunner {
       return changeOfError(record, error)
     }
   }
+}
+
+/** What a run of the handler uses, except the task. */
+interface HandlerRun {
+  firstOfContext: boolean
+  signal: AbortSignal
+  deltas: LiveDeltas
+  /** When the run began, by `performance.now()`. */
+  began: number
+  agents: () => Agents
 }
 
 function startedTooOften({ starts, survived = 0 }: TaskRecord): string | undefined {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
-import { type Task, type TaskEnd, taskStates } from '../../model/task.ts'
+import { type Part, type Task, type TaskEnd, taskStates } from '../../model/task.ts'
 import type { ListItem, MessageIds, TaskReference } from '../codec.ts'
 import { part, uuid } from './message.ts'
 import { wireObject } from './spelling.ts'
@@ -24,6 +24,13 @@ const taskOutput = wireObject({
 export function readTaskOutput(json: unknown): Task | undefined {
   const task = taskOutput.safeParse(json).data
   return task && { ...task, history: [] }
+}
+
+const parts = z.array(part).max(100_000)
+
+/** Returns the parts of a received message or artifact; an empty list if the JSON is malformed. */
+export function readParts(json: unknown): Part[] {
+  return parts.safeParse(json).data ?? []
 }
 
 /** Agents of the reference implementation answer in camelCase. */

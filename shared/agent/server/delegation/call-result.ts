@@ -1,0 +1,52 @@
+import { readParts, readTaskOutput } from '@parley/wire/codecs/parley/answers'
+import { isDelta, positionOf } from '@parley/wire/codecs/parley/events'
+import type { WireArtifactUpdate } from '@parley/wire/codecs/parley/shapes'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import type { Artifact, Part, Task } from '@parley/wire/model/task'
+import type { CallEvent, CallResult } from '../../author/agents.ts'
+import { dataOf, filesOf, textOf } from '../../author/build-context.ts'
+
+/** What an agent answered: a task, or a message instead of one. */
+export type Answer = { task: Task; prompt: Part[] } | { message: Part[] }
+
+/** Reads the result of `message/send` or `tasks/get`. Undefined if it is neither a task nor a message. */
+export function readAnswer(json: unknown): Answer | undefined {
+  if (!isObject(json)) return undefined
+  if (json['kind'] === 'message') return { message: readParts(json['parts']) }
+  const task = readTaskOutput(json)
+  return task && { task, prompt: promptIn(json['status']) }
+}
+
+/** Returns the parts of the message of a status: a prompt or a reason. */
+export function promptIn(status: unknown): Part[] {
+  const message = isObject(status) ? status['message'] : undefined
+  return isObject(message) ? readParts(message['parts']) : []
+}
+
+export function resultOf(agent: string, answer: Answer): CallResult {
+  const artifacts: Artifact[] = 'task' in answer ? answer.task.artifacts : []
+  const parts = 'task' in answer ? artifacts.flatMap((artifact) => artifact.parts) : answer.message
+  const task = 'task' in answer ? answer.task : undefined
+  return {
+    agent,
+    taskId: task?.id,
+    contextId: task?.contextId,
+    state: 'completed',
+    text: textOf(parts),
+    data: dataOf(parts),
+    files: filesOf(parts),
+    artifacts,
+  }
+}
+
+export function artifactEvent(taskId: string, { name, parts }: Pick<Artifact, 'name' | 'parts'>): CallEvent {
+  return { kind: 'artifact', taskId, name, text: textOf(parts), parts, files: filesOf(parts) }
+}
+
+/** Reads a finished artifact or a delta. */
+export function artifactUpdate(event: WireArtifactUpdate): CallEvent {
+  const { taskId } = positionOf(event)
+  const parts = readParts(event.artifact.parts)
+  if (isDelta(event)) return { kind: 'delta', taskId, text: textOf(parts), parts }
+  return artifactEvent(taskId, { name: event.artifact.name, parts })
+}

@@ -1,0 +1,100 @@
+import { hash } from 'node:crypto'
+import { CircuitBreaker } from '@parley/kit/auth/circuit-breaker'
+import { RecentMap } from '@parley/kit/did/recent-map'
+import { boundedText } from '@parley/kit/net/bounded-text'
+import { jsonOf } from '@parley/wire/model/json-text'
+import { request } from 'undici'
+import { z } from 'zod'
+
+const accessToken = 'urn:ietf:params:oauth:token-type:access_token'
+const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
+
+const tokenResponse = z.object({
+  access_token: z.string().min(1).max(8192),
+  expires_in: z.number().nonnegative().default(60),
+})
+const errorResponse = z.object({ error: z.string(), error_description: z.string().optional() })
+
+export interface ExchangeClient {
+  /** The token endpoint, or a function that performs discovery. */
+  tokenUrl: string | (() => Promise<string>)
+  clientId: string
+  clientSecret: string
+  /** The server that accepts the new tokens: the gateway. */
+  resource: string
+}
+
+/** The OAuth server does not exchange the token. `message` is its description of the reason. */
+export class ExchangeRefusedError extends Error {
+  override readonly name = 'ExchangeRefusedError'
+}
+
+const timeoutMs = 5000
+const cachedMax = 1000
+
+/**
+ * Exchanges the tokens that arrive with tasks for tokens with which this agent calls the gateway (RFC 8693). Caches each
+ * token for four fifths of its lifetime. Concurrent callers share one request.
+ */
+export class ExchangedTokens {
+  readonly #client: ExchangeClient
+  readonly #cached = new RecentMap<string, { token: string; until: number }>(cachedMax)
+  readonly #pending = new Map<string, Promise<string>>()
+  readonly #breaker = new CircuitBreaker()
+
+  constructor(client: ExchangeClient) {
+    this.#client = client
+  }
+
+  /** @throws ExchangeRefusedError; Error if the OAuth server does not respond */
+  get(subject: string): Promise<string> {
+    const key = hash('sha256', subject)
+    const cached = this.#cached.get(key)
+    if (cached !== undefined && Date.now() < cached.until) return Promise.resolve(cached.token)
+    const pending = this.#pending.get(key)
+    if (pending !== undefined) return pending
+    const exchanging = this.#exchange(subject, key).finally(() => this.#pending.delete(key))
+    this.#pending.set(key, exchanging)
+    return exchanging
+  }
+
+  /** Discards the token that a server has rejected, so that the next `get` requests a new one. */
+  forget(subject: string): void {
+    this.#cached.delete(hash('sha256', subject))
+  }
+
+  async #exchange(subject: string, key: string): Promise<string> {
+    const { status, json } = await this.#breaker.run(() => this.#request(subject))
+    if (status !== 200) throw refusalOf(status, json)
+    const { access_token: token, expires_in: seconds } = tokenResponse.parse(json)
+    this.#cached.set(key, { token, until: Date.now() + seconds * 800 })
+    return token
+  }
+
+  async #request(subject: string): Promise<{ status: number; json: unknown }> {
+    const { tokenUrl, clientId, clientSecret, resource } = this.#client
+    const form = {
+      grant_type: grantType,
+      subject_token: subject,
+      subject_token_type: accessToken,
+      resource,
+      client_id: clientId,
+      client_secret: clientSecret,
+    }
+    const response = await request(typeof tokenUrl === 'string' ? tokenUrl : await tokenUrl(), {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+      body: new URLSearchParams(form).toString(),
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    const text = await boundedText(response.body)
+    if (response.statusCode >= 500) throw new Error(`the token endpoint returned ${response.statusCode}`)
+    return { status: response.statusCode, json: jsonOf(text) }
+  }
+}
+
+function refusalOf(status: number, json: unknown): Error {
+  const answer = errorResponse.safeParse(json).data
+  if (answer === undefined || status === 429) return new Error(`the token endpoint returned ${status}`)
+  return new ExchangeRefusedError((answer.error_description ?? answer.error).slice(0, 500))
+}
