@@ -135,22 +135,58 @@ test('a request without a token gets the -32009 of the agent, forwarded by the g
   expect(json).toMatchObject({ error: { code: -32009 } })
 })
 
-test('an agent alone accepts tokens for its gateway URL or DID, and all supervised agents accept tokens for the gateway', async () => {
+test('one agent accepts tokens for its gateway URL or DID; tokens for the gateway are valid through the gateway only', async () => {
   await addAgent('one', echo)
   await addAgent('two', echo)
-  const { addresses } = await start()
+  const { addresses, registry } = await start()
   const atGateway = (await get('/agents/one/.well-known/agent.json')).json
   for (const resource of [String(atGateway['url']), String(atGateway['did'])]) {
     const bound = await token(undefined, resource)
     expect([resource, (await call('one', 'tasks/list', {}, bound)).status]).toEqual([resource, 200])
-    expect((await call('two', 'tasks/list', {}, bound)).json).toMatchObject({ error: { code: -32010 } })
+    const refused = await call('two', 'tasks/list', {}, bound)
+    expect(refused).toMatchObject({ status: 403, json: { error: { data: { reason: 'wrong_audience' } } } })
     const beat = { method: 'PUT', headers: { authorization: `Bearer ${bound}` } }
     expect((await get('/registry/agents/one/heartbeat', beat)).status).toBe(401)
   }
   const forGateway = await token(undefined, addresses.public)
   expect((await call('one', 'tasks/list', {}, forGateway)).status).toBe(200)
+  expect((await direct(registry.find('one')?.url, forGateway)).code).toBe(-32010)
   const headers = { authorization: `Bearer ${forGateway}`, 'content-type': 'application/json' }
   expect((await get('/registry/agents', { method: 'POST', headers, body: '{}' })).status).toBe(400)
+})
+
+/** Sends `tasks/list` to an agent without the gateway. */
+async function direct(url: string | undefined, bearer: string) {
+  const answer = await fetch(`${url}/`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} }),
+  })
+  const { error } = (await answer.json()) as { error?: { code: number; message: string } }
+  return { status: answer.status, code: error?.code, message: error?.message }
+}
+
+test('with AGENT_TOKEN_AUDIENCE=required, agents refuse a direct caller whose token has no audience', async () => {
+  await addAgent('one', echo)
+  const { registry } = await start({ AGENT_TOKEN_AUDIENCE: 'required' })
+  const { url, did = '' } = registry.find('one') ?? {}
+  expect((await call('one', 'tasks/list', {}, await token())).status).toBe(200)
+  const refused = await direct(url, await token())
+  expect(refused).toMatchObject({ status: 401, code: -32010 })
+  expect(refused.message).toContain(`resource=${did}`)
+  expect(await direct(url, await token(undefined, did))).toMatchObject({ status: 200 })
+})
+
+test('a revoked token is refused by the next request, although the gateway has exchanged it before', async () => {
+  await addAgent('one', echo)
+  const { addresses } = await start()
+  const { token_url: _, ...client } = await devClient()
+  const bearer = await token()
+  const list = () => call('one', 'tasks/list', {}, bearer)
+  expect([(await list()).status, (await list()).status]).toEqual([200, 200])
+  const body = new URLSearchParams({ ...client, token: bearer })
+  expect((await fetch(`${addresses.public}/oauth2/revoke`, { method: 'POST', body })).status).toBe(200)
+  expect(await list()).toMatchObject({ status: 401, json: { id: '1', error: { code: -32010 } } })
 })
 
 test('public routes describe the gateway and its agents', async () => {

@@ -21,8 +21,6 @@ import { AwaitedAgents } from './health/awaited-agents.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
 import { OutlierDetector } from './health/outlier-detector.ts'
 import { probeAgent } from './health/probe.ts'
-import { addClientKeyRoutes } from './http/client-key-routes.ts'
-import { addClientRoutes } from './http/client-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { refuseWhileDraining } from './http/draining.ts'
 import { addIdentityRoute } from './http/identity-route.ts'
@@ -43,9 +41,10 @@ import { Registry } from './registry/registry.ts'
 import { type RegistrySync, startRegistrySync } from './registry/registry-sync.ts'
 import { slugOf } from './registry/slug.ts'
 import type { DispatcherFor } from './routing/forwarding/agent-target.ts'
+import { AgentTokens, NamedAgentTokens } from './routing/forwarding/agent-tokens.ts'
+import type { GatewayNames } from './routing/forwarding/caller-token.ts'
 import { proxyAgents } from './routing/forwarding/proxy.ts'
 import { ReplicaBalancer } from './routing/forwarding/replica-balancer.ts'
-import { TokenReader } from './routing/forwarding/token-reader.ts'
 import { createUpstream } from './routing/forwarding/upstream.ts'
 import { agentIsDown } from './routing/forwarding/upstream-error.ts'
 import { type Routing, startRouting } from './routing/start-routing.ts'
@@ -98,6 +97,7 @@ interface Parts {
   keeper: LeaseKeeper
   detector: OutlierDetector
   routing: Routing
+  tokens: AgentTokens
   log: Log
   trust: Trust
   limits: RequestLimits | undefined
@@ -137,7 +137,10 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const dispatcherFor = (entry: AgentEntry) =>
     ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
   const { detector, keeper } = watchAgents({ registry, state, dispatcherFor, log }, stack)
-  const shared = { config, state, registry, detector, dispatcherFor, log }
+  const did = trust.identity?.did
+  const gatewayNames: GatewayNames = did === undefined ? [publicUrl] : [publicUrl, did]
+  const tokens = new AgentTokens(oauth.tokenExchange, gatewayNames)
+  const shared = { config, state, registry, detector, dispatcherFor, tokens, log }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...shared, ...routed }))
   const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }
@@ -270,17 +273,17 @@ function leaderElection({ claims }: GatewayState, { leaseMs }: Registry) {
 /** Adds `/agents/{slug}/…`. The agents limit the rate of these requests per caller. */
 async function addAgents(
   app: FastifyInstance,
-  { addresses, oauth, registry, routing, answers, state }: Omit<Parts, 'draining'>,
+  { addresses, oauth, registry, routing, answers, state, tokens }: Omit<Parts, 'draining'>,
   dispatcherFor: DispatcherFor,
 ): Promise<void> {
   const audiences = () => [addresses.public]
-  const authenticator = new Authenticator(oauth.introspector, audiences, {}, proofRules(state))
+  const authenticator = new Authenticator(oauth.introspector, audiences, { proofs: proofRules(state) })
   await proxyAgents(app, {
     find: (slug) => registry.bySlug(slug),
     dispatcherFor,
-    tokens: new TokenReader(authenticator, addresses.public),
+    tokens: new NamedAgentTokens(authenticator, tokens),
     reportSignal: routing.reportSignal,
-    routes: routing.namedAgentRoutes(authenticator, answers),
+    routes: routing.namedAgentRoutes(answers),
   })
 }
 
@@ -301,12 +304,11 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const { clientKeys } = oauth
   const introspector = limits?.watch(oauth.introspector) ?? oauth.introspector
   const audiences = [gatewayUrl, ...(trust.identity === undefined ? [] : [trust.identity.did])]
-  const signed = clientKeys && { clientKeys }
-  const proofs = proofRules(parts.state)
-  const authenticator = new Authenticator(introspector, () => audiences, signed, proofs)
+  const checks = { signatures: clientKeys && { clientKeys }, proofs: proofRules(parts.state) }
+  const authenticator = new Authenticator(introspector, () => audiences, checks)
   addSignatureRoutes(app, {
     registry,
-    authenticator: new Authenticator(oauth.introspector, () => audiences, signed, proofs),
+    authenticator: new Authenticator(oauth.introspector, () => audiences, checks),
     signatures: parts.state.signatures,
     checks: (credentials) => limits?.trust(credentials.replace(/^bearer +/i, ''), true),
   })
@@ -323,11 +325,6 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   addNegotiationRoutes(app, { ...parts.routing, authenticator })
   addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
   addPolicyRoutes(app, { registry, authenticator, access: parts.access })
-  if (oauth.provider !== undefined) {
-    const { clients, keys } = oauth.provider
-    addClientRoutes(app, { clients, registry, authenticator })
-    addClientKeyRoutes(app, { clients, keys, authenticator })
-  }
   addRegistrationRoutes(app, { registry, authenticator, gatewayUrl, proofOf, registration })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
   return addHealthRoute(app, healthOptions(parts))

@@ -191,7 +191,7 @@ describe('claims with a rate limit', () => {
   })
 })
 
-test('supervised agents together accept a request only once, even one addressed to the gateway', async () => {
+test('supervised agents together accept a signed request only once, and only from the addressed server', async () => {
   await using house = await RegistrationGateway.open()
   const agentsDir = path.join(house.folder, 'agents')
   const api = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
@@ -221,4 +221,25 @@ test('supervised agents together accept a request only once, even one addressed 
     expect(await send('one')).toEqual(taken)
     expect(await send('two')).toEqual(replayed)
   }
+  const [one, two] = ['one', 'two'].map((name) => house.gateway.registry.find(name))
+  const notAddressed = [403, -32012, 'audience_mismatch']
+  const message = () => {
+    const sent = { role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text: 'Repeats' }] }
+    return JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'message/send', params: { message: sent } })
+  }
+  const send = async (url: string, audience: string, body = message()) => {
+    const signed = signRequest({ ...alice, body, audience })
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...signed }
+    const answer = await fetch(url, { method: 'POST', headers, body })
+    const { error } = (await answer.json()) as { error?: { code: number; data: { reason: string } } }
+    return [answer.status, error?.code, error?.data.reason]
+  }
+  for (const audience of [one?.did ?? '', `${origin}/agents/one`, one?.url ?? '']) {
+    expect(await send(`${origin}/agents/one/`, audience)).toEqual(taken)
+    expect(await send(`${origin}/agents/two/`, audience)).toEqual(notAddressed)
+    expect(await send(`${origin}/`, audience)).toEqual(notAddressed)
+  }
+  expect(await send(`${origin}/`, origin)).toEqual(taken)
+  // A request for the gateway is not accepted by an agent that receives it from another party.
+  expect(await send(`${two?.url}/`, origin)).toEqual(notAddressed)
 }, 60_000)

@@ -1,12 +1,18 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-provider'
+import type { Introspection } from '@parley/kit/auth/introspection'
+import { makeDid } from '@parley/kit/did/did'
+import { keyPairFromSeed } from '@parley/kit/did/keys'
+import { signRequest } from '@parley/kit/did/signature'
 import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach } from 'vitest'
+import { z } from 'zod'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 
@@ -30,6 +36,100 @@ export function gatewayForEachTest(env: Record<string, string> = {}): void {
     await provider[Symbol.asyncDispose]()
     await rm(folder, { recursive: true, force: true })
   })
+}
+
+/** Settings for `gatewayForEachTest` with which the gateway runs its own OAuth server. */
+export const embeddedOAuth = {
+  OAUTH_ISSUER: '',
+  OAUTH_INTROSPECTION_URL: '',
+  OAUTH_CLIENT_ID: '',
+  OAUTH_CLIENT_SECRET: '',
+}
+
+interface TokenRequest {
+  scope?: string
+  resource?: string
+}
+
+/** A client of the gateway's own OAuth server. */
+export interface OAuthClient {
+  id: string
+  /** Requests a token with client credentials. */
+  token(more?: TokenRequest): Promise<string>
+  revoke(token: string): Promise<void>
+  /** Introspects a token. The client must belong to an admitted agent. */
+  introspect(token: string): Promise<Introspection>
+  /** Exchanges a token (RFC 8693). The client must belong to an admitted agent. */
+  exchange(form: { subject_token: string; resource: string; scope?: string }): Promise<string>
+}
+
+const tokenAnswer = z.object({ access_token: z.string() })
+
+/** Registers a client at the gateway's own OAuth server. */
+export async function oauthClient(name: string, metadata: object = {}): Promise<OAuthClient> {
+  return register({ client_name: name, ...metadata }, () => ({}))
+}
+
+/** Registers a client whose id is a DID. The client of an admitted agent may introspect and exchange tokens. */
+export async function didClient(name: string): Promise<OAuthClient> {
+  const key = keyPairFromSeed(createHash('sha256').update(name).digest())
+  const did = makeDid({ author: 'ann', name, publicKey: key.publicKey })
+  const issuer = `${running.addresses.public}/oauth2`
+  const metadata = { client_id: did, client_name: name, issuer, public_key: key.publicKeyBase58 }
+  return register(metadata, (body) => ({ ...signRequest({ did, key, body }) }))
+}
+
+async function register(metadata: object, sign: (body: string) => Record<string, string>) {
+  const initial = await readFile(path.join(folder, 'data', 'oauth', 'initial-access-token'), 'utf8')
+  const body = JSON.stringify({ grant_types: ['client_credentials'], ...metadata })
+  const response = await fetch(`${running.addresses.public}/oauth2/register`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${initial.trim()}`,
+      'content-type': 'application/json',
+      ...sign(body),
+    },
+    body,
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(text)
+  return clientOf(JSON.parse(text))
+}
+
+/** The client of the operator, which may request agent:admin. */
+export async function operatorClient(): Promise<OAuthClient> {
+  return clientOf(
+    JSON.parse(await readFile(path.join(folder, 'data', 'oauth', 'operator-client.json'), 'utf8')),
+  )
+}
+
+function clientOf(given: unknown): OAuthClient {
+  const client = z.object({ client_id: z.string(), client_secret: z.string() }).parse(given)
+  const credentials = [client.client_id, client.client_secret].map(encodeURIComponent).join(':')
+  const headers = { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }
+  const send = async (route: string, form: Record<string, string>) => {
+    const url = `${running.addresses.public}/oauth2/${route}`
+    const response = await fetch(url, { method: 'POST', headers, body: new URLSearchParams(form) })
+    const text = await response.text()
+    if (!response.ok) throw new Error(text)
+    return text
+  }
+  return {
+    id: client.client_id,
+    async token(more = {}) {
+      const form = { grant_type: 'client_credentials', scope: 'agent:read agent:write', ...more }
+      return tokenAnswer.parse(JSON.parse(await send('token', form))).access_token
+    },
+    async revoke(token) {
+      await send('revoke', { token })
+    },
+    introspect: async (token) => JSON.parse(await send('introspect', { token })) as Introspection,
+    async exchange(more) {
+      const type = 'urn:ietf:params:oauth:token-type:access_token'
+      const form = { grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange', subject_token_type: type }
+      return tokenAnswer.parse(JSON.parse(await send('token', { ...form, ...more }))).access_token
+    },
+  }
 }
 
 export const gateway = (): GatewayApp => running

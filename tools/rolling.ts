@@ -35,7 +35,7 @@ async function roll(): Promise<boolean> {
     await cluster.startAgent({
       name,
       source: path.join(root, 'agents', 'calculator'),
-      settings: { OAUTH_AUDIENCES: `${address},${cluster.url}` },
+      settings: { OAUTH_AUDIENCES: address },
     })
   await cluster.admit('calculator')
   const clients = await Clients.start(`${address}/`, await cluster.developmentToken().get())

@@ -5,7 +5,7 @@ import type { EntrySummary } from '@parley/wire/model/registry'
 import { timestampOf } from '@parley/wire/model/timestamp'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
-import { resourceOf } from '../routing/forwarding/token-forwarding.ts'
+import { resourceOf } from '../routing/forwarding/caller-token.ts'
 
 /** Returns an entry as it appears in a list (spec/gateway-registry.md#list). */
 export function entrySummary(entry: AgentEntry, gatewayUrl: string) {

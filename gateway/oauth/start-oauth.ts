@@ -5,6 +5,7 @@ import { discover } from '@parley/kit/auth/discovery'
 import { HttpIntrospector, type Introspector } from '@parley/kit/auth/introspection'
 import type { Log } from '@parley/kit/process/log'
 import { ConfigError } from '@parley/kit/process/settings'
+import { ParleyError } from '@parley/wire/errors'
 import type { Addresses } from '../addresses.ts'
 import type { GatewayConfig, GatewaySecrets } from '../config.ts'
 import type { GatewayKeys } from '../keys/open-keys.ts'
@@ -157,7 +158,17 @@ function remote({ config, secrets, log }: OAuthOptions): OAuth {
     clientKeys,
     provider: undefined,
     // The exchange at external OAuth servers is not implemented yet.
-    tokenExchange: { forAgent: async ({ text }) => text },
+    tokenExchange: {
+      endsWithSubject: false,
+      forAgent: async ({ text, introspection }, { names = [], external, resource }) => {
+        const isNamed = [introspection.aud ?? []]
+          .flat()
+          .some((name) => names.includes(name.replace(/\/+$/, '')))
+        if (external !== true || isNamed) return text
+        throw new ParleyError('InsufficientPermissions', { data: { reason: 'wrong_audience', resource } })
+      },
+      forLedger: async ({ text }) => text,
+    },
     ping: () => introspector.ping(),
     [Symbol.asyncDispose]: async () => {
       await introspector[Symbol.asyncDispose]()

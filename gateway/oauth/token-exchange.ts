@@ -4,6 +4,7 @@ import { type ErrorName, ParleyError } from '@parley/wire/errors'
 import {
   type ExchangedToken,
   ExchangeRefused,
+  type ExchangeRequest,
   type RefusalReason,
   type TokenExchanger,
 } from './exchange/embedded-exchange.ts'
@@ -26,6 +27,8 @@ export interface Recipient {
   resource: string
   /** Further names of the agent. A token whose audience names the agent may be exchanged for this agent. */
   names?: readonly string[]
+  /** Whether a third party runs the agent. */
+  external?: boolean
 }
 
 /** Exchanges a caller's token for one that only one agent accepts (RFC 8693). No agent receives the caller's token. */
@@ -37,6 +40,18 @@ export interface TokenExchange {
    * `wrong_audience`, `chain_too_long`), Unavailable if the OAuth server does not respond
    */
   forAgent(subject: SubjectToken, recipient: Recipient): Promise<string>
+  /**
+   * Returns a token with which the gateway accesses the ledger of one agent of this deployment for an operator. It has the
+   * scope `agent:ledger` only, which no client can obtain, and is valid for a minute. The operator's token must have been
+   * introspected for this request.
+   * @throws ParleyError as `forAgent`; InsufficientPermissions if the token lacks the scope `agent:admin`
+   */
+  forLedger(operator: SubjectToken, recipient: Recipient): Promise<string>
+  /**
+   * Whether a token of `forAgent` is inactive in the introspection of the agent as soon as the subject token is. If false,
+   * the subject token must be introspected for every request.
+   */
+  readonly endsWithSubject: boolean
 }
 
 /** The key of a token in caches. Hashes are cached rather than tokens. */
@@ -92,6 +107,7 @@ export interface EmbeddedTokenExchangeOptions {
 
 /** Exchanges tokens of the embedded OAuth server without HTTP. */
 export class EmbeddedTokenExchange implements TokenExchange {
+  readonly endsWithSubject = true
   readonly #options: EmbeddedTokenExchangeOptions
   readonly #cache = new ExchangedTokenCache()
 
@@ -106,7 +122,16 @@ export class EmbeddedTokenExchange implements TokenExchange {
     })
   }
 
-  async #exchange({ text }: SubjectToken, { resource, names = [] }: Recipient): Promise<ExchangedToken> {
+  async forLedger(operator: SubjectToken, recipient: Recipient): Promise<string> {
+    const { text } = await this.#exchange(operator, recipient, { ledger: true })
+    return text
+  }
+
+  async #exchange(
+    { text }: SubjectToken,
+    { resource, names = [] }: Recipient,
+    more: Pick<ExchangeRequest, 'ledger'> = {},
+  ): Promise<ExchangedToken> {
     const { exchanger, gatewayUrl, names: gatewayNames } = this.#options
     try {
       return await exchanger.exchange({
@@ -114,6 +139,7 @@ export class EmbeddedTokenExchange implements TokenExchange {
         actor: gatewayUrl,
         names: [...gatewayNames, resource, ...names],
         resource,
+        ...more,
       })
     } catch (error) {
       throw error instanceof ExchangeRefused ? refusalOf(error, resource) : error
@@ -129,6 +155,7 @@ const refusals: Record<RefusalReason, ErrorName> = {
   chain_too_long: 'InsufficientPermissions',
   already_in_chain: 'InsufficientPermissions',
   no_scope: 'InsufficientPermissions',
+  not_operator: 'InsufficientPermissions',
   too_large: 'InvalidParams',
 }
 

@@ -81,8 +81,8 @@ export function checksTokens(entry: Pick<AgentEntry, 'verified' | 'admitted' | '
 
 /**
  * Returns whether a third party runs the agent. This is so unless the agent is supervised or an operator has declared it
- * part of this deployment, which requires a proven key. Callers' tokens are forwarded to an external agent only if they
- * name it.
+ * part of this deployment, which requires a proven key. External agents are not queried for tasks, and they receive
+ * exchanged tokens only if their card declares a bearer scheme.
  */
 export function isExternal(
   entry: Pick<AgentEntry, 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy'>,

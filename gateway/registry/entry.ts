@@ -86,7 +86,7 @@ export interface AgentEntry {
   admitted: boolean
   /** `supervisor`, `open` (for an open registry) or the operator's client id. */
   admittedBy?: string
-  /** Whether an operator declared the agent part of this deployment. It receives callers' tokens if so. */
+  /** Whether an operator declared the agent part of this deployment. Its statements about tasks count if so. */
   own?: boolean
   /** Changes to the card since admission, oldest first. Their number is limited. */
   cardChanges?: CardChange[]

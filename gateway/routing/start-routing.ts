@@ -11,6 +11,7 @@ import type { OutlierDetector } from '../health/outlier-detector.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DispatcherFor } from './forwarding/agent-target.ts'
+import type { AgentTokens } from './forwarding/agent-tokens.ts'
 import type { ReportSignal } from './forwarding/relay.ts'
 import { type FeedbackModel, FeedbackRecorder } from './learning/feedback.ts'
 import { decisionsKeptMs } from './negotiation/decisions.ts'
@@ -33,6 +34,7 @@ export interface RoutingOptions {
   detector: OutlierDetector
   gatewayUrl: string
   dispatcherFor: DispatcherFor
+  tokens: AgentTokens
   log: Log
   awaited: AwaitedAgents
   /** EMBEDDINGS_URL. */
@@ -46,10 +48,7 @@ export interface Routing extends Disposable {
   feedback: FeedbackRecorder
   reportSignal: ReportSignal
   router: (authenticator: Authenticator, answers: AnswerBudget) => RpcRouter
-  namedAgentRoutes: (
-    authenticator: Pick<Authenticator, 'identify'>,
-    answers: AnswerBudget,
-  ) => NamedAgentRoutes
+  namedAgentRoutes: (answers: AnswerBudget) => NamedAgentRoutes
 }
 
 const day = 24 * 60 * 60 * 1000
@@ -66,7 +65,7 @@ const keptMs = {
 
 /** Builds the agent index, which follows the registry, and the routers that use it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
-  const { config, registry, detector, dispatcherFor, log, gatewayUrl, awaited } = options
+  const { config, registry, detector, dispatcherFor, tokens, log, gatewayUrl, awaited } = options
   const { store } = options
   // In development, a single person may be the only caller.
   const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
@@ -92,15 +91,16 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     isAwaited,
     holderKey: storeKey,
   })
-  const taskLocator = new TaskLocator({ store, registry, dispatcherFor, isAwaited })
+  const taskLocator = new TaskLocator({ store, registry, dispatcherFor, tokens, isAwaited })
   const reportSignal: ReportSignal = (id, sign) =>
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
-  const around = { registry, store, taskLocator, feedback, dispatcherFor, reportSignal, gatewayUrl, log }
+  const around = { registry, store, taskLocator, feedback, dispatcherFor, tokens, reportSignal, log }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
   const lists = new MergedLists({
     registry,
     store,
     dispatcherFor,
+    tokens,
     isAwaited,
     cursors: new Cursors(storeKey, cursorMaxLength),
   })
@@ -111,7 +111,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     feedback,
     reportSignal,
     router: (authenticator, answers) => new RpcRouter({ ...around, authenticator, answers, messages, lists }),
-    namedAgentRoutes: (authenticator, answers) => new NamedAgentRoutes({ ...around, authenticator, answers }),
+    namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }
 }

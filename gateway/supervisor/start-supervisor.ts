@@ -131,8 +131,8 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
   const compiled = getCompileCacheDir()
   return {
     GATEWAY_URL: addresses.local,
-    // Supervised agents accept tokens for the URL in their card and tokens for the gateway's URL.
-    OAUTH_AUDIENCES: `${addresses.public}/agents/${agent.name},${addresses.public}`,
+    // The URL in the card. The gateway's own URL names no agent.
+    OAUTH_AUDIENCES: `${addresses.public}/agents/${agent.name}`,
     // Payment links must remain valid when the agent's port changes.
     CAPTURE_BASE_URL: `${addresses.public}/agents/${agent.name}`,
     // The gateway is the agents' proxy and forwards the client address that it derived from its own proxies.

@@ -41,7 +41,7 @@ export async function startChaosCluster(options: ChaosClusterOptions): Promise<C
       agentSettings: { TRUSTED_PROXIES: '127.0.0.1', WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' },
     }),
   )
-  const settings = { OAUTH_AUDIENCES: `${cluster.url}${agentPath},${cluster.url}` }
+  const settings = { OAUTH_AUDIENCES: `${cluster.url}${agentPath}` }
   const source = path.join(import.meta.dirname, slug)
   const start = (number: number) => cluster.startAgent({ name: `agent-${number}`, source, settings })
   // The first process creates the key that all processes use.

@@ -50,7 +50,7 @@ export async function startFailoverCluster(logs?: string): Promise<FailoverClust
       data: slug,
       source: path.join(import.meta.dirname, 'packer'),
       settings: {
-        OAUTH_AUDIENCES: `${url}/agents/${slug},${url}`,
+        OAUTH_AUDIENCES: `${url}/agents/${slug}`,
         FAILOVER_NUMBER: String(number),
         FAILOVER_NOTES: notes,
       },

@@ -14,6 +14,7 @@ export type RefusalReason =
   | 'chain_too_long'
   | 'already_in_chain'
   | 'no_scope'
+  | 'not_operator'
   | 'too_large'
 
 export class ExchangeRefused extends Error {
@@ -39,6 +40,8 @@ export interface ExchangeRequest {
   scope?: string | undefined
   /** The scopes of the acting client, which also limit the new token. By default, they are not limited. */
   actorScope?: string | undefined
+  /** Whether the gateway requests access to the agent's ledger for an operator. */
+  ledger?: boolean
 }
 
 export interface ExchangedToken {
@@ -51,6 +54,9 @@ export interface ExchangedToken {
 }
 
 const lifetimeSeconds = 300
+const ledgerLifetimeSeconds = 60
+/** Only `ledger` requests of the gateway lead to this scope. It is not in `scopes`, so no client can request or hold it. */
+const ledgerScope = 'agent:ledger'
 /** An agent may renew its token this long after the expiry, because a task may take longer than the token's lifetime. */
 const renewableSeconds = 86_400
 /** The number of agents that may act for a client in one chain. */
@@ -96,12 +102,16 @@ export class TokenExchanger {
         `The token is for ${[audience].flat().join(', ')}: get a token without an audience or for ${request.names[0] ?? request.actor}`,
       )
     const actors = actorsWith(request.actor, clientId, subject?.actors ?? [])
-    const exp = Math.min(now + lifetimeSeconds, source.root.exp ?? Number.POSITIVE_INFINITY)
+    const lifetime = request.ledger === true ? ledgerLifetimeSeconds : lifetimeSeconds
+    const exp = Math.min(now + lifetime, source.root.exp ?? Number.POSITIVE_INFINITY)
     const claims: ExchangedClaims = {
       jti: randomUUID(),
       clientId,
       ...(sub !== undefined && { sub }),
-      scope: narrowed(subject?.scope ?? answer.scope ?? '', request),
+      scope:
+        request.ledger === true
+          ? ledgerScopeFor(subject === undefined ? answer : {})
+          : narrowed(subject?.scope ?? answer.scope ?? '', request),
       aud: request.resource,
       actors,
       iat: now,
@@ -194,6 +204,15 @@ function narrowed(held: string, { scope: requested, actorScope }: ExchangeReques
       `The token has the scope "${held}", of which the request leaves nothing: request another scope`,
     )
   return scope
+}
+
+/** @throws ExchangeRefused unless the operator's own token has the operator's scope */
+function ledgerScopeFor({ scope = '' }: Pick<Introspection, 'scope'>): string {
+  if (scopesOf(scope).has(operatorScope)) return ledgerScope
+  throw new ExchangeRefused(
+    'not_operator',
+    `The ledger is for operators: use a token with the scope ${operatorScope}`,
+  )
 }
 
 /** The scopes in the text, and those that they imply. */

@@ -151,6 +151,7 @@ const errorCodes: Record<RefusalReason, string> = {
   chain_too_long: 'invalid_request',
   already_in_chain: 'invalid_request',
   no_scope: 'invalid_scope',
+  not_operator: 'invalid_scope',
   too_large: 'invalid_target',
 }
 

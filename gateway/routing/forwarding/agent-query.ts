@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
-import type { Target } from './agent-target.ts'
+import type { AuthorizedTarget } from './agent-tokens.ts'
 import { Exchange, type ResponseHead } from './exchange.ts'
 
 export interface QueryResponse {
@@ -14,7 +14,7 @@ export interface QueryResponse {
 }
 
 export interface QueryOptions {
-  /** The caller's headers that are forwarded with the query. */
+  /** The headers of the query, without `Authorization`. */
   headers: IncomingHttpHeaders
   body: Buffer
   signal: AbortSignal
@@ -23,15 +23,18 @@ export interface QueryOptions {
   grew?: (bytes: number) => void
 }
 
-/** Sends the gateway's JSON-RPC query to an agent with the caller's token. Rejects if no response arrives in time. */
-export async function queryAgent(target: Target, { body, ...options }: QueryOptions): Promise<QueryResponse> {
+/** Sends the gateway's JSON-RPC query to an agent. Rejects if no response arrives in time. */
+export async function queryAgent(
+  target: AuthorizedTarget,
+  { body, ...options }: QueryOptions,
+): Promise<QueryResponse> {
   const { head, bytes } = await ask(target, { ...options, method: 'POST', body })
   return { ...head, result: head.status === 200 ? resultIn(bytes) : undefined, size: bytes.byteLength }
 }
 
 /** Returns a REST route's JSON as `result`, or undefined if the body is not JSON. Rejects like `queryAgent`. */
 export async function getFromAgent(
-  target: Target,
+  target: AuthorizedTarget,
   options: Omit<QueryOptions, 'body'>,
 ): Promise<QueryResponse> {
   const { head, bytes } = await ask(target, { ...options, method: 'GET', body: undefined })
@@ -40,7 +43,7 @@ export async function getFromAgent(
 }
 
 async function ask(
-  target: Target,
+  target: AuthorizedTarget,
   options: Omit<QueryOptions, 'body'> & { method: 'GET' | 'POST'; body: Buffer | undefined },
 ): Promise<{ head: ResponseHead; bytes: Buffer }> {
   const { signal, body, method } = options
@@ -49,7 +52,8 @@ async function ask(
   const stop = () => exchange.abort(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
   const length = body === undefined ? {} : { 'content-length': String(body.byteLength) }
-  const headers = { ...options.headers, ...length }
+  const { authorization } = target
+  const headers = { ...options.headers, ...length, ...(authorization !== undefined && { authorization }) }
   try {
     target.upstream.dispatch(
       { origin: target.origin, path: target.path, method, headers, body: body ?? null },
@@ -70,12 +74,11 @@ export function resultIn(bytes: Buffer): unknown {
 
 /** The caller's headers for a query by the gateway, without signatures, because these cover different bytes. */
 export function queryHeaders(headers: IncomingHttpHeaders, requestId: string): IncomingHttpHeaders {
-  const { authorization, via } = headers
+  const { via } = headers
   return {
     'content-type': 'application/json',
     accept: 'application/json',
     'x-request-id': requestId,
-    ...(authorization !== undefined && { authorization }),
     ...(via !== undefined && { via }),
   }
 }

@@ -30,7 +30,13 @@ async function delivered(answer: Answer, limits: Partial<Delivery> = {}) {
   const upstream = new Agent()
   open.push(() => upstream.destroy())
   const origin = `http://127.0.0.1:${(agent.address() as AddressInfo).port}`
-  const target = { entry: { id: 'sky', slug: 'sky' } as AgentEntry, upstream, origin, path: '/' }
+  const target = {
+    entry: { id: 'sky', slug: 'sky' } as AgentEntry,
+    upstream,
+    origin,
+    path: '/',
+    authorization: undefined,
+  }
   const signs: string[] = []
   const reportSignal: Delivery['reportSignal'] = (_id, sign) => void signs.push(sign)
   const front = Fastify()

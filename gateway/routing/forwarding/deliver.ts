@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type AnswerClaim, isBudgetRefusal } from '@parley/kit/process/answer-budget'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Target } from './agent-target.ts'
+import type { AuthorizedTarget } from './agent-tokens.ts'
 import type { CompletedRequest } from './completed-request.ts'
 import type { Exchange, ResponseHead } from './exchange.ts'
 import { isRejectedUnprocessed } from './refusal.ts'
@@ -56,7 +56,7 @@ const silentMs = 15_000
  * Sends a message to one agent. While the outcome is unknown, the message is sent again to the same agent under the
  * same key, until the agent gives a conclusive response or the time is up.
  */
-export async function deliver(target: Target, delivery: Delivery): Promise<Delivered> {
+export async function deliver(target: AuthorizedTarget, delivery: Delivery): Promise<Delivered> {
   const first = await attempt(target, delivery)
   // A response that exceeds the memory budget would exceed it again.
   if (first.kind !== 'unknown' || isBudgetRefusal(first.error)) return first
@@ -102,7 +102,7 @@ function signalReporter(
 
 /** @param until deadline in milliseconds since 1970; if absent, the connection's timeouts apply */
 async function attempt(
-  target: Target,
+  target: AuthorizedTarget,
   { request, reply, sent, key, claim, ...reporting }: Delivery,
   until?: number,
 ): Promise<Delivered> {

@@ -37,7 +37,7 @@ const ofRequests = new Set([
   'sec-fetch-mode',
   'sec-fetch-site',
   'sec-fetch-user',
-  // Parley and payments; `authorization` has its own rule below.
+  // Parley and payments.
   'idempotency-key',
   'payment-signature',
   'x-did',
@@ -132,7 +132,6 @@ const ofSupervisedAnswersToo = /^access-control-[a-z-]+$/
 const asksForPassword = /\b(basic|digest|negotiate|ntlm)\b/i
 
 export interface Forwarding {
-  to: Pick<AgentEntry, 'slug' | 'origin'>
   /** The client and the trusted proxies, in the order of X-Forwarded-For. */
   addresses: string
   host: string | undefined
@@ -142,20 +141,20 @@ export interface Forwarding {
   prefix: string
   /** False for GET and HEAD, whose `content-length` is dropped. */
   hasBody: boolean
-  /** Whether the agent receives the caller's token (`mayForwardToken`). */
-  forwardsToken: boolean
+  /** The `Authorization` for this agent. The caller's own is never forwarded. */
+  authorization: string | undefined
 }
 
 export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): IncomingHttpHeaders {
   const named = namedHops(headers.connection)
   const passes = (name: string) => {
-    if (name === 'authorization') return from.forwardsToken
     if (name === 'content-length') return from.hasBody
     return ofRequests.has(name) || ofRequestsToo.test(name)
   }
   const forwarded: IncomingHttpHeaders = {}
   // Headers are copied one by one, because `delete` would turn the object into a slow dictionary.
   for (const name in headers) if (passes(name) && !named.includes(name)) forwarded[name] = headers[name]
+  if (from.authorization !== undefined) forwarded['authorization'] = from.authorization
   forwarded['x-forwarded-for'] = from.addresses
   forwarded['x-forwarded-proto'] = from.protocol
   forwarded['x-forwarded-prefix'] = from.prefix

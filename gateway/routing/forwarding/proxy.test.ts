@@ -12,7 +12,7 @@ import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { createExternalUpstream } from './external-upstream.ts'
 import { proxyAgents } from './proxy.ts'
-import { acceptsAnyToken } from './testing.ts'
+import { acceptsAnyToken, exchangedToken } from './testing.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -179,7 +179,7 @@ test('forwarding and hop-by-hop headers of the caller are dropped, and other hea
   })
   const { headers } = JSON.parse(answer.body) as { headers: Record<string, string> }
   expect(headers).toMatchObject({
-    authorization: 'Bearer abc',
+    authorization: `Bearer ${exchangedToken}`,
     'x-did': 'did:parley:a:agent:b',
     'x-request-id': 'my-request',
     'x-forwarded-for': '127.0.0.1',

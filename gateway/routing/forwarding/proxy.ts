@@ -1,19 +1,22 @@
 import type { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
+import { requireNoDelegate } from '@parley/kit/auth/authenticate'
+import type { Caller } from '@parley/kit/auth/caller'
 import { linger } from '@parley/kit/http/linger'
-import { peekId } from '@parley/kit/http/rpc-call'
+import { peekId, readCall, requireOperation } from '@parley/kit/http/rpc-call'
 import { contentHeaders } from '@parley/kit/http/security-headers'
+import { dialectOf, rpcPaths } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { type DispatcherFor, type Target, targetOf } from './agent-target.ts'
+import type { AuthorizedTarget, NamedAgentTokens } from './agent-tokens.ts'
 import { checkLength, limited } from './body-limit.ts'
 import { isBodiless, joined } from './exchange.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
 import { headersFor, type RelayOptions, type ReportSignal, relay } from './relay.ts'
-import type { TokenReader } from './token-reader.ts'
 import { abortable, type ForwardTarget, forwardTargetKey } from './upstream.ts'
 import { upstreamError } from './upstream-error.ts'
 
@@ -31,7 +34,7 @@ export interface ProxyOptions {
   /** Finds the agent with this slug in the registry. */
   find: (slug: string) => AgentEntry | undefined
   dispatcherFor: DispatcherFor
-  tokens: Pick<TokenReader, 'check'>
+  tokens: Pick<NamedAgentTokens, 'authorize'>
   /** Called with the outcome of every forwarded POST of JSON. */
   reportSignal?: ReportSignal
   /** Records the tasks and payment sessions of external agents from their responses. */
@@ -41,7 +44,7 @@ export interface ProxyOptions {
 }
 
 /** The target of a request for @fastify/http-proxy. */
-interface Prepared extends Target {
+interface Prepared extends AuthorizedTarget {
   signal: AbortSignal
 }
 
@@ -93,18 +96,21 @@ async function prepare(
   options: ProxyOptions,
   maxBytes: number,
 ): Promise<unknown> {
-  let target: Target
+  let target: AuthorizedTarget
+  let isBuffered: boolean
   try {
     checkLength(request.headers['content-length'], maxBytes)
-    target = resolve(request, options)
-    await options.tokens.check(request, target.entry)
+    const path = forwardPath(request.url)
+    target = await options.tokens.authorize(request, resolve(request, path, options), path)
+    const isRecorded = options.routes !== undefined && isExternal(target.entry)
+    const caller = request.token?.caller
+    isBuffered = isJsonPost(request, isRecorded || caller?.delegate !== undefined ? maxBytes : wholeMaxBytes)
+    if (caller !== undefined && !isBuffered) requireNoDelegate(caller)
   } catch (error) {
     return refuse(request, error)
   }
   // Skips the handler of @fastify/http-proxy, which would double the cost.
-  const isRecorded = options.routes !== undefined && isExternal(target.entry)
-  if (isJsonPost(request, isRecorded ? maxBytes : wholeMaxBytes))
-    return relayWhole(request, reply, target, options)
+  if (isBuffered) return relayWhole(request, reply, target, options)
   const { body } = request
   // This must not happen earlier, because a stream without a reader could emit an error without a listener.
   if (body !== undefined) request.body = limited(body as Readable, maxBytes)
@@ -122,7 +128,7 @@ function isJsonPost({ method, headers }: FastifyRequest, maxBytes: number): bool
 async function relayWhole(
   request: FastifyRequest,
   reply: FastifyReply,
-  target: Target,
+  target: AuthorizedTarget,
   { reportSignal, routes }: Pick<ProxyOptions, 'reportSignal' | 'routes'>,
 ) {
   const body = await bytesOf(request.body as Readable)
@@ -130,12 +136,32 @@ async function relayWhole(
   const query = request.url.indexOf('?')
   const path = query === -1 ? target.path : target.path + request.url.slice(query)
   try {
+    if (request.token?.caller.delegate !== undefined) requireDelegable(request, request.token.caller, body)
     const watch = routes?.observerOf(request, reply, target, body)
     return await relay(request, reply, { ...target, path }, { body }, { reportSignal, watch })
   } catch (error) {
     request.rpcId = peekId(body)
     throw error
   }
+}
+
+/**
+ * Allows an agent that acts for a client to send messages and to use tasks (spec/authentication.md#delegated-tokens).
+ * @throws ParleyError InsufficientPermissions; InvalidRequest and others if the body is not a JSON-RPC call
+ */
+function requireDelegable(
+  { url, headers, method: httpMethod }: FastifyRequest,
+  caller: Caller,
+  body: Buffer,
+): void {
+  const path = forwardPath(url)
+  const rpcPath = rpcPaths().find((one) => one.path === path)
+  if (rpcPath === undefined) return requireNoDelegate(caller)
+  const bytes = { headers, method: httpMethod, url, bytes: body, pathMethod: rpcPath.method }
+  const { method } = readCall(bytes, { id: null })
+  const operation = dialectOf({ path, headers, method }).methods.get(method)?.operation
+  if (operation === undefined) throw new ParleyError('MethodNotFound')
+  requireOperation(caller, operation)
 }
 
 /** Rethrows the error after reading the JSON-RPC id, which the error response carries. */
@@ -157,8 +183,7 @@ function bytesOf(body: Readable): Promise<Buffer | undefined> {
   return promise
 }
 
-function resolve(request: FastifyRequest, options: ProxyOptions): Target {
-  const path = forwardPath(request.url)
+function resolve(request: FastifyRequest, path: string, options: ProxyOptions): Target {
   const { slug } = request.params as { slug: string }
   const entry = options.find(slug)
   if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
@@ -175,10 +200,11 @@ function clientLeft(reply: FastifyReply): AbortSignal {
 }
 
 function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
-  const { entry, upstream, signal } = preparedOf(request)
+  const target = preparedOf(request)
+  const { upstream, signal } = target
   const way: ForwardTarget = { upstream, signal }
   const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
-  return Object.assign(headersFor(request, { to: entry, hasBody }, headers), { [forwardTargetKey]: way })
+  return Object.assign(headersFor(request, target, { hasBody }, headers), { [forwardTargetKey]: way })
 }
 
 /** The response in the form in which @fastify/reply-from passes it. */

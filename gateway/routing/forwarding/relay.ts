@@ -3,12 +3,11 @@ import { isIP } from 'node:net'
 import { contentHeaders } from '@parley/kit/http/security-headers'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AgentEntry } from '../../registry/entry.ts'
-import type { Target } from './agent-target.ts'
+import type { AuthorizedTarget } from './agent-tokens.ts'
 import type { CompletedRequest } from './completed-request.ts'
 import { Exchange, type ResponseHead, type ResponseObserver } from './exchange.ts'
 import { type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
 import { ResponseIdRewriter } from './response-id.ts'
-import { requireForwarding } from './token-forwarding.ts'
 import { upstreamError } from './upstream-error.ts'
 
 /** Input for outlier detection: the agent responded, or it failed through its own fault. */
@@ -22,13 +21,13 @@ export class ClientDisconnected extends Error {
 
 /** Sends the request to the agent with the forwarded headers. */
 export function exchangeWith(
-  target: Target,
+  target: AuthorizedTarget,
   request: FastifyRequest,
   { body, answerId }: CompletedRequest,
   more?: Record<string, string>,
 ): Exchange {
   const exchange = new Exchange(answerId && new ResponseIdRewriter(answerId.sent, answerId.callers))
-  const headers = { ...headersFor(request, { to: target.entry, hasBody: true }), ...more }
+  const headers = { ...headersFor(request, target, { hasBody: true }), ...more }
   // The id cannot be restored in a compressed response.
   if (answerId !== undefined) headers['accept-encoding'] = 'identity'
   // Undici sets the host. `delete` would turn the object into a slow dictionary.
@@ -53,7 +52,7 @@ export interface RelayOptions {
 export async function relay(
   request: FastifyRequest,
   reply: FastifyReply,
-  target: Target,
+  target: AuthorizedTarget,
   sent: CompletedRequest,
   { reportSignal, headers, watch }: RelayOptions = {},
 ): Promise<FastifyReply> {
@@ -110,23 +109,21 @@ export function abortOnDisconnect(reply: FastifyReply, exchange: Exchange): () =
   return () => void reply.raw.off('close', left)
 }
 
-/**
- * The headers for the agent: the caller's forwarded headers and the gateway's forwarding headers.
- * @throws ParleyError InsufficientPermissions if the agent needs a token but may not receive the request's token
- */
+/** The headers for the agent: the caller's forwarded headers and those that the gateway sets. */
 export function headersFor(
   request: FastifyRequest,
-  way: Pick<Forwarding, 'hasBody'> & { to: AgentEntry },
+  { entry, authorization }: Pick<AuthorizedTarget, 'entry' | 'authorization'>,
+  { hasBody }: Pick<Forwarding, 'hasBody'>,
   headers: FastifyRequest['headers'] = request.headers,
 ) {
   return requestHeaders(headers, {
-    ...way,
-    forwardsToken: headers.authorization !== undefined && requireForwarding(way.to, request.token),
+    hasBody,
+    authorization,
     addresses: addressesOf(request),
     host: request.host === '' ? undefined : request.host,
     protocol: request.protocol,
     requestId: request.id,
-    prefix: request.url.startsWith('/agents/') ? `/agents/${way.to.slug}` : '/',
+    prefix: request.url.startsWith('/agents/') ? `/agents/${entry.slug}` : '/',
   })
 }
 

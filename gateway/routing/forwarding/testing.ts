@@ -1,8 +1,12 @@
-import type { TokenReader } from './token-reader.ts'
+import type { NamedAgentTokens } from './agent-tokens.ts'
 
-/** For tests that do not concern tokens. Accepts every token as a caller's token without an audience. */
-export const acceptsAnyToken: Pick<TokenReader, 'check'> = {
-  check: async (request) => {
-    request.token = { audience: [], isOperator: false, gatewayUrl: 'http://gateway.example' }
-  },
+/** The token that agents receive in tests that do not concern tokens. */
+export const exchangedToken = 'exchanged'
+
+/** For tests that do not concern tokens. Exchanges every token for the same one. */
+export const acceptsAnyToken: Pick<NamedAgentTokens, 'authorize'> = {
+  authorize: async ({ headers }, target) => ({
+    ...target,
+    authorization: headers.authorization === undefined ? undefined : `Bearer ${exchangedToken}`,
+  }),
 }

@@ -14,12 +14,14 @@ import {
   rpcBody,
 } from '../forwarding/agent-query.ts'
 import { type DispatcherFor, type Target, targetOf } from '../forwarding/agent-target.ts'
-import { mayForwardToken, type TokenInfo } from '../forwarding/token-forwarding.ts'
+import type { AgentTokens } from '../forwarding/agent-tokens.ts'
+import type { CallerToken } from '../forwarding/caller-token.ts'
 import { isPaidAgent } from './agent-prices.ts'
 
 export interface AgentFanoutOptions {
   registry: Registry
   dispatcherFor: DispatcherFor
+  tokens: AgentTokens
   /** Whether an agent that is down is expected back. Lookups wait for no other absent agent. Default: every agent. */
   isAwaited?: (entry: AgentEntry) => boolean
   /** Deadline of a lookup. Default 2 s. */
@@ -33,8 +35,8 @@ export interface AgentFanoutOptions {
 /** The caller on whose behalf agents are queried. */
 export interface LookupCaller {
   headers: IncomingHttpHeaders
-  /** The request's bearer token. Only agents that may receive this token are queried. */
-  token: TokenInfo | undefined
+  /** The request's token, which is exchanged for each agent. */
+  token: CallerToken | undefined
   requestId: string
 }
 
@@ -64,8 +66,8 @@ const answerMaxBytes = 1024 * 1024
 const silentForMs = 5000
 
 /**
- * Queries the supervised agents, with the caller's token, for the owner of a task, context or payment session.
- * External agents are never queried: they would receive the token and could claim any id.
+ * Queries the supervised agents, on behalf of the caller, for the owner of a task, context or payment session. External
+ * agents are never queried, because they could claim any id.
  */
 export class AgentFanout {
   readonly #options: AgentFanoutOptions
@@ -87,7 +89,7 @@ export class AgentFanout {
     const queryOne = async (target: Target) => {
       const { entry } = target
       try {
-        const { status, result } = await this.#queryOne(target, sought, options)
+        const { status, result } = await this.#queryOne(target, sought, caller.token, options)
         pending.delete(target)
         const holder = claimIn(sought, result)
         if (holder !== undefined) {
@@ -105,16 +107,16 @@ export class AgentFanout {
     return answered
   }
 
-  #queryOne(
+  async #queryOne(
     { entry }: Target,
     { kind, id }: Lookup,
+    token: CallerToken | undefined,
     options: Parameters<typeof getFromAgent>[1],
   ): Promise<QueryResponse> {
-    const { dispatcherFor } = this.#options
-    if (kind === 'session') {
-      const path = `/api/payment-status/${encodeURIComponent(id)}`
-      return getFromAgent(targetOf(entry, path, dispatcherFor), options)
-    }
+    const { dispatcherFor, tokens } = this.#options
+    const path = kind === 'session' ? `/api/payment-status/${encodeURIComponent(id)}` : '/'
+    const target = await tokens.authorize(targetOf(entry, path, dispatcherFor), token)
+    if (kind === 'session') return getFromAgent(target, options)
     const codec = defaultDialect
     const operation = kind === 'task' ? 'getTask' : 'listTasks'
     const params =
@@ -122,12 +124,12 @@ export class AgentFanout {
         ? codec.writeParams('getTask', { taskId: id, historyLength: 0 })
         : codec.writeParams('listTasks', { contextId: id, limit: 1, historyLength: 0 })
     const body = rpcBody(codec.methodOf(operation), params)
-    return queryAgent(targetOf(entry, '/', dispatcherFor), { ...options, body })
+    return queryAgent(target, { ...options, body })
   }
 
   /** The agents to query. Agents that cannot be queried are added to `answered`. */
   #targets({ kind, known, hurry }: Lookup, { token }: LookupCaller, answered: FanoutResult): Target[] {
-    const { registry, agentsMax = 1000, isAwaited = () => true } = this.#options
+    const { registry, tokens, agentsMax = 1000, isAwaited = () => true } = this.#options
     const targets: Target[] = []
     const isSilent = (entry: AgentEntry) =>
       this.#wasSilent(memoOf(entry, false)) || (hurry && this.#wasSilent(memoOf(entry, true)))
@@ -139,7 +141,7 @@ export class AgentFanout {
       if (isGone && !known.has(entry.id)) continue
       if (isGone || entry.quarantine?.by !== undefined) answered.unknown.push(entry.slug)
       else if (entry.status !== 'ready' || isSilent(entry)) answered.silent.push(entry.slug)
-      else if (targets.length >= agentsMax || !mayForwardToken(entry, token))
+      else if (targets.length >= agentsMax || !tokens.mayExchange(entry, token))
         answered.unknown.push(entry.slug)
       else {
         const target = this.#reach(entry)

@@ -1,4 +1,3 @@
-import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { releaseWhenRead } from '@parley/kit/http/release-when-read'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
@@ -27,7 +26,6 @@ export interface NamedAgentRoutesOptions {
   registry: Registry
   store: RoutingStore
   taskLocator: TaskLocator
-  authenticator: Pick<Authenticator, 'identify'>
   answers: AnswerBudget
   log: Log
 }
@@ -60,7 +58,7 @@ export class NamedAgentRoutes {
     { entry, path }: Target,
     body: Buffer,
   ): RelayOptions['watch'] {
-    if (!isExternal(entry) || request.headers.authorization === undefined) return undefined
+    if (!isExternal(entry) || request.token === undefined) return undefined
     const whole = (look: (bytes: Buffer) => void) => {
       const claim = this.#options.answers.open(`external agent ${entry.slug}`)
       releaseWhenRead(reply, claim)
@@ -98,17 +96,17 @@ export class NamedAgentRoutes {
     })
   }
 
-  async #saveFor(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
-    const { authenticator, store, taskLocator, registry } = this.#options
-    const { id: owner } = await authenticator.identify(request)
-    const routes = (await routesOf(owner)).map((route) => {
+  async #saveFor({ token }: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
+    const { store, taskLocator, registry } = this.#options
+    if (token === undefined) return
+    const routes = (await routesOf(token.caller.id)).map((route) => {
       const entry = registry.find(route.agent)
       const claim = route.claim ?? (entry && taskLocator.claimFor(entry, route))
       return claim === undefined ? route : { ...route, claim }
     })
     await store.save(routes)
     for (const { kind, id: routeId } of routes)
-      if (kind === 'task' || kind === 'context') taskLocator.markExisting(kind, routeId, owner)
+      if (kind === 'task' || kind === 'context') taskLocator.markExisting(kind, routeId, token.caller.id)
   }
 }
 

@@ -6,7 +6,8 @@ import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { Agent } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { gatewayMigrations } from '../../store/sqlite/schema.ts'
-import { agent, bearer, gateway, gatewayForEachTest, saying } from '../../testing.ts'
+import { agent, gateway, gatewayForEachTest, saying } from '../../testing.ts'
+import { AgentTokens } from '../forwarding/agent-tokens.ts'
 import type { Claim, Route } from '../store/routing-store.ts'
 import { SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { TaskLocator, type TaskLocatorOptions } from './task-locator.ts'
@@ -30,13 +31,23 @@ const external = { origin: 'registered', admittedBy: 'operator' }
 
 function taskLocator(more: Partial<TaskLocatorOptions> = {}): TaskLocator {
   const upstream = stack.adopt(new Agent(), (one) => one.destroy())
-  return new TaskLocator({ store, registry: gateway().registry, dispatcherFor: () => upstream, ...more })
+  const exchange = {
+    endsWithSubject: true,
+    forAgent: async () => 'exchanged',
+    forLedger: async () => 'exchanged',
+  }
+  const tokens = new AgentTokens(exchange, [gateway().addresses.public])
+  const { registry } = gateway()
+  return new TaskLocator({ store, registry, tokens, dispatcherFor: () => upstream, ...more })
 }
 
 const caller = () => ({
   owner: 'alice',
-  headers: { authorization: bearer('alice') },
-  token: { audience: [], isOperator: false, gatewayUrl: gateway().addresses.public },
+  headers: {},
+  token: {
+    caller: { id: 'alice', subject: 'alice', scopes: new Set(['agent:read']) },
+    subject: { text: 'token', hash: 'hash', introspection: { active: true } },
+  },
   requestId: 'one',
 })
 
@@ -101,7 +112,10 @@ test('agents beyond the maximum are reported without being queried', async () =>
 
 test('an agent that may not receive the token is reported without being queried', async () => {
   const sky = await agent('sky', 'Weather')
-  const operator = { ...caller(), token: { ...caller().token, isOperator: true } }
+  const operator = {
+    ...caller(),
+    token: { ...caller().token, caller: { ...caller().token.caller, scopes: new Set(['agent:admin']) } },
+  }
   const found = await taskLocator().find('task', randomUUID(), operator)
   expect([found, sky.calls]).toEqual([{ silent: [], unknown: ['sky'] }, []])
 })

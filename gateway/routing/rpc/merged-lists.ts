@@ -15,8 +15,8 @@ import {
   rpcBody,
 } from '../forwarding/agent-query.ts'
 import { type DispatcherFor, targetOf } from '../forwarding/agent-target.ts'
+import type { AgentTokens } from '../forwarding/agent-tokens.ts'
 import { headersFor } from '../forwarding/relay.ts'
-import { mayForwardToken } from '../forwarding/token-forwarding.ts'
 import type { RoutingStore } from '../store/routing-store.ts'
 import { cursorMaxLength, MergedCursor, type Position, type Progress } from './merged-cursor.ts'
 
@@ -25,6 +25,7 @@ export interface MergedListsOptions {
   store: RoutingStore
   cursors: Cursors
   dispatcherFor: DispatcherFor
+  tokens: AgentTokens
   /** Whether an agent that is down is expected back. Others are left out unless they have tasks of the caller. */
   isAwaited?: (entry: AgentEntry) => boolean
   /** Deadline for each agent. Default 2 s. */
@@ -119,7 +120,7 @@ export class MergedLists {
     { method, owner, request }: List,
     cursor: string | undefined,
   ): Promise<{ lines: AgentList[]; absent: string[] }> {
-    const { registry, store, isAwaited = () => true } = this.#options
+    const { registry, store, tokens, isAwaited = () => true } = this.#options
     const known = new Set(await store.agentsOf(owner, agentsMax))
     const absent: string[] = []
     const queried = new Map<string, AgentEntry>()
@@ -128,7 +129,7 @@ export class MergedLists {
       if (isExternal(entry)) {
         if (known.has(id)) absent.push(slug)
       } else if (!isAwaited(entry) && !known.has(id)) continue
-      else if (queried.size >= agentsMax || isBarred(entry) || !mayForwardToken(entry, request.token))
+      else if (queried.size >= agentsMax || isBarred(entry) || !tokens.mayExchange(entry, request.token))
         absent.push(slug)
       else queried.set(id, entry)
     }
@@ -182,8 +183,9 @@ export class MergedLists {
     asItCame: boolean,
     signal: AbortSignal,
   ): Promise<QueryResponse> {
-    const target = targetOf(line.entry, '/', this.#options.dispatcherFor)
+    const { dispatcherFor, tokens } = this.#options
     const { method, params, request, body, claim } = list
+    const target = await tokens.authorize(targetOf(line.entry, '/', dispatcherFor), request.token)
     const grew = (bytes: number) => claim.reserve((room.held += bytes))
     const options = { signal, answerMaxBytes: room.bytes, grew }
     const held = (response: QueryResponse) => {
@@ -191,7 +193,7 @@ export class MergedLists {
       return response
     }
     if (asItCame) {
-      const headers = headersFor(request, { to: line.entry, hasBody: true })
+      const headers = headersFor(request, target, { hasBody: true })
       delete headers['host']
       return held(await queryAgent(target, { ...options, headers, body }))
     }

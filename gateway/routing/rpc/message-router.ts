@@ -7,12 +7,12 @@ import type { FastifyReply } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
-import { type DispatcherFor, rpcPath, targetOf } from '../forwarding/agent-target.ts'
+import { type DispatcherFor, rpcPath, type Target, targetOf } from '../forwarding/agent-target.ts'
+import type { AgentTokens } from '../forwarding/agent-tokens.ts'
 import { completeRequest, mayComplete, seededUuid } from '../forwarding/completed-request.ts'
 import { type Delivered, type Delivery, deliver } from '../forwarding/deliver.ts'
 import { refusalMaxBytes } from '../forwarding/refusal.ts'
 import type { ReportSignal } from '../forwarding/relay.ts'
-import { requireForwarding, tokenDecision } from '../forwarding/token-forwarding.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
 import { exclusionOf, waitMaxMs } from '../negotiation/availability.ts'
 import { nextChoice, worthWaitingFor } from '../negotiation/choices.ts'
@@ -43,6 +43,7 @@ export interface MessageRouterOptions {
   taskLocator: TaskLocator
   feedback: FeedbackRecorder
   dispatcherFor: DispatcherFor
+  tokens: AgentTokens
   reportSignal: ReportSignal
   log: Log
   /** ROUTE_MIN_SCORE. */
@@ -142,7 +143,6 @@ export class MessageRouter {
     if (decision.order.length === 0) {
       await record()
       if (sending.payment?.kind === 'transfer') throw payeeUnknown(named)
-      await this.#requireToken(sending, question)
       throw noAgent(decision, named)
     }
     // A payment goes to one agent only, because a busy agent may have accepted it.
@@ -212,9 +212,15 @@ export class MessageRouter {
   }
 
   async #deliver(sending: Sending, entry: AgentEntry, continues = false): Promise<Delivered> {
-    const { reportSignal, dispatcherFor, repeatMs } = this.#options
+    const { reportSignal, dispatcherFor, repeatMs, tokens } = this.#options
     const { request, reply, key, claim } = sending
-    requireForwarding(entry, request.token)
+    let target: Target
+    try {
+      target = targetOf(entry, rpcPath(entry, request), dispatcherFor)
+    } catch (error) {
+      return { kind: 'not taken', why: 'not reached', error }
+    }
+    const authorized = await tokens.authorize(target, request.token)
     const delivery: Delivery = {
       request,
       reply,
@@ -225,7 +231,7 @@ export class MessageRouter {
       ...(repeatMs !== undefined && { repeatMs }),
     }
     try {
-      return await deliver(targetOf(entry, rpcPath(entry, request), dispatcherFor), delivery)
+      return await deliver(authorized, delivery)
     } catch (error) {
       return { kind: 'not taken', why: 'not reached', error }
     }
@@ -236,8 +242,7 @@ export class MessageRouter {
     return (id) =>
       this.#cannotStream(sending, id) ??
       this.#cannotTakeTask(id, mayHaveTask) ??
-      this.#cannotSeePayment(sending, id) ??
-      this.#cannotHaveToken(sending, id)
+      this.#cannotSeePayment(sending, id)
   }
 
   #cannotTakeTask(id: string, [slug]: readonly string[]): string | undefined {
@@ -271,20 +276,6 @@ export class MessageRouter {
     const entry = this.#options.registry.find(id)
     return entry && cannotBePaid(entry, payment)
   }
-
-  #cannotHaveToken({ request }: Sending, id: string): string | undefined {
-    const entry = this.#options.registry.find(id)
-    const isRefused = entry !== undefined && tokenDecision(entry, request.token) === 'wrong_audience'
-    return isRefused ? 'it is external, and the token does not name it' : undefined
-  }
-
-  /** @throws ParleyError InsufficientPermissions if the best capable agent may not receive this token */
-  async #requireToken(sending: Sending, question: DecisionRequest): Promise<void> {
-    const refuse = (id: string) => this.#cannotStream(sending, id)
-    const { order } = await this.#options.negotiator.decide({ ...question, refuse })
-    const entry = order[0] && this.#options.registry.find(order[0].ranked.id)
-    if (entry !== undefined) requireForwarding(entry, sending.request.token)
-  }
 }
 
 function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {
@@ -296,8 +287,8 @@ function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {
 const formErrors = new Set<unknown>([-32700, -32601, -32602])
 
 /**
- * Whether an external agent rejects the form of a message that is valid for Parley, so no task exists. Supervised
- * agents share Parley's schema, so their rejection has another reason.
+ * Whether an external agent rejects the form of a message that is valid for Parley, or the exchanged token, so no task
+ * exists. Supervised agents share Parley's schema and introspection, so their rejection has another reason.
  */
 function isNotUnderstood(
   entry: AgentEntry,
@@ -305,6 +296,7 @@ function isNotUnderstood(
 ): delivered is Extract<Delivered, { kind: 'answered' }> {
   if (!isExternal(entry) || delivered.kind !== 'answered') return false
   if (delivered.bytes.byteLength > refusalMaxBytes) return false
+  if (delivered.head.status === 401) return true
   const envelope = jsonOf(delivered.bytes.toString('utf8'))
   const error = isObject(envelope) ? envelope['error'] : undefined
   return isObject(error) && formErrors.has(error['code'])

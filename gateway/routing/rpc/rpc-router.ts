@@ -12,11 +12,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Registry } from '../../registry/registry.ts'
 import { resultIn } from '../forwarding/agent-query.ts'
 import { type DispatcherFor, rpcPath, targetOf } from '../forwarding/agent-target.ts'
+import type { AgentTokens } from '../forwarding/agent-tokens.ts'
 import { BufferedResponse } from '../forwarding/buffered-response.ts'
+import { callerTokenOf, isOperator, operatorTokenRefused } from '../forwarding/caller-token.ts'
 import { completeRequest } from '../forwarding/completed-request.ts'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
 import { type ReportSignal, relay } from '../forwarding/relay.ts'
-import { operatorTokenRefused, tokenInfoOf } from '../forwarding/token-forwarding.ts'
 import { agentHasLeft, incompleteHeader, mayBeAt } from '../forwarding/upstream-error.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
 import { StreamOutcomeObserver } from '../learning/stream-outcome.ts'
@@ -37,8 +38,7 @@ export interface RpcRouterOptions {
   feedback: FeedbackRecorder
   dispatcherFor: DispatcherFor
   reportSignal: ReportSignal
-  /** Public address of the gateway. */
-  gatewayUrl: string
+  tokens: AgentTokens
   log: Log
 }
 
@@ -70,7 +70,7 @@ export class RpcRouter {
     // The claim accounts for the body until the agent has responded.
     request.body = undefined
     claim.reserve(body.byteLength)
-    request.token = tokenInfoOf(caller, this.#options.gatewayUrl)
+    request.token = callerTokenOf(caller)
     const { id, method, params } = readCall(bytes, progress)
     const codec = dialectOf({ path, headers: request.headers, method })
     const operation = codec.methods.get(method)?.operation
@@ -78,7 +78,7 @@ export class RpcRouter {
     request.rpcMethod = method
     requireOperation(caller, operation)
     const { target } = operations[operation]
-    if (request.token.isOperator) throw operatorTokenRefused()
+    if (isOperator(request.token)) throw operatorTokenRefused()
     const call = { body, codec, method, operation, params }
     const incoming: Incoming = { request, reply, ...call, owner: caller.id, claim }
     if (target === 'message') return this.#options.messages.route(incoming)
@@ -132,15 +132,16 @@ export class RpcRouter {
     throw new ParleyError('ContextNotFound', { data: { contextId: id }, headers })
   }
 
-  #relay(
+  async #relay(
     { request, reply, body }: Incoming,
     route: Route,
     watch: (() => ResponseObserver) | undefined,
   ): Promise<FastifyReply> {
-    const { registry, dispatcherFor, reportSignal } = this.#options
+    const { registry, dispatcherFor, reportSignal, tokens } = this.#options
     const entry = registry.find(route.agent)
     if (entry === undefined) throw agentHasLeft(route.kind === 'context' ? 'context' : 'task')
-    const target = targetOf(entry, rpcPath(entry, request), dispatcherFor)
+    const path = rpcPath(entry, request)
+    const target = await tokens.authorize(targetOf(entry, path, dispatcherFor), request.token)
     return relay(request, reply, target, completeRequest(entry, { headers: request.headers, body }), {
       reportSignal,
       headers: { 'x-agent': entry.slug },

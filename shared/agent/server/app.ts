@@ -298,11 +298,15 @@ async function assembleCallers(
   const watched = limits?.watch(introspector) ?? introspector
   const own = () => [baseUrl(), did]
   const audiences = () => [...own(), ...config.audiences]
-  const rules = signatureRules(options, store, own)
   const accepted = {
     takeProof: (proof: Uint8Array, until: number) => store.takeSignature('dpop', proof, until),
   }
-  return { limits, authenticator: new Authenticator(watched, audiences, rules, { accepted }) }
+  const authenticator = new Authenticator(watched, audiences, {
+    signatures: signatureRules(options, store, own),
+    proofs: { accepted },
+    requiredResource: config.requireAudience ? () => did : undefined,
+  })
+  return { limits, authenticator }
 }
 
 /** Undefined for an agent without push notifications; stored webhooks then receive no events (spec/webhooks.md#capability). */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
-import { actingAgents, type Caller, delegatedOwner, mayUse, type Scope } from './caller.ts'
+import { actingAgents, type Caller, delegatedOwner, forwardedBy, mayUse, type Scope } from './caller.ts'
 import { checkDidSignature, type SignatureRules, takeOnce } from './did-signature.ts'
 import type { ProofRules } from './dpop.ts'
 import type { Actor, Introspection, Introspector } from './introspection.ts'
@@ -26,29 +26,35 @@ export interface AuthenticatedCaller extends Caller {
   }
 }
 
+export interface AuthenticatorOptions {
+  signatures?: SignatureRules | undefined
+  /** If absent, tokens that are bound to a key are rejected. */
+  proofs?: ProofRules | undefined
+  /** If set, tokens without an audience are rejected. Returns the OAuth parameter `resource` for a token for this server. */
+  requiredResource?: (() => string) | undefined
+}
+
 export class Authenticator {
   readonly introspector: Introspector
   readonly signatures: SignatureRules
   /** Addresses and DIDs by which a token's audience may name this server. */
   readonly #audiences: () => readonly string[]
   readonly #proofs: ProofRules | undefined
+  readonly #requiredResource: (() => string) | undefined
   /** The checks of proofs by request, because a request that is identified more than once has a single proof. */
   readonly #proofOf = new WeakMap<RequestHead, { token: string; checked: Promise<void> }>()
 
-  /**
-   * @param audiences addresses and DIDs of this server; a DPoP proof names one of the addresses
-   * @param proofs if absent, tokens that are bound to a key are rejected
-   */
+  /** @param audiences addresses and DIDs of this server; a DPoP proof names one of the addresses */
   constructor(
     introspector: Introspector,
     audiences: () => readonly string[],
-    signatures: SignatureRules = {},
-    proofs?: ProofRules,
+    { signatures = {}, proofs, requiredResource }: AuthenticatorOptions = {},
   ) {
     this.introspector = introspector
     this.signatures = signatures
     this.#audiences = audiences
     this.#proofs = proofs
+    this.#requiredResource = requiredResource
   }
 
   /**
@@ -61,7 +67,7 @@ export class Authenticator {
     const caller = await this.identify(request)
     const { introspection } = caller.credentials
     this.#requireAudience(introspection)
-    const signed = await this.#checkSignature(caller.delegate ?? introspection.client_id, { headers, body })
+    const signed = await this.#checkSignature(caller, { headers, body })
     return signed === undefined ? caller : { ...caller, ...signed }
   }
 
@@ -87,7 +93,7 @@ export class Authenticator {
   }
 
   names(audience: string): boolean {
-    return this.#audiences().includes(audience.replace(/\/+$/, ''))
+    return this.#audiences().some((name) => isSameName(name, audience))
   }
 
   async #introspect(request: RequestHead): Promise<AuthenticatedCaller['credentials']> {
@@ -123,13 +129,22 @@ export class Authenticator {
     const audience = [aud ?? []].flat()
     if (audience.length > 0 && !audience.some((name) => this.names(name)))
       throw refused('InvalidToken', 'The token is for another audience')
+    if (audience.length === 0 && this.#requiredResource !== undefined)
+      throw withoutAudience(this.#requiredResource())
   }
 
+  /**
+   * A signed audience may also name the gateway that forwarded the request. The token states which one it was, and no
+   * other server accepts the token, so the request cannot be sent to another server.
+   */
   async #checkSignature(
-    clientId = '',
+    caller: AuthenticatedCaller,
     request: { headers: IncomingHttpHeaders; body: Uint8Array },
   ): Promise<Pick<Caller, 'signature' | 'signedAudience'> | undefined> {
-    const names = (audience: string) => this.names(audience)
+    const gateway = forwardedBy(caller)
+    const names = (audience: string) =>
+      this.names(audience) || (gateway !== undefined && isSameName(audience, gateway))
+    const clientId = caller.delegate ?? caller.credentials.introspection.client_id ?? ''
     const checked = await checkDidSignature({ ...request, clientId, names }, this.signatures)
     if (checked === undefined) return undefined
     const { signature, audience } = checked
@@ -184,7 +199,7 @@ function requireActive({ active, exp }: Introspection, token: string): void {
   if (!active) throw refused('InvalidToken', 'The token is not active')
 }
 
-function requireCaller({ client_id, sub, scope, aud, act }: Introspection): Caller {
+function requireCaller({ client_id, sub, scope, aud, act, client_tags: tags }: Introspection): Caller {
   const subject = client_id ?? sub
   if (subject === undefined) throw refused('InvalidToken', 'The token has no client')
   const caller: Caller = { id: subject, subject, scopes: new Set(scope?.split(' ') ?? []) }
@@ -199,6 +214,7 @@ function requireCaller({ client_id, sub, scope, aud, act }: Introspection): Call
   }
   const sender = caller.delegate ?? subject
   if (sender.startsWith('did:')) caller.did = sender
+  if (tags !== undefined) caller.tags = tags
   if (aud !== undefined) caller.audience = [aud].flat()
   return caller
 }
@@ -208,6 +224,17 @@ function actorsOf(act: Actor): string[] {
   const actors: string[] = []
   for (let actor: Actor | undefined = act; actor !== undefined; actor = actor.act) actors.push(actor.sub)
   return actors
+}
+
+function isSameName(one: string, other: string): boolean {
+  return one.replace(/\/+$/, '') === other.replace(/\/+$/, '')
+}
+
+function withoutAudience(resource: string): ParleyError {
+  return refused(
+    'InvalidToken',
+    `This server accepts only tokens for it: request one with the OAuth parameter resource=${resource}, or send the request through the gateway`,
+  )
 }
 
 function refused(error: 'InvalidToken' | 'TokenExpired', description: string): ParleyError {

@@ -1,5 +1,8 @@
-/** `agent:execute` implies read and write; `agent:admin` is for operators (spec/authentication.md#scopes). */
-export type Scope = 'agent:read' | 'agent:write' | 'agent:admin'
+/**
+ * `agent:execute` implies read and write; `agent:admin` is for operators; the gateway uses `agent:ledger` on behalf of
+ * operators (spec/authentication.md#scopes).
+ */
+export type Scope = 'agent:read' | 'agent:write' | 'agent:admin' | 'agent:ledger'
 
 /** An authenticated caller, determined by introspection of its token. */
 export interface Caller {
@@ -21,6 +24,8 @@ export interface Caller {
   /** The server that the signature names (`X-DID-Audience`). */
   signedAudience?: string
   scopes: ReadonlySet<string>
+  /** Labels that an operator has given the subject. Policies refer to them. */
+  tags?: readonly string[]
   /** Servers to which `aud` restricts the token (RFC 8707). If absent, the token is unrestricted. */
   audience?: readonly string[]
 }
@@ -37,12 +42,23 @@ export function ownsFor({ id, delegate }: Pick<Caller, 'id' | 'delegate'>, owner
   return owner === id || (delegate === undefined && owner.startsWith(`${id}${ownerSeparator}`))
 }
 
-/** The client ids of all agents that act for the subject, the current one first. Gateways are named by their address. */
+/** The client ids of all agents that act for the subject, the current one first. */
 export function actingAgents({ actors = [] }: Pick<Caller, 'actors'>): string[] {
-  return actors.filter((name) => !/^https?:/.test(name))
+  return actors.filter((name) => !isGateway(name))
 }
 
 export function mayUse(caller: Caller, scope: Scope): boolean {
   if (caller.scopes.has(scope)) return true
-  return scope !== 'agent:admin' && caller.scopes.has('agent:execute')
+  return (scope === 'agent:read' || scope === 'agent:write') && caller.scopes.has('agent:execute')
+}
+
+/** The address of the gateway that forwarded the request, according to the token. Undefined for a direct request. */
+export function forwardedBy({ actors }: Pick<Caller, 'actors'>): string | undefined {
+  const actor = actors?.[0]
+  return actor !== undefined && isGateway(actor) ? actor : undefined
+}
+
+/** Gateways are named by their address. They forward requests and do not act on their own. */
+function isGateway(actor: string): boolean {
+  return /^https?:/.test(actor)
 }

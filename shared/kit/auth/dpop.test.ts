@@ -58,12 +58,9 @@ function newAuthenticator(answer: Partial<Introspection> = {}) {
     return isNew
   }
   const introspect = async () => ({ active: true, client_id: 'alice', cnf: { jkt: mine.jkt }, ...answer })
-  return new Authenticator(
-    { introspect },
-    () => [server, 'did:parley:agent'],
-    {},
-    { accepted: { takeProof } },
-  )
+  return new Authenticator({ introspect }, () => [server, 'did:parley:agent'], {
+    proofs: { accepted: { takeProof } },
+  })
 }
 
 function request(proof?: string, { scheme = 'DPoP', method = 'POST', url = '/' } = {}): RequestHead {

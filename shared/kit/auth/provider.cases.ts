@@ -76,7 +76,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
       ...more,
     }).get()
   const authenticate = (token: string, server = here, headers: object = {}, body = '') =>
-    new Authenticator(introspector, () => [server], { clientKeys: keys }).authenticate(
+    new Authenticator(introspector, () => [server], { signatures: { clientKeys: keys } }).authenticate(
       { headers: { authorization: `Bearer ${token}`, ...headers }, method: 'POST', url: '/' },
       Buffer.from(body),
     )

@@ -63,6 +63,8 @@ export interface PaymentConfig {
 export interface AgentConfig extends CommonConfig {
   /** Names of this agent in a token's audience besides its address and DID, without a trailing slash. */
   audiences: readonly string[]
+  /** Whether tokens without an audience are rejected. */
+  requireAudience: boolean
   gatewayUrl: string | undefined
   payments: PaymentConfig
   /** Non-public hosts from which files with a `uri` may be fetched. */
@@ -105,6 +107,8 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
         captureBaseUrl: trimSlash(values.CAPTURE_BASE_URL),
       },
       audiences: (values.OAUTH_AUDIENCES ?? []).map((name) => name.replace(/\/+$/, '')),
+      requireAudience:
+        (values.AGENT_TOKEN_AUDIENCE ?? (common.production ? 'required' : 'optional')) === 'required',
       fileAllowedHosts: allowedHosts('FILE_ALLOWED_HOSTS', values.FILE_ALLOWED_HOSTS),
       webhookAllowedHosts: allowedHosts(
         'WEBHOOK_ALLOWED_HOSTS',

@@ -183,6 +183,13 @@ export const agentSettings = {
     meaning:
       'further names of this agent in a token’s audience, in addition to its address and DID, comma-separated (the supervisor adds the address at the gateway)',
   },
+  AGENT_TOKEN_AUDIENCE: {
+    schema: z.enum(['required', 'optional']).optional(),
+    example: '',
+    meaning:
+      'whether callers that connect to an agent directly need a token for this agent: required or optional (default: required in production)',
+    toAgents: true,
+  },
   FILE_ALLOWED_HOSTS: {
     schema: text.default(''),
     example: '',

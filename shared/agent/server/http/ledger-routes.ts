@@ -1,6 +1,7 @@
 import type { Payments } from '@parley/engine/payments/payments'
 import type { PaymentRecord, PaymentState } from '@parley/engine/store/payment-store'
 import type { Authenticator } from '@parley/kit/auth/authenticate'
+import { forwardedBy } from '@parley/kit/auth/caller'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import {
   decisionIn,
@@ -34,14 +35,18 @@ interface LedgerRoutes {
 
 /**
  * Adds the ledger (spec/payments.md#refunds): payments to refund, and settlements that need a person's decision. It is for
- * operators (`agent:admin`) and for the agent's OAuth client, so that its author needs no operator rights.
+ * operators (`agent:admin`; through the gateway, `agent:ledger`) and for the agent's OAuth client, so that its author
+ * needs no operator rights.
  */
 export function addLedgerRoutes(
   app: FastifyInstance,
   { payments, authenticator, ownClients }: LedgerRoutes,
 ): void {
   const allow = (request: FastifyRequest, scope: 'agent:read' | 'agent:write') =>
-    callerOf(authenticator, request, ({ id }) => (ownClients.includes(id) ? scope : 'agent:admin'))
+    callerOf(authenticator, request, (caller) => {
+      if (ownClients.includes(caller.id)) return scope
+      return forwardedBy(caller) === undefined ? 'agent:admin' : 'agent:ledger'
+    })
   const { ledger } = payments
   const requirePayment = async (id: string) => {
     const payment = await ledger.store.loadPayment(id)

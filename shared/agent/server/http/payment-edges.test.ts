@@ -142,7 +142,7 @@ test('the webhook event for payment-required contains the amount and the require
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
 
-test('listing, refunding and deciding in the ledger require agent:admin', async () => {
+test('listing, refunding and deciding in the ledger require agent:admin, or agent:ledger through the gateway', async () => {
   await using agent = await testAgent({ executionCost: price, handle: () => 'done' })
   const alice = agent.caller('alice', 'agent:read agent:write agent:execute')
   const [row] = await (async () => {
@@ -169,6 +169,18 @@ test('listing, refunding and deciding in the ledger require agent:admin', async 
   expect(await ask(['GET', '/payments'], elsewhere)).toBe(401)
   const operator = agent.caller('operator', 'agent:admin')
   expect(await ask(['GET', '/payments'], operator.token)).toBe(200)
+  const issue = (scope: string, act?: { sub: string }) =>
+    agent.identityProvider.issue('operator', { scope, ...(act && { act }) })
+  const act = { sub: 'https://gateway.example' }
+  expect(await ask(['GET', '/payments'], issue('agent:ledger', act))).toBe(200)
+  // The scope is valid only in tokens of the gateway, and such tokens have no other scope for the ledger.
+  for (const token of [
+    issue('agent:ledger'),
+    issue('agent:ledger', { sub: 'did:parley:ann:agent:one' }),
+    issue('agent:admin', act),
+    issue('agent:execute', act),
+  ])
+    for (const way of ways) expect(await ask(way, token)).toBe(403)
 })
 
 test('an operator cannot mark a transfer as failed while it is still valid', async () => {
