@@ -21,6 +21,8 @@ import { AwaitedAgents } from './health/awaited-agents.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
 import { OutlierDetector } from './health/outlier-detector.ts'
 import { probeAgent } from './health/probe.ts'
+import { addClientKeyRoutes } from './http/client-key-routes.ts'
+import { addClientRoutes } from './http/client-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { refuseWhileDraining } from './http/draining.ts'
 import { addIdentityRoute } from './http/identity-route.ts'
@@ -325,6 +327,11 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   addNegotiationRoutes(app, { ...parts.routing, authenticator })
   addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
   addPolicyRoutes(app, { registry, authenticator, access: parts.access })
+  if (oauth.provider !== undefined) {
+    const { clients, keys } = oauth.provider
+    addClientRoutes(app, { clients, registry, authenticator })
+    addClientKeyRoutes(app, { clients, keys, authenticator })
+  }
   addRegistrationRoutes(app, { registry, authenticator, gatewayUrl, proofOf, registration })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
   return addHealthRoute(app, healthOptions(parts))

@@ -31,6 +31,12 @@ const uriMaxChars = 2048
 const didMaxChars = 255
 const loopbackHosts = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
+/** Returns the first scope in the text that this server does not grant. */
+export function unknownScopeIn(text: string): string | undefined {
+  const known: ReadonlySet<string> = new Set(scopes)
+  return text.split(' ').find((name) => !known.has(name))
+}
+
 /** Validates the metadata of any client. @throws InvalidClientMetadata */
 export function checkClient(metadata: ClientMetadata): void {
   const key = metadata['public_key']

@@ -9,6 +9,7 @@ const storedClient = z.object({
   scope: z.string().default(''),
   managed: z.boolean().default(false),
   client_id_issued_at: z.number().optional(),
+  dpop_bound_access_tokens: z.boolean().default(false),
 })
 type StoredClient = z.infer<typeof storedClient>
 
@@ -20,6 +21,8 @@ export interface ListedClient extends ClientUse {
   scope: string
   /** Whether the gateway created the client for itself, an agent or the operator. */
   managed: boolean
+  /** Whether all tokens of the client are bound to a key. */
+  isSenderConstrained: boolean
   /** Seconds since 1970. Unknown for managed clients. */
   createdAt?: number
   settings: ClientSettings
@@ -118,6 +121,7 @@ export class ClientDirectory {
       name,
       scope,
       managed,
+      isSenderConstrained: client.dpop_bound_access_tokens,
       ...(createdAt !== undefined && { createdAt }),
       ...uses,
       settings: readSettings(settings ?? {}),

@@ -56,13 +56,12 @@ export function restricted(answer: Introspection, settings: ClientSettings): Int
   if (!answer.active) return answer
   // The audience of an exchanged token is the agent to which a gateway or another agent sends the request.
   if (answer.act === undefined && !allowsAudience(settings, answer.aud)) return undefined
-  const { scope, expiresAt, requestsPerMinute, tags = [] } = settings
+  const { scope, expiresAt, requestsPerMinute } = settings
   return {
     ...answer,
     ...(scope !== undefined && { scope: commonScope(answer.scope ?? '', scope) }),
     ...(expiresAt !== undefined && { exp: Math.min(expiresAt, answer.exp ?? expiresAt) }),
     ...(requestsPerMinute !== undefined && { requests_per_minute: requestsPerMinute }),
-    ...(tags.length > 0 && { client_tags: tags }),
   }
 }
 
@@ -96,8 +95,17 @@ function isDisabled({ disabled, expiresAt }: ClientSettings): boolean {
   return disabled === true || (expiresAt !== undefined && expiresAt * 1000 <= Date.now())
 }
 
-function allowsAudience({ resources }: ClientSettings, audience: string | string[] | undefined): boolean {
+/** Whether the client may use a token for these servers, or a token without an audience if it is undefined. */
+export function allowsAudience(
+  { resources }: ClientSettings,
+  audience: string | string[] | undefined,
+): boolean {
   if (resources === undefined) return true
+  const allowed = new Set(resources.map(withoutSlash))
   const names = [audience ?? []].flat()
-  return names.length > 0 && names.every((name) => resources.includes(name))
+  return names.length > 0 && names.every((name) => allowed.has(withoutSlash(name)))
+}
+
+function withoutSlash(address: string): string {
+  return address.replace(/\/+$/, '')
 }

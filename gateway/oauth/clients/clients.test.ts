@@ -89,13 +89,11 @@ test('a client has no tokens after its expiry, and its tokens end with it', asyn
   expect((await request()).status).toBe(401)
 })
 
-test('the rate limit and the tags of a client are part of introspection', async () => {
+test('the rate limit of a client is part of introspection, and its tags are kept once each', async () => {
   await clients().limit(client.clientId, { requestsPerMinute: 30 })
   await clients().tag(client.clientId, ['trusted', 'eu', 'eu'])
-  expect(await introspect(await server.token(client))).toMatchObject({
-    requests_per_minute: 30,
-    client_tags: ['trusted', 'eu'],
-  })
+  expect(await introspect(await server.token(client))).toMatchObject({ requests_per_minute: 30 })
+  expect((await clients().find(client.clientId))?.settings.tags).toEqual(['trusted', 'eu'])
 })
 
 test('a revoked client gets no tokens, and its tokens, keys and registration access are refused', async () => {
@@ -124,7 +122,8 @@ test('the settings of a client that registers again are kept, unless an operator
   const found = await server.store.find('Client', client.clientId)
   await server.store.destroy('Client', client.clientId)
   await server.store.insert({ model: 'Client', id: client.clientId, payload: found ?? {} })
-  expect(await introspect(await server.token(key))).toMatchObject({ client_tags: ['trusted'] })
+  expect(await introspect(await server.token(key))).toMatchObject({ active: true })
+  expect((await clients().find(client.clientId))?.settings).toEqual({ tags: ['trusted'] })
   expect(await clients().remove(client.clientId)).toBe(true)
   expect(await clients().find(client.clientId)).toBeUndefined()
   expect(await server.store.find(settingsModel, client.clientId)).toBeUndefined()

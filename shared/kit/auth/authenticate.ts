@@ -199,7 +199,7 @@ function requireActive({ active, exp }: Introspection, token: string): void {
   if (!active) throw refused('InvalidToken', 'The token is not active')
 }
 
-function requireCaller({ client_id, sub, scope, aud, act, client_tags: tags }: Introspection): Caller {
+function requireCaller({ client_id, sub, scope, aud, act }: Introspection): Caller {
   const subject = client_id ?? sub
   if (subject === undefined) throw refused('InvalidToken', 'The token has no client')
   const caller: Caller = { id: subject, subject, scopes: new Set(scope?.split(' ') ?? []) }
@@ -214,7 +214,6 @@ function requireCaller({ client_id, sub, scope, aud, act, client_tags: tags }: I
   }
   const sender = caller.delegate ?? subject
   if (sender.startsWith('did:')) caller.did = sender
-  if (tags !== undefined) caller.tags = tags
   if (aud !== undefined) caller.audience = [aud].flat()
   return caller
 }

@@ -24,8 +24,6 @@ export interface Caller {
   /** The server that the signature names (`X-DID-Audience`). */
   signedAudience?: string
   scopes: ReadonlySet<string>
-  /** Labels that an operator has given the subject. Policies refer to them. */
-  tags?: readonly string[]
   /** Servers to which `aud` restricts the token (RFC 8707). If absent, the token is unrestricted. */
   audience?: readonly string[]
 }

@@ -36,9 +36,8 @@ const introspection = z.object({
   aud: z.union([z.string(), z.array(z.string())]).optional(),
   act: actor.optional(),
   token_type: z.string().max(64).optional(),
-  /** The limit and the labels that an operator has set for the client. Sent by the embedded OAuth server. */
+  /** The limit that an operator has set for the client. Sent by the embedded OAuth server. */
   requests_per_minute: z.number().positive().optional(),
-  client_tags: z.array(name).max(100).optional(),
   /** The key that the caller must prove to hold, as its thumbprint (RFC 9449, section 6.2). */
   cnf: z.looseObject({ jkt: z.string().max(64).optional() }).optional(),
   /** Set by Ory Hydra, which also reports refresh tokens as active. */
