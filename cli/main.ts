@@ -33,6 +33,11 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'follow a task until it ends',
       load: () => import('./commands/watch.ts'),
     },
+    task: {
+      usage: '<task>',
+      summary: 'show a task, or the tasks that it created at other agents',
+      load: () => import('./commands/task.ts'),
+    },
     listen: {
       summary: 'receive webhooks and print their events',
       load: () => import('./commands/listen.ts'),

@@ -1,0 +1,84 @@
+import { isTerminal } from '@parley/wire/model/task'
+import { explained } from '../server/no-agent.ts'
+import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
+import { readTaskTree, type TaskNode } from '../server/task-tree.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { type Io, print, printJson, say } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
+import { promptOf } from '../terminal/question.ts'
+import { TaskView, textOf } from '../terminal/task-view.ts'
+import { uuid } from '../terminal/uuid.ts'
+
+interface TaskOptions extends ServerOptions {
+  agent: string
+  tree?: true
+  json?: true
+}
+
+export default function taskCommand(io: Io): CliCommand {
+  return withServerOptions(new CliCommand('task'))
+    .argument('<task>', 'id of the task', uuid)
+    .option('--agent <agent>', 'name of the agent that has the task; "-" is the server at --url', '-')
+    .option('--tree', 'show the tasks that this task created at other agents, and theirs')
+    .option('--json', 'print the task, or the tree, as JSON')
+    .addHelpText(
+      'after',
+      `
+Prints the state of a task and its answer. With --tree, prints a line for each task of a chain of agents: the agent,
+the state, the duration, the request and the task id. Tasks that you may not read are listed with the reason.
+
+Exit codes: 0 the task was read; 1 it could not be read; 2 incorrect usage.`,
+    )
+    .run((task: string, options: TaskOptions) => show(io, task, options))
+}
+
+async function show(io: Io, taskId: string, { agent, tree, json, ...options }: TaskOptions): Promise<void> {
+  const server = await connect(io, options)
+  try {
+    if (tree) {
+      const root = await readTaskTree((slug) => server.agent(slug), { agent, taskId: taskId.toLowerCase() })
+      if (json) printJson(io, root)
+      else print(io, `${linesOf(root).join('\n')}\n`)
+      return
+    }
+    const task = await server.agent(agent).get(taskId)
+    if (json) return printJson(io, task)
+    const view = new TaskView(io, undefined)
+    view.state(task.status.state, task.id)
+    for (const artifact of task.artifacts ?? []) await view.artifact(artifact)
+    view.finish()
+    if (isTerminal(task.status.state)) {
+      const reason = oneLine(textOf(task.status.message?.parts ?? [], ' '), 1000)
+      if (reason !== '') say(io, reason)
+    } else if (task.status.message !== undefined) say(io, promptOf(task.status))
+  } catch (thrown) {
+    throw explained(thrown, agent, 'with --agent')
+  }
+}
+
+function linesOf(node: TaskNode, before = '', branch = ''): string[] {
+  const { children } = node
+  const below = before + (branch === '' ? '' : branch === '├─ ' ? '│  ' : '   ')
+  return [
+    `${before}${branch}${lineOf(node)}`,
+    ...children.flatMap((child, at) => linesOf(child, below, at === children.length - 1 ? '└─ ' : '├─ ')),
+  ]
+}
+
+function lineOf({ agent, taskId, state, durationMs, request, note }: TaskNode): string {
+  const columns = [
+    oneLine(agent ?? 'unknown agent', 40),
+    state ?? 'not shown',
+    ...(durationMs === undefined ? [] : [durationText(durationMs)]),
+    ...(request === undefined ? [] : [JSON.stringify(oneLine(request, 80))]),
+    oneLine(taskId, 60),
+    ...(note === undefined ? [] : [`(${oneLine(note, 200)})`]),
+  ]
+  return columns.join('  ')
+}
+
+function durationText(ms: number): string {
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`
+  const seconds = Math.round(ms / 1000)
+  return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+}
