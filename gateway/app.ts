@@ -13,7 +13,7 @@ import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
 import { version } from '@parley/kit/process/version'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Addresses, resolveAddresses } from './addresses.ts'
 import type { GatewayConfig, Settings } from './config.ts'
 import { type GatewayState, openGatewayState } from './gateway-state.ts'
@@ -139,10 +139,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const dispatcherFor = (entry: AgentEntry) =>
     ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
   const { detector, keeper } = watchAgents({ registry, state, dispatcherFor, log }, stack)
-  const did = trust.identity?.did
-  const gatewayNames: GatewayNames = did === undefined ? [publicUrl] : [publicUrl, did]
+  const gatewayNames = namesOf(publicUrl, trust)
   const tokens = new AgentTokens(oauth.tokenExchange, gatewayNames)
-  const shared = { config, state, registry, detector, dispatcherFor, tokens, log }
+  const shared = { config, state, registry, access, detector, dispatcherFor, tokens, log }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...shared, ...routed }))
   const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }
@@ -153,7 +152,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
   const answers = new AnswerBudget(config.answers)
-  const parts = { ...shared, access, addresses, oauth, keeper, routing, sync, trust, limits, answers }
+  const parts = { ...shared, addresses, oauth, keeper, routing, sync, trust, limits, answers }
   const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
   await addAgents(app, parts, dispatcherFor)
@@ -195,6 +194,11 @@ function agentClients(registry: Registry, gatewayUrl: string): OAuthOptions['age
       return entry?.owner === clientId ? audienceNamesOf(entry, gatewayUrl) : []
     },
   }
+}
+
+/** The names by which an audience may name the gateway. */
+function namesOf(publicUrl: string, { identity }: Pick<Trust, 'identity'>): GatewayNames {
+  return identity === undefined ? [publicUrl] : [publicUrl, identity.did]
 }
 
 /** Clients of another OAuth server have no tags here. */
@@ -316,24 +320,28 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   })
   const { identity, proofOf, registration } = trust
   addIdentityRoute(app, identity)
-  addDidRoutes(app, trust.resolve)
+  const { access } = parts
+  const agentsFor = async (request: FastifyRequest) =>
+    access.agentsFor(await access.callerOf(request, authenticator))
+  addDidRoutes(app, async (did, request) => trust.resolve(did, await agentsFor(request)))
   addRegistryRoutes(app, {
     registry,
     authenticator,
     gatewayUrl,
     proofOf,
+    access,
     onHeartbeat: heartbeatListener(parts),
   })
-  addNegotiationRoutes(app, { ...parts.routing, authenticator })
+  addNegotiationRoutes(app, { ...parts.routing, authenticator, access })
   addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
-  addPolicyRoutes(app, { registry, authenticator, access: parts.access })
+  addPolicyRoutes(app, { registry, authenticator, access })
   if (oauth.provider !== undefined) {
     const { clients, keys } = oauth.provider
     addClientRoutes(app, { clients, registry, authenticator })
     addClientKeyRoutes(app, { clients, keys, authenticator })
   }
-  addRegistrationRoutes(app, { registry, authenticator, gatewayUrl, proofOf, registration })
-  addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
+  addRegistrationRoutes(app, { registry, authenticator, access, gatewayUrl, proofOf, registration })
+  addDiscoveryRoutes(app, agentsFor, { version, gatewayUrl, did: identity?.did })
   return addHealthRoute(app, healthOptions(parts))
 }
 

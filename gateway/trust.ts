@@ -9,6 +9,7 @@ import { entryProofs, type ProofOf } from './http/entry-proof.ts'
 import { documentKeys } from './registration/agent-document.ts'
 import { GuardedClient, type GuardedClientOptions } from './registration/guarded-client.ts'
 import { AgentRegistration } from './registration/registration.ts'
+import type { AgentDirectory } from './registry/agent-policies.ts'
 import type { Registry } from './registry/registry.ts'
 import { createExternalUpstream } from './routing/forwarding/external-upstream.ts'
 
@@ -30,7 +31,8 @@ export interface Trust extends AsyncDisposable {
   identity: Identity | undefined
   proofOf: ProofOf
   registration: AgentRegistration
-  resolve: (did: string) => Promise<JsonObject | undefined>
+  /** Resolves a DID. Documents of the registry are found only for the given agents, by default for all. */
+  resolve: (did: string, agents?: AgentDirectory) => Promise<JsonObject | undefined>
   /** Returns the Ed25519 keys that authenticate a DID, or none if the DID cannot be resolved. */
   keysOf: (did: string) => Promise<readonly string[]>
   /** The connections to external agents. */
@@ -49,17 +51,17 @@ export function startTrust(options: TrustOptions): Trust {
   const client = new GuardedClient(guard)
   const upstream = createExternalUpstream(guard)
   const gatewayDocument = identity && jsonObjectOf(JSON.stringify(identity.document))
-  const own = (did: string) => {
+  const ownIn = (agents: AgentDirectory) => (did: string) => {
     if (did === identity?.did) return gatewayDocument
     // Documents of other methods are resolved by their method, because the registry's copy may be outdated.
-    if (did.startsWith('did:parley:')) return registry.find(did)?.document
+    if (did.startsWith('did:parley:')) return agents.find(did)?.document
     if (!did.startsWith('did:bindu:')) return undefined
     // A did:bindu document may be unproven, so it is used only if its agent is admitted.
-    const entry = registry.find(did)
+    const entry = agents.find(did)
     return entry?.admitted === true ? entry.document : undefined
   }
   const documents = new DidDocuments({
-    own,
+    own: ownIn(registry),
     readExternal: (url) => client.getObject(url, 'The DID document'),
   })
   const registration = new AgentRegistration({
@@ -74,7 +76,7 @@ export function startTrust(options: TrustOptions): Trust {
     identity,
     proofOf: entryProofs(voucher, gatewayUrl),
     registration,
-    resolve: (did) => documents.resolve(did),
+    resolve: (did, agents) => documents.resolve(did, agents && ownIn(agents)),
     keysOf: async (did) => {
       const document = await documents.resolve(did)
       return (document && documentKeys(document, did)) ?? []

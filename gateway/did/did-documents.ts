@@ -34,14 +34,15 @@ export class DidDocuments {
 
   /**
    * Resolves with undefined if the DID is unknown or its method is not supported.
+   * @param own returns a registered document. By default, all registered documents are found.
    * @throws ParleyError InvalidParams if the DID is malformed, Unavailable if too many look-ups are in progress
    */
-  async resolve(did: string): Promise<JsonObject | undefined> {
+  async resolve(did: string, own = this.#options.own): Promise<JsonObject | undefined> {
     if (did.length > didMaxChars) throw malformedError(`must have at most ${didMaxChars} characters`)
     const parsed = parse(did)
     if (parsed === null || parsed.did !== did) throw malformedError('is not a DID')
-    const own = this.#options.own(did)
-    if (own !== undefined) return own
+    const registered = own(did)
+    if (registered !== undefined) return registered
     const cached = this.#cache.get(did)
     if (cached !== undefined && cached.until > performance.now()) return cached.document
     return this.#lookUpOnce(did)

@@ -9,19 +9,21 @@ import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import type { CallerAccess } from '../registry/caller-access.ts'
 import { decisionsKeptMs } from '../routing/negotiation/decisions.ts'
 import type { Negotiator } from '../routing/negotiation/negotiator.ts'
 
 export interface NegotiationRoutes {
   negotiator: Negotiator
   authenticator: Authenticator
+  access: CallerAccess
 }
 
 const more = z.object({ limit: z.int().min(1).max(100).optional() })
 
 /** Adds `POST /agent/negotiation` over all agents and the routes of its decisions (spec/negotiation.md#gateway). */
 export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRoutes): void {
-  const { negotiator } = routes
+  const { negotiator, access } = routes
   app.post('/agent/negotiation', async (request, reply) => {
     requireJson(request)
     const bytes = bodyOf(request)
@@ -32,6 +34,7 @@ export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRo
     const question = {
       wanted,
       owner: caller?.id,
+      agents: await access.agentsFor(caller),
       address: addressOf(request),
       method: 'agent/negotiation',
       ...(limit !== undefined && { limit }),

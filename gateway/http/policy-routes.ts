@@ -14,13 +14,11 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AgentPolicies } from '../registry/agent-policies.ts'
-import type { CallerAccess } from '../registry/caller-access.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { PolicyCaller } from '../registry/policy.ts'
 import { agentNotFoundError, type RegistryRoutes } from './registry-routes.ts'
 
-export interface PolicyRoutes extends Pick<RegistryRoutes, 'registry' | 'authenticator'> {
-  access: CallerAccess
+export interface PolicyRoutes extends Pick<RegistryRoutes, 'registry' | 'authenticator' | 'access'> {
   /** Resolves when no agent uses an answer that was given before the change. */
   onChange?: () => Promise<void>
 }

@@ -27,7 +27,7 @@ export function addRegistrationRoutes(
   app: FastifyInstance,
   routes: RegistryRoutes & { registration: AgentRegistration },
 ): void {
-  const { registry, registration } = routes
+  const { registry, registration, access } = routes
   const audited = (action: string) => ({ config: { audit: action } })
   app.post('/registry/agents', audited('registry.register'), async (request, reply) => {
     requireJson(request)
@@ -38,10 +38,12 @@ export function addRegistrationRoutes(
     requireScope(caller, 'agent:write')
     const { 'x-did-timestamp': timestamp, [audienceHeader]: audience } = request.headers
     const signed = { timestamp, audience, body }
+    const agents = await access.agentsFor(caller)
     const { entry, isNew } = await registration.register({
       url,
       caller,
       signed,
+      isVisible: (slug) => agents.bySlug(slug) !== undefined,
       ...(replicaId !== undefined && { replicaId }),
     })
     request.auditTarget = `${entry.slug} at ${entry.url}`

@@ -1,4 +1,5 @@
 import { type Authenticator, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
+import type { Caller } from '@parley/kit/auth/caller'
 import { bodyOf } from '@parley/kit/http/request-body'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { entryListOut, heartbeatIn, renewalOut } from '@parley/wire/codecs/parley/registry'
@@ -8,6 +9,7 @@ import type { TaskOutcome } from '@parley/wire/model/registry'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isUnvetted } from '../registry/admission.ts'
+import type { CallerAccess } from '../registry/caller-access.ts'
 import { type AgentEntry, agentStatuses, type Load } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { searchAgents } from '../registry/search.ts'
@@ -19,6 +21,7 @@ export interface RegistryRoutes {
   authenticator: Authenticator
   gatewayUrl: string
   proofOf: ProofOf
+  access: CallerAccess
   /** Called for each heartbeat with the previous and the new load. */
   onHeartbeat?: (id: string, before: Load, now: Load, outcomes: readonly TaskOutcome[]) => void
 }
@@ -38,7 +41,7 @@ const listQuery = z.object({
  * `PUT /registry/agents/{id}/heartbeat`.
  */
 export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
-  const { registry, gatewayUrl, proofOf } = routes
+  const { registry, gatewayUrl, proofOf, access } = routes
   app.get('/registry/agents', async (request, reply) => {
     const query = parseParams(listQuery, request.query)
     const matches = await searchFor(routes, request, query)
@@ -54,8 +57,13 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     return entryListOut(agents, matches.length, cursor)
   })
   app.get<{ Params: { id: string } }>('/registry/agents/:id', async (request) => {
-    const entry = registry.find(request.params.id)
-    if (entry === undefined) throw agentNotFoundError()
+    const caller = await access.callerOf(request, routes.authenticator)
+    const { id } = request.params
+    const entry = (await access.agentsFor(caller)).find(id) ?? ownEntry(registry, id, caller)
+    if (entry === undefined) {
+      await access.auditHidden('registry.read', id, caller, request)
+      throw agentNotFoundError()
+    }
     return entryDetailWithProof(routes, entry)
   })
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
@@ -82,17 +90,26 @@ function unrated(outcomes: readonly TaskOutcome[]): TaskOutcome[] {
 
 /** Only operators can list unregistered agents. */
 async function searchFor(
-  { registry, authenticator }: RegistryRoutes,
+  { registry, authenticator, access }: RegistryRoutes,
   request: FastifyRequest,
   { status, ...query }: z.infer<typeof listQuery>,
 ): Promise<AgentEntry[]> {
   const words = withoutUndefined(query)
-  if (status !== 'left') return searchAgents(registry.all(), { ...words, ...(status && { status }) })
+  if (status !== 'left') {
+    const agents = await access.agentsFor(await access.callerOf(request, authenticator))
+    return searchAgents(agents.all(), { ...words, ...(status && { status }) })
+  }
   const caller = await authenticator.authenticate(request)
   request.callerId = caller.id
   requireNoDelegate(caller)
   requireScope(caller, 'agent:admin')
   return searchAgents(registry.left(), words)
+}
+
+/** A client sees the agents that it has registered itself, even if it may not call them. */
+function ownEntry(registry: Registry, id: string, caller: Caller | undefined): AgentEntry | undefined {
+  const entry = caller === undefined ? undefined : registry.find(id)
+  return entry?.owner === caller?.id ? entry : undefined
 }
 
 /** Returns one entry in full, with the gateway's proof. */

@@ -1,5 +1,5 @@
-import { z } from 'zod'
 import { operatorScope } from './client-rules.ts'
+import { findSettings } from './clients/client-settings.ts'
 import type { OAuthStore } from './oauth-store.ts'
 
 /** The facts about a client on which policies depend. */
@@ -10,17 +10,16 @@ export interface ClientFacts {
   operator: boolean
 }
 
-const settings = z.object({ tags: z.array(z.string()).catch([]) })
-
 /** Reads the store each time, so that a changed tag applies to the next decision. */
 export async function clientFacts(store: Pick<OAuthStore, 'find'>, clientId: string): Promise<ClientFacts> {
-  const [client, ofOperator] = await Promise.all([
+  const [client, settings] = await Promise.all([
     store.find('Client', clientId),
-    store.find('ClientSettings', clientId),
+    findSettings(store, clientId),
   ])
-  const scopes = String(client?.['scope'] ?? '').split(' ')
+  const scope = client?.['scope']
   return {
-    tags: settings.safeParse(ofOperator).data?.tags ?? [],
-    operator: client?.['managed'] === true && scopes.includes(operatorScope),
+    tags: settings?.tags ?? [],
+    operator:
+      client?.['managed'] === true && typeof scope === 'string' && scope.split(' ').includes(operatorScope),
   }
 }

@@ -36,6 +36,8 @@ export interface RegistrationRequest {
   signed: { timestamp: unknown; audience?: unknown; body: Uint8Array }
   /** Id of the registering process if the agent runs in several. */
   replicaId?: string
+  /** Whether the caller may see the agent with this slug. Errors name no other agent. By default, all are visible. */
+  isVisible?: (slug: string) => boolean
 }
 
 /** Registers external agents (spec/gateway-registry.md#registration). */
@@ -70,7 +72,7 @@ export class AgentRegistration {
       const began = timestamp()
       const announcement = this.#announcementFor(request.caller, url, found, proof)
       const works = announcement.admitted || registry.all().some((one) => one.admitted && one.url === url)
-      if (works) requireDistinct(announcement, registry.all())
+      if (works) requireDistinct(announcement, registry.all(), request.isVisible)
       const entry = await registry.register({
         ...announcement,
         ...(request.replicaId !== undefined && { replicaId: request.replicaId }),

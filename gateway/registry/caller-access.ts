@@ -54,17 +54,15 @@ export class CallerAccess {
   }
 
   /**
-   * Returns the agents that the sender of a public request may see. Without a valid token it sees what everybody sees,
-   * and the response does not depend on the reason.
+   * Returns the sender of a request to a public route, if any policy applies. A sender without a valid token is
+   * anonymous, whatever is wrong with the token, so that the response does not show whether policies apply.
    */
-  async agentsForRequest(
+  async callerOf(
     request: RequestHead,
     authenticator: Pick<Authenticator, 'authenticate'>,
-  ): Promise<AgentDirectory> {
-    if (!this.applies) return this.#options.registry
-    const isAnonymous = request.headers.authorization === undefined
-    const caller = isAnonymous ? undefined : await authenticator.authenticate(request).catch(() => undefined)
-    return this.agentsFor(caller)
+  ): Promise<Caller | undefined> {
+    if (!this.applies || request.headers.authorization === undefined) return undefined
+    return authenticator.authenticate(request).catch(() => undefined)
   }
 
   async policyCaller(caller: Identified | undefined): Promise<PolicyCaller> {

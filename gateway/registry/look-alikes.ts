@@ -37,10 +37,14 @@ export function lookAlikes(entry: Profile, all: readonly AgentEntry[]): LookAlik
   return results
 }
 
-/** @throws ParleyError Conflict for an unverified agent that resembles another, because it must not get work */
+/**
+ * @param isVisible whether the registrant may see the agent; the error names no other
+ * @throws ParleyError Conflict for an unverified agent that resembles another, because it must not get work
+ */
 export function requireDistinct(
   entry: Profile & Pick<AgentEntry, 'verified'>,
   all: readonly AgentEntry[],
+  isVisible: (slug: string) => boolean = () => true,
 ): void {
   if (entry.verified) return
   const [first] = lookAlikes(entry, all)
@@ -49,9 +53,10 @@ export function requireDistinct(
     first.because === 'name'
       ? 'The name of the agent is confusable with that'
       : 'The card of the agent is nearly identical to that'
+  const isNamed = isVisible(first.agent)
   throw new ParleyError('Conflict', {
-    message: `${what} of agent ${first.agent}. An unverified agent cannot be admitted like this: give it a DID and prove its key, or change its name and card.`,
-    data: { reason: 'look_alike', agent: first.agent, because: first.because },
+    message: `${what} of ${isNamed ? `agent ${first.agent}` : 'another agent'}. An unverified agent cannot be admitted like this: give it a DID and prove its key, or change its name and card.`,
+    data: { reason: 'look_alike', ...(isNamed && { agent: first.agent }), because: first.because },
   })
 }
 

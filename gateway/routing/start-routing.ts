@@ -8,6 +8,7 @@ import { trainingWords } from '@parley/negotiation/score/learning'
 import type { GatewayConfig } from '../config.ts'
 import type { AwaitedAgents } from '../health/awaited-agents.ts'
 import type { OutlierDetector } from '../health/outlier-detector.ts'
+import type { CallerAccess } from '../registry/caller-access.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DispatcherFor } from './forwarding/agent-target.ts'
@@ -31,6 +32,7 @@ export interface RoutingOptions {
   config: GatewayConfig
   store: RoutingStore
   registry: Registry
+  access: CallerAccess
   detector: OutlierDetector
   gatewayUrl: string
   dispatcherFor: DispatcherFor
@@ -110,7 +112,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     negotiator,
     feedback,
     reportSignal,
-    router: (authenticator, answers) => new RpcRouter({ ...around, authenticator, answers, messages, lists }),
+    router: (authenticator, answers) =>
+      new RpcRouter({ ...around, access: options.access, authenticator, answers, messages, lists }),
     namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }

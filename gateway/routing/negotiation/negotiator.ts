@@ -7,8 +7,8 @@ import { routingRecordOut } from '@parley/wire/codecs/parley/negotiation'
 import type { Candidate, GatewayNegotiation, NamedAgent } from '@parley/wire/model/negotiation'
 import { timestampOf } from '@parley/wire/model/timestamp'
 import { isNewcomer } from '../../registry/admission.ts'
+import type { AgentDirectory } from '../../registry/agent-policies.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
-import type { Registry } from '../../registry/registry.ts'
 import { isPaidAgent } from '../placement/agent-prices.ts'
 import { anonymousHolder } from '../store/decision-quotas.ts'
 import type { DecisionRecord, RoutingStore } from '../store/routing-store.ts'
@@ -19,7 +19,7 @@ import type { SkillEmbeddings } from './skill-embeddings.ts'
 
 export interface NegotiatorOptions {
   index: AgentIndex
-  registry: Registry
+  registry: AgentDirectory
   store: RoutingStore
   /** Public address of the gateway. */
   gatewayUrl: string
@@ -36,6 +36,8 @@ export interface NegotiatorOptions {
 export interface DecisionRequest {
   wanted: NegotiationRequest
   owner: string | undefined
+  /** The agents that the caller may see. */
+  agents: AgentDirectory
   /** Network address of an anonymous request. */
   address?: string
   /** `agent/negotiation`, or the method whose message is routed. */
@@ -87,7 +89,12 @@ export class Negotiator {
   async decide(question: DecisionRequest): Promise<Decision> {
     const { wanted, limit = candidatesDefault } = question
     const { index, meaning } = this.#options
-    const options = { ...(await meaning?.of(wanted)), excludedLimit: excludedMax }
+    const { restrictions } = question.agents
+    const options = {
+      ...(await meaning?.of(wanted)),
+      excludedLimit: excludedMax,
+      ...(restrictions !== undefined && { restrictions }),
+    }
     const ranking = this.#rank(question, options)
     const present = this.#order(ranking.candidates, question)
     const able = present.filter(({ ranked }) => ranked.canHandle)
@@ -143,26 +150,26 @@ export class Negotiator {
 
   /** The candidates that can handle the task, except absent agents that are not expected back. */
   #order(candidates: readonly RankedAgent[], question: DecisionRequest): Choice[] {
-    const { newcomerWins = never } = question
+    const { newcomerWins = never, agents } = question
     const order = inOrder(
-      candidates.flatMap((ranked) => (ranked.canHandle ? this.#choiceOf(ranked) : [])),
+      candidates.flatMap((ranked) => (ranked.canHandle ? this.#choiceOf(ranked, agents) : [])),
       newcomerWins,
     )
     const passing = candidates.filter((ranked) => this.#isHeldBackForNow(ranked, question))
-    const preferred = passing.filter((ranked) => this.#isBetterThanPaid(ranked, candidates))
+    const preferred = passing.filter((ranked) => this.#isBetterThanPaid(ranked, candidates, agents))
     const before = inOrder(
-      preferred.flatMap((ranked) => this.#choiceOf(ranked)),
+      preferred.flatMap((ranked) => this.#choiceOf(ranked, agents)),
       never,
     )
     if (order.length > 0 || before.length > 0) return [...before, ...order]
     return inOrder(
-      passing.flatMap((ranked) => this.#choiceOf(ranked)),
+      passing.flatMap((ranked) => this.#choiceOf(ranked, agents)),
       never,
     )
   }
 
-  #choiceOf(ranked: RankedAgent): Choice[] {
-    const entry = this.#options.registry.find(ranked.id)
+  #choiceOf(ranked: RankedAgent, agents: AgentDirectory): Choice[] {
+    const entry = agents.find(ranked.id)
     const choice = entry && choiceOf(ranked, entry, this.#absenceOf(entry))
     return choice === undefined ? [] : [choice]
   }
@@ -185,9 +192,12 @@ export class Negotiator {
   }
 
   /** Whether the agent is free and matches better than the best candidate, if that candidate is paid. */
-  #isBetterThanPaid({ id, subscores }: RankedAgent, [best]: readonly RankedAgent[]): boolean {
-    const { registry } = this.#options
-    const [entry, first] = [registry.find(id), best && registry.find(best.id)]
+  #isBetterThanPaid(
+    { id, subscores }: RankedAgent,
+    [best]: readonly RankedAgent[],
+    agents: AgentDirectory,
+  ): boolean {
+    const [entry, first] = [agents.find(id), best && agents.find(best.id)]
     if (best === undefined || entry === undefined || first === undefined) return false
     return isPaidAgent(first) && !isPaidAgent(entry) && subscores.skillMatch > best.subscores.skillMatch
   }

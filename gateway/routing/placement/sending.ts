@@ -4,6 +4,7 @@ import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage } from '@parley/wire/model/call'
 import type { Operation } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { AgentDirectory } from '../../registry/agent-policies.ts'
 import type { RouteKind } from '../store/routing-store.ts'
 import type { PresentedPayment } from './payment-affinity.ts'
 import type { RouteKey } from './route-claims.ts'
@@ -19,6 +20,8 @@ export interface Incoming {
   operation: Operation
   params: Record<string, unknown>
   owner: string
+  /** The agents that the caller may see. */
+  agents: AgentDirectory
   /** This call's memory budget, held until the client has read the response. */
   claim: AnswerClaim
 }

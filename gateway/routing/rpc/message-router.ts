@@ -114,6 +114,7 @@ export class MessageRouter {
     return this.#toBest(sending, {
       wanted,
       owner,
+      agents: incoming.agents,
       method: incoming.method,
       newcomerWins,
       refuse,

@@ -9,6 +9,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
 import { operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { CallerAccess } from '../../registry/caller-access.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { resultIn } from '../forwarding/agent-query.ts'
 import { type DispatcherFor, rpcPath, targetOf } from '../forwarding/agent-target.ts'
@@ -29,6 +30,7 @@ import type { MessageRouter } from './message-router.ts'
 
 export interface RpcRouterOptions {
   authenticator: Authenticator
+  access: CallerAccess
   answers: AnswerBudget
   registry: Registry
   store: RoutingStore
@@ -80,7 +82,8 @@ export class RpcRouter {
     const { target } = operations[operation]
     if (isOperator(request.token)) throw operatorTokenRefused()
     const call = { body, codec, method, operation, params }
-    const incoming: Incoming = { request, reply, ...call, owner: caller.id, claim }
+    const agents = await this.#options.access.agentsFor(caller)
+    const incoming: Incoming = { request, reply, ...call, owner: caller.id, agents, claim }
     if (target === 'message') return this.#options.messages.route(incoming)
     if (target === 'task') return this.#toTask(incoming)
     if (target === 'context') return this.#clearContext(incoming)

@@ -1,7 +1,7 @@
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isDid } from '../did/did.ts'
 import { didDocumentType } from '../did/document.ts'
@@ -10,24 +10,27 @@ import { bodyOf, requireJson } from './request-body.ts'
 const didParams = z.object({ did: z.string().refine(isDid, 'must be a DID') })
 
 /** Returns the document of a DID, or undefined if this server does not know the DID. */
-export type ResolveDid = (did: string) => object | undefined | Promise<object | undefined>
+export type ResolveDid = (
+  did: string,
+  request: FastifyRequest,
+) => object | undefined | Promise<object | undefined>
 
 /** `POST /did/resolve {did}` and `GET /did/resolve?did=`. Public (spec/did.md#resolution). */
 export function addDidRoutes(app: FastifyInstance, resolve: ResolveDid): void {
-  const didDocument = async (params: unknown) => {
+  const didDocument = async (params: unknown, request: FastifyRequest) => {
     const { did } = parseParams(didParams, params)
-    const document = await resolve(did)
+    const document = await resolve(did, request)
     if (document === undefined) throw new ParleyError('NotFound', { data: { reason: 'did' } })
     // Sent as bytes, because Fastify adds a charset to a string.
     return Buffer.from(JSON.stringify(document))
   }
   app.get('/did/resolve', async (request, reply) => {
-    const document = await didDocument(request.query)
+    const document = await didDocument(request.query, request)
     return reply.type(didDocumentType).send(document)
   })
   app.post('/did/resolve', async (request, reply) => {
     requireJson(request)
-    const document = await didDocument(parseJson(bodyOf(request)))
+    const document = await didDocument(parseJson(bodyOf(request)), request)
     return reply.type(didDocumentType).send(document)
   })
 }

@@ -1,10 +1,22 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
+interface CacheOptions {
+  /** Whether callers with a token receive another response. Shared caches then store only anonymous ones. */
+  perCaller?: boolean
+}
+
 /** Sends JSON with an ETag, or 304 if the client has the current version. */
-export function sendCacheable(request: FastifyRequest, reply: FastifyReply, json: string): FastifyReply {
+export function sendCacheable(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  json: string,
+  { perCaller = false }: CacheOptions = {},
+): FastifyReply {
+  const scope = perCaller && request.headers.authorization !== undefined ? 'private' : 'public'
   const etag = `"${createHash('sha256').update(json).digest('base64url').slice(0, 22)}"`
-  reply.headers({ etag, 'cache-control': 'public, max-age=60' })
+  reply.headers({ etag, 'cache-control': `${scope}, max-age=60` })
+  if (perCaller) reply.header('vary', 'authorization')
   if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
   return reply.type('application/json; charset=utf-8').send(json)
 }

@@ -8,6 +8,7 @@ import type { ExcludedAgent } from './eligibility.ts'
 import { FeedbackModel, type FeedbackModelOptions } from './feedback-model.ts'
 import { Ranker } from './ranker.ts'
 import { type Row, Rows, withFacts } from './rows.ts'
+import type { Restrictions } from './visibility.ts'
 import { WordIndex } from './word-index.ts'
 
 export interface RankedAgent extends NegotiationResult {
@@ -36,6 +37,8 @@ export interface RankOptions {
   refuse?: (id: string) => string | undefined
   /** Whether to also rank agents that are temporarily excluded. */
   evenAway?: boolean
+  /** The agents and skills that the caller may not see. The ranking is as if they did not exist. */
+  restrictions?: Restrictions
   /** Embedding of the request text, of length 1, from the same model as the agents' vectors. */
   queryVector?: Float32Array
   /** Why there is no embedding although an endpoint is configured. Included in the reasons. */

@@ -50,7 +50,7 @@ interface QuerySums {
   length: number
   meaning: Meaning | undefined
   /** The maximum feedback of a boosted agent and the weight of feedback for a given mass. */
-  most?: { mass: number; value: number; share: number }
+  most?: { mass: number; value: number; share: number; isHidden: ((agent: string) => boolean) | undefined }
 }
 
 /**
@@ -160,25 +160,30 @@ export class FeedbackModel {
     return model?.boosted === true ? this.#past(model, sums) : 0
   }
 
-  /** The maximum feedback of any agent for the text. */
-  most(query: Query, mass: number): number {
-    return this.#agents.size === 0 ? 0 : this.#mostOf(query, mass).value
+  /** The maximum feedback of any agent for the text. @param isHidden whether to leave an agent out */
+  most(query: Query, mass: number, isHidden?: (agent: string) => boolean): number {
+    return this.#agents.size === 0 ? 0 : this.#mostOf(query, mass, isHidden).value
   }
 
   /**
    * The weight of feedback for the text, 0..1. Lower if the examples of an agent that is not boosted fit
    * the text better than those of any boosted agent, because the text is then untypical of the boosted agents.
    */
-  share(query: Query, mass: number): number {
-    return this.#agents.size === 0 ? 1 : this.#mostOf(query, mass).share
+  share(query: Query, mass: number, isHidden?: (agent: string) => boolean): number {
+    return this.#agents.size === 0 ? 1 : this.#mostOf(query, mass, isHidden).share
   }
 
   /**
    * Calls `visit` for every boosted agent with an upper bound on its feedback for the text and with `known`.
+   * @param share the weight of feedback for the text
    */
-  forEach(query: Query, mass: number, visit: (agent: string, most: number, known: number) => void): void {
+  forEach(
+    query: Query,
+    mass: number,
+    share: number,
+    visit: (agent: string, most: number, known: number) => void,
+  ): void {
     if (this.#agents.size === 0) return
-    const { share } = this.#mostOf(query, mass)
     const sums = this.#sumsFor(query)
     for (const model of this.#agents.values()) {
       if (model.boosted)
@@ -186,18 +191,19 @@ export class FeedbackModel {
     }
   }
 
-  #mostOf(query: Query, mass: number): NonNullable<QuerySums['most']> {
+  #mostOf(query: Query, mass: number, isHidden?: (agent: string) => boolean): NonNullable<QuerySums['most']> {
     const sums = this.#sumsFor(query)
-    if (sums.most?.mass === mass) return sums.most
+    if (sums.most?.mass === mass && sums.most.isHidden === isHidden) return sums.most
     let boosted = 0
     let others = 0
     for (const model of this.#agents.values()) {
+      if (isHidden?.(model.agent) === true) continue
       const said = this.#feedbackBound(model, sums, mass)
       if (model.boosted) boosted = Math.max(boosted, said)
       else others = Math.max(others, said)
     }
     const share = others <= boosted ? 1 : (boosted / others) ** doubtPower
-    sums.most = { mass, value: boosted, share }
+    sums.most = { mass, value: boosted, share, isHidden }
     return sums.most
   }
 

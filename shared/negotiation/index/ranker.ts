@@ -10,6 +10,7 @@ import type { FeedbackModel } from './feedback-model.ts'
 import type { Row, Rows } from './rows.ts'
 import { addWords, ScoreSums } from './score-sums.ts'
 import { TopCandidates } from './top-candidates.ts'
+import { type Restrictions, Visibility } from './visibility.ts'
 import type { WordIndex } from './word-index.ts'
 
 export interface Parts {
@@ -38,6 +39,7 @@ interface Run {
   eligibility: Eligibility
   best: TopCandidates
   refused: ExcludedAgent[]
+  visibility: Visibility | undefined
 }
 
 /**
@@ -47,6 +49,7 @@ interface Run {
 export class Ranker {
   readonly #parts: Parts
   readonly #sums = new ScoreSums()
+  readonly #visibilities = new WeakMap<Restrictions, { versions: string; visibility: Visibility }>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -65,14 +68,15 @@ export class Ranker {
       candidates: run.best.scored.map(({ row }) => this.#answer(rows.byNumber(row), run)),
       excluded: [...run.refused, ...named].slice(0, options.excludedLimit ?? excludedDefault),
       excludedTotal,
-      total: rows.size - excludedTotal,
+      total: rows.size - (run.visibility?.hidden ?? 0) - excludedTotal,
     }
   }
 
   #start(request: NegotiationRequest, options: RankOptions): Run {
     const { rows, knowledgeOf } = this.#parts
     const query = queryOf(request)
-    const knowledge = memoized(knowledgeOf(undefined, options))
+    const visibility = options.restrictions && this.#visibilityOf(options.restrictions)
+    const knowledge = memoized(this.#amongVisible(knowledgeOf(undefined, options), visibility))
     const shares = sharesOf(request.weights)
     return {
       request,
@@ -82,9 +86,37 @@ export class Ranker {
       mass: massOf(query, knowledge),
       shares,
       restMost: weightedSum(shares, perfectExceptSkill),
-      eligibility: new Eligibility(rows, request, options.evenAway),
+      eligibility: new Eligibility(rows, request, options.evenAway, visibility),
       best: new TopCandidates(Math.min(limitMax, options.limit ?? limitDefault)),
       refused: [],
+      visibility,
+    }
+  }
+
+  /** Computed once for each version of the restrictions and of the rows. */
+  #visibilityOf(restrictions: Restrictions): Visibility {
+    const { rows, words } = this.#parts
+    const versions = `${restrictions.version} ${rows.version}`
+    const known = this.#visibilities.get(restrictions)
+    if (known?.versions === versions) return known.visibility
+    const visibility = new Visibility(restrictions, rows, words)
+    this.#visibilities.set(restrictions, { versions, visibility })
+    return visibility
+  }
+
+  /** Knowledge about all agents, without what hidden agents contribute to it. */
+  #amongVisible(knowledge: Knowledge, visibility: Visibility | undefined): Knowledge {
+    if (visibility === undefined) return knowledge
+    const { rows, learned } = this.#parts
+    const isHidden = (agent: string) => {
+      const row = rows.byId(agent)
+      return row === undefined || visibility.isHidden(row.number)
+    }
+    return {
+      ...knowledge,
+      rarityOf: (stem) => visibility.rarityOf(stem),
+      feedbackMost: (query, mass) => learned.most(query, mass, isHidden),
+      feedbackWeight: (query, mass) => learned.share(query, mass, isHidden),
     }
   }
 
@@ -94,10 +126,19 @@ export class Ranker {
     const { query, mass, knowledge } = run
     const sums = this.#sums
     addWords(query, words, knowledge, sums)
-    addFeedback(query, mass, learned, rows, sums)
-    for (const unit of mostPromising(sums, words, 2 * (run.options.limit ?? limitDefault)))
-      this.#visit(words.rowOf(unit), run)
+    addFeedback(run, learned, rows, sums)
+    this.#visitLimited(run)
+    for (const unit of mostPromising(run, sums, words)) this.#visit(words.rowOf(unit), run)
     this.#scoreRest(run, query.meaning === undefined ? 0 : meaningWeight * mass)
+  }
+
+  /** The bounds of the index are those of complete offers, so limited offers that share a word are all scored. */
+  #visitLimited(run: Run): void {
+    const { rows } = this.#parts
+    for (const number of run.visibility?.limitedRows() ?? []) {
+      const { units } = rows.byNumber(number)
+      if (units.some((unit) => !this.#sums.isSilent(unit))) this.#visit(number, run)
+    }
   }
 
   /**
@@ -142,7 +183,8 @@ export class Ranker {
     const { seen, ranking } = this.#sums
     for (const row of this.#parts.rows.ordered()) {
       if (!best.takes(restMost, row.slug)) return
-      if (seen[row.number] !== ranking) this.#offer(row, scoreWith(0, row.offer, request), run)
+      if (seen[row.number] === ranking || run.visibility?.isHidden(row.number) === true) continue
+      this.#offer(row, scoreWith(0, offerOf(row, run), request), run)
     }
   }
 
@@ -150,9 +192,10 @@ export class Ranker {
     const { seen, ranking } = this.#sums
     if (seen[number] === ranking) return
     seen[number] = ranking
+    if (run.visibility?.isHidden(number) === true) return
     const row = this.#parts.rows.byNumber(number)
     if (run.eligibility.rule(row) !== undefined) return
-    this.#offer(row, exactScoreOf(row.offer, run.request, this.#knowledge(row, run)), run)
+    this.#offer(row, exactScoreOf(offerOf(row, run), run.request, this.#knowledge(row, run)), run)
   }
 
   #offer(row: Row, score: number, { best, eligibility, options, refused }: Run): void {
@@ -170,15 +213,29 @@ export class Ranker {
     return evidenceFor((last.score - restMost) / shares.skillMatch - 1e-9, mass)
   }
 
-  #knowledge(row: Row, { options, knowledge }: Run): Knowledge {
-    const { rarityOf } = knowledge
-    return { ...this.#parts.knowledgeOf(row, options), ...(rarityOf !== undefined && { rarityOf }) }
+  #knowledge(row: Row, { options, knowledge, visibility }: Run): Knowledge {
+    const { rarityOf, feedbackMost, feedbackWeight } = knowledge
+    const known = { ...this.#parts.knowledgeOf(row, options), ...(rarityOf !== undefined && { rarityOf }) }
+    if (visibility === undefined) return known
+    const { nearness } = known
+    return {
+      ...known,
+      ...(feedbackMost !== undefined && { feedbackMost }),
+      ...(feedbackWeight !== undefined && { feedbackWeight }),
+      ...(nearness !== undefined && { nearness: visibility.ofSkills(row, nearness) }),
+    }
   }
 
   #answer(row: Row, run: Run) {
-    return { id: row.id, slug: row.slug, ...negotiate(row.offer, run.request, this.#knowledge(row, run)) }
+    return {
+      id: row.id,
+      slug: row.slug,
+      ...negotiate(offerOf(row, run), run.request, this.#knowledge(row, run)),
+    }
   }
 }
+
+const offerOf = (row: Row, { visibility }: Run) => visibility?.offerOf(row) ?? row.offer
 
 /** Caches rarities for one ranking. */
 function memoized(knowledge: Knowledge): Knowledge {
@@ -199,16 +256,19 @@ function memoized(knowledge: Knowledge): Knowledge {
 }
 
 /** Sets the upper bound of the feedback and its weight for every boosted agent. */
-function addFeedback(query: Query, mass: number, learned: FeedbackModel, rows: Rows, sums: ScoreSums): void {
-  learned.forEach(query, mass, (agent, most, known) => {
+function addFeedback(run: Run, learned: FeedbackModel, rows: Rows, sums: ScoreSums): void {
+  const { query, mass, knowledge } = run
+  const share = knowledge.feedbackWeight?.(query, mass) ?? learned.share(query, mass)
+  learned.forEach(query, mass, share, (agent, most, known) => {
     const row = rows.byId(agent)
     if (row !== undefined) sums.setFeedback(row.number, most, known)
   })
-  sums.most = learned.most(query, mass)
+  sums.most = knowledge.feedbackMost?.(query, mass) ?? learned.most(query, mass)
 }
 
-/** The `count` units with the highest upper bounds, best first. */
-function mostPromising(sums: ScoreSums, index: WordIndex, count: number): number[] {
+/** The units with the highest upper bounds, best first: twice as many as there are places. */
+function mostPromising({ options, visibility }: Run, sums: ScoreSums, index: WordIndex): number[] {
+  const count = 2 * (options.limit ?? limitDefault)
   // Two arrays of numbers instead of objects: a ranking visits thousands of units, and objects would be
   // garbage.
   const [units, most]: [number[], number[]] = [[], []]
@@ -216,7 +276,7 @@ function mostPromising(sums: ScoreSums, index: WordIndex, count: number): number
   for (let unit = 0; unit < index.capacity; unit += 1) {
     if (sums.isSilent(unit)) continue
     const row = index.rowOf(unit)
-    if (row < 0) continue
+    if (row < 0 || visibility?.isHidden(row) === true) continue
     const said = sums.evidenceMost(row, sums.words[unit] ?? 0)
     if (said <= least) continue
     let at = Math.min(units.length, count - 1)

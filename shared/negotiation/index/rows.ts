@@ -32,6 +32,8 @@ export class Rows {
   readonly #free: number[] = []
   readonly #shapes = new Map<string, Shape>()
   #ordered: Row[] | undefined
+  /** Grows whenever a row is added or removed. */
+  version = 0
 
   get size(): number {
     return this.#byId.size
@@ -70,6 +72,7 @@ export class Rows {
       units: new Int32Array(0),
       shape: this.#shapeOf(offer),
     }
+    this.version += 1
     this.#byId.set(id, row)
     this.#byNumber[number] = row
     if (this.#ordered !== undefined) this.#ordered.splice(this.#placeOf(slug), 0, row)
@@ -77,6 +80,7 @@ export class Rows {
   }
 
   remove(row: Row): void {
+    this.version += 1
     this.#byId.delete(row.id)
     this.#byNumber[row.number] = undefined
     this.#free.push(row.number)

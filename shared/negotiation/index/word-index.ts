@@ -8,6 +8,7 @@ import { dimensions, type Meaning } from '../words/meaning.ts'
 const agentsImagined = 200
 
 const noRow = -1
+const noneLeftOut = { agents: 0, holders: 0 }
 
 /**
  * Maps each stem to the units that contain it. A unit is one skill of an agent or a whole agent; `rowOf` maps it to
@@ -95,10 +96,13 @@ export class WordIndex {
     return this.#rowOf[unit] ?? 0
   }
 
-  /** The rarity of a stem among the agents, as in BM25. */
-  rarityOf(stem: string): number {
-    const agents = this.#agents + agentsImagined
-    const holders = this.#postings.get(stem)?.agents ?? 0
+  /**
+   * The rarity of a stem among the agents, as in BM25.
+   * @param without numbers of agents to leave out: of all agents, and of those that contain the stem
+   */
+  rarityOf(stem: string, without: { agents: number; holders: number } = noneLeftOut): number {
+    const agents = this.#agents - without.agents + agentsImagined
+    const holders = (this.#postings.get(stem)?.agents ?? 0) - without.holders
     return Math.log(1 + (agents - holders + 0.5) / (holders + 0.5))
   }
 
