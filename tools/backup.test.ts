@@ -1,8 +1,22 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { alice, createdIn } from '@parley/engine/store/sample-record.cases'
 import { openSqliteStore } from '@parley/engine/store/sqlite/store'
+import { startGatewayApp } from '@parley/gateway/app'
+import { gatewayConfig } from '@parley/gateway/config'
+import { makeLog } from '@parley/kit/process/log'
 import { expect, onTestFinished, test } from 'vitest'
 import { backup } from './backup.ts'
 
@@ -38,6 +52,42 @@ test('a copy made under load contains everything acknowledged before it started,
   for (const name of ['agent.db', 'agent.key.json']) {
     expect(statSync(path.join(agent, name)).mode & 0o777).toBe(0o600)
   }
+})
+
+test('a restored gateway needs its master key, which the copy does not contain', async () => {
+  const { data, copy, away } = folders()
+  const log = makeLog({ level: 'silent', name: 'test' })
+  const start = (env: Record<string, string> = {}) =>
+    startGatewayApp({ settings: gatewayConfig({ DATA_DIR: data, PORT: '0', ...env }), log })
+  const clientFile = path.join(data, 'oauth', 'operator-client.json')
+  let client: string
+  {
+    await using _gateway = await start()
+    client = readFileSync(clientFile, 'utf8')
+    expect(backup(data, copy)).toEqual(['gateway.db'])
+  }
+  const secret: string = JSON.parse(client).client_secret
+  for (const name of globSync('**/*', { cwd: copy }).filter((one) =>
+    statSync(path.join(copy, one)).isFile(),
+  )) {
+    expect(readFileSync(path.join(copy, name)).includes(secret)).toBe(false)
+    expect(name).not.toContain('master.key')
+  }
+  renameSync(data, away)
+  renameSync(copy, data)
+  const names = readdirSync(data).sort()
+  await expect(start()).rejects.toThrow('there is no master key')
+  const other = { PARLEY_MASTER_KEY: Buffer.alloc(32, 1).toString('base64') }
+  await expect(start(other)).rejects.toThrow('is encrypted with the master key')
+  const isDatabaseFile = (name: string) => /\.db-(wal|shm)$|\.lock$/.test(name)
+  expect(
+    readdirSync(data)
+      .filter((name) => !isDatabaseFile(name))
+      .sort(),
+  ).toEqual(names)
+  copyFileSync(path.join(away, 'master.key'), path.join(data, 'master.key'))
+  await using _restored = await start()
+  expect(JSON.parse(readFileSync(clientFile, 'utf8')).client_secret).toBe(secret)
 })
 
 test.each([

@@ -1,6 +1,7 @@
 /**
  * `npm run backup -- <data folder> <new folder>`: copies the embedded stores, even while servers run, with keys and
- * credentials. Each database is copied as of one moment. The new folder must not exist.
+ * credentials, but without the master key that decrypts the gateway's part. Each database is copied as of one moment.
+ * The new folder must not exist.
  */
 import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
@@ -8,6 +9,14 @@ import { copyDatabase } from '@parley/engine/store/sqlite/source'
 
 /** Files that accompany a database or that only a running process needs. */
 const leftOut = /(?:\.db(?:-wal|-shm|\.lock|\.lock-journal|-journal)?|\.lock)$/
+
+/** The master key belongs in another place than the data. The clients are written again by the gateway's next start. */
+const omitted = [
+  'master.key',
+  'master.key.next',
+  'dev-client.json',
+  path.join('oauth', 'operator-client.json'),
+]
 
 /** @returns the copied databases. @throws Error if the target exists or the source has nothing to copy */
 export function backup(source: string, target: string): string[] {
@@ -19,7 +28,7 @@ export function backup(source: string, target: string): string[] {
   // agents.
   const wanted = [
     ...databases.sort(),
-    ...all.filter((name) => !leftOut.test(name) && !name.startsWith('cache/')),
+    ...all.filter((name) => !leftOut.test(name) && !omitted.includes(name) && !name.startsWith('cache/')),
   ]
   for (const name of wanted) {
     const to = path.join(target, name)
@@ -39,6 +48,10 @@ if (import.meta.main) {
   } else {
     try {
       console.log(`Copied: ${backup(source, target).join(', ')} and the keys`)
+      if (existsSync(path.join(source, 'master.key')))
+        console.log(
+          `Not copied: ${path.join(source, 'master.key')}. Store it apart from this copy: a restore needs it.`,
+        )
     } catch (error) {
       console.error((error as Error).message)
       process.exitCode = 1
