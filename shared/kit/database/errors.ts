@@ -2,7 +2,12 @@ import { ParleyError } from '@parley/wire/errors'
 
 /** A database cannot be opened. `message` tells the operator which database it is, why it failed, and what to do. */
 export class DatabaseRefused extends Error {
-  override readonly name = 'DatabaseRefused'
+  override readonly name: string = 'DatabaseRefused'
+}
+
+/** Another process has the database open. */
+export class DatabaseInUse extends DatabaseRefused {
+  override readonly name = 'DatabaseInUse'
 }
 
 /** Creates the error that callers receive when the storage fails. Only its cause contains the driver's error. */

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { DatabaseRefused, unavailable } from '../errors.ts'
+import { DatabaseInUse, DatabaseRefused, unavailable } from '../errors.ts'
 import { DiskWaits } from './disk-sync.ts'
 import { GroupCommit } from './group-commit.ts'
 import { SqliteHealth } from './health.ts'
@@ -107,7 +107,7 @@ function lockFor(file: string): Disposable {
   } catch (error) {
     lock.close()
     if (!isDriverError(error) || ![busy, locked].includes(error.errcode & 0xff)) throw error
-    throw new DatabaseRefused(
+    throw new DatabaseInUse(
       `The database ${file} is open in another process. Stop that process first, or set another DATA_DIR.`,
       { cause: error },
     )
