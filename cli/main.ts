@@ -100,6 +100,11 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'move an embedded store to MongoDB (operator)',
       load: () => import('./commands/migrate.ts'),
     },
+    keys: {
+      usage: '[action]',
+      summary: 'show and rotate the keys that encrypt stored secrets (operator)',
+      load: () => import('./commands/keys.ts'),
+    },
     token: { summary: 'print an access token', load: () => import('./commands/token.ts') },
     new: {
       usage: '<name>',

@@ -26,6 +26,7 @@ import { addClientRoutes } from './http/client-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { refuseWhileDraining } from './http/draining.ts'
 import { addIdentityRoute } from './http/identity-route.ts'
+import { addKeyRoutes } from './http/key-routes.ts'
 import { addLoopGuard } from './http/loop-guard.ts'
 import { addNegotiationRoutes } from './http/negotiation-routes.ts'
 import { addPolicyRoutes } from './http/policy-routes.ts'
@@ -319,6 +320,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     checks: (credentials) => limits?.trust(credentials.replace(/^bearer +/i, ''), true),
   })
   const { identity, proofOf, registration } = trust
+  addKeyRoutes(app, { keys: parts.state.keys, authenticator })
   addIdentityRoute(app, identity)
   const { access } = parts
   const agentsFor = async (request: FastifyRequest) =>

@@ -40,8 +40,10 @@ export class CipherKey {
   seal(text: string, context: string): string {
     const nonce = newNonce()
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(context))
-    const parts = [nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]
-    return Buffer.concat(parts).toString('base64url')
+    const ciphertext = cipher.update(text, 'utf8')
+    // GCM has no padding: the last part is empty.
+    cipher.final()
+    return Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString('base64url')
   }
 
   /** Returns the text, or undefined if it was encrypted with another key or context, or was changed. */

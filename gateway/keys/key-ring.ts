@@ -71,7 +71,7 @@ const declaration = declareCollection({
 export const keyRingCollection = declaration
 
 /** How old the content may be when a record is encrypted, if other gateways can change the ring. */
-const freshMs = 10_000
+export const freshMs = 10_000
 const name = 'oauth'
 const context = (master: MasterKey) => `parley key ring ${master.id}`
 

@@ -182,6 +182,9 @@ test('a plaintext file is encrypted in place and keeps its value', async () => {
   const file = path.join(dataDir, 'oauth', 'a.json')
   await keys.files.loadOrCreate('b.json', secret)
   await writeFile(file, 'an old secret\n', { mode: 0o600 })
+  expect(await keys.files.loadOrCreate('a.json', secret)).toBe('an old secret')
+  expect(await readFile(file, 'utf8')).toBe('an old secret\n')
+  await keys.files.encryptPlaintext()
   for (let times = 0; times < 2; times += 1) {
     expect(await keys.files.loadOrCreate('a.json', secret)).toBe('an old secret')
     expect(await readFile(file, 'utf8')).toContain('encrypted file')
@@ -218,7 +221,7 @@ test('concurrent changes of the ring by several gateways are all kept', async ()
   expect(ring.summary.keys).toHaveLength(4)
 })
 
-test('plaintext is refused once the ring says so, and other text always', async () => {
+test('plaintext is refused after `refusePlaintext`, and any other text always', async () => {
   const { open } = await setup()
   const ring = await (await open()).ring()
   expect(await ring.open('{"a":1}', 'a', 'record')).toBe('{"a":1}')

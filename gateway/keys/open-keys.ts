@@ -33,17 +33,21 @@ export class GatewayKeys {
   readonly #eraseFreed: KeysOptions['eraseFreed']
   #masters: MasterKeys
   #ring: Promise<KeyRing> | undefined
+  #opened: KeyRing | undefined
 
   private constructor(options: KeysOptions, masters: MasterKeys) {
     this.documents = options.documents
     this.#eraseFreed = options.eraseFreed
     this.#masters = masters
     this.files = new SecretFiles(path.join(options.dataDir, 'oauth'), masters)
+    // Each record that is read or written passes here, so an open ring is used without waiting for a promise.
+    const withRing = <T>(run: (ring: KeyRing) => Promise<T>) =>
+      this.#opened === undefined ? this.ring().then(run) : run(this.#opened)
     this.cipher = {
-      seal: async (text, context) => (await this.ring()).seal(text, context),
-      open: async (stored, context, kind) => (await this.ring()).open(stored, context, kind),
-      hash: async (purpose, value) => (await this.ring()).hash(purpose, value),
-      acceptsPlaintext: async () => (await this.ring()).acceptsPlaintext(),
+      seal: (text, context) => withRing((ring) => ring.seal(text, context)),
+      open: (stored, context, kind) => withRing((ring) => ring.open(stored, context, kind)),
+      hash: (purpose, value) => withRing((ring) => ring.hash(purpose, value)),
+      acceptsPlaintext: () => withRing((ring) => ring.acceptsPlaintext()),
     }
   }
 
@@ -66,14 +70,20 @@ export class GatewayKeys {
   }
 
   ring(): Promise<KeyRing> {
-    this.#ring ??= KeyRing.open(this.documents, this.#masters).catch((error: unknown) => {
-      this.#ring = undefined
-      throw error
-    })
+    this.#ring ??= KeyRing.open(this.documents, this.#masters).then(
+      (ring) => {
+        this.#opened = ring
+        return ring
+      },
+      (error: unknown) => {
+        this.#ring = undefined
+        throw error
+      },
+    )
     return this.#ring
   }
 
-  /** Removes the remains of plaintext records from the database file. A failure leaves the file as it was. */
+  /** Removes the remains of plaintext records from the database file. A failure leaves the file unchanged. */
   async eraseFreed(log: Log): Promise<void> {
     await this.#eraseFreed?.().catch((error: unknown) => {
       log.warn({ err: error }, 'remains of plaintext records could not be removed from the database file')

@@ -1,7 +1,12 @@
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { errorCode } from '@parley/kit/net/error-code'
-import { createSecretFile, readSecretFileIfExists, replaceSecretFile } from '@parley/kit/process/secret-file'
+import {
+  createSecretFile,
+  readSecretFile,
+  readSecretFileIfExists,
+  replaceSecretFile,
+} from '@parley/kit/process/secret-file'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { z } from 'zod'
 import { wrongMasterKey } from './key-ring.ts'
@@ -18,6 +23,8 @@ const sealedFile = z.object({
 export class SecretFiles {
   readonly dir: string
   #masters: MasterKeys
+  /** Names of plaintext files that were read before `encryptPlaintext`. */
+  #plaintext: Set<string> | undefined = new Set()
 
   constructor(dir: string, masters: MasterKeys) {
     this.dir = dir
@@ -25,8 +32,9 @@ export class SecretFiles {
   }
 
   /**
-   * Reads the file, or creates it. A plaintext file of an earlier version is encrypted in place.
-   * @param isValid whether a plaintext is what the file should contain; a file with any other text is left unchanged
+   * Reads the file, or creates it. A plaintext file of an earlier version is encrypted in place, but not before
+   * `encryptPlaintext` was called.
+   * @param isValid checks the plaintext; a file with an invalid one is left unchanged
    * @throws KeysRefused without any part of the content, ExposedSecretFile
    */
   async loadOrCreate(
@@ -40,8 +48,24 @@ export class SecretFiles {
     const sealed = sealedFile.safeParse(jsonOf(text))
     const plain = sealed.success ? this.#open(file, sealed.data) : text.trim()
     if (!isValid(plain)) throw damaged(file)
-    if (!sealed.success) await replaceSecretFile(file, sealedText(name, plain, this.#masters))
+    if (!sealed.success) {
+      if (this.#plaintext === undefined) await replaceSecretFile(file, sealedText(name, plain, this.#masters))
+      else this.#plaintext.add(name)
+    }
     return plain
+  }
+
+  /** Encrypts the plaintext files that were read, and from now on each one that is read. Earlier versions cannot read them. */
+  async encryptPlaintext(): Promise<void> {
+    const names = this.#plaintext ?? []
+    this.#plaintext = undefined
+    for (const name of names) {
+      const file = path.join(this.dir, name)
+      const text = (await readSecretFile(file)).trim()
+      // Another gateway that shares the folder may have encrypted it.
+      if (sealedFile.safeParse(jsonOf(text)).success) continue
+      await replaceSecretFile(file, sealedText(name, text, this.#masters))
+    }
   }
 
   /**

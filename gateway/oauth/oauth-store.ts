@@ -104,7 +104,7 @@ export const oauthCollection = declareCollection({
   },
 })
 
-/** What a payload is bound to: an encrypted payload that is moved to another record cannot be decrypted. */
+/** Returns the record to which a payload is bound: in another record, the encrypted payload cannot be decrypted. */
 export const contextOf = (ref: string) => `parley oauth record ${ref}`
 
 /** Returns the keyed hash under which a record is found by its uid or user code. */
@@ -191,7 +191,7 @@ export function oauthStore(database: DocumentDatabase, cipher: RecordCipher): OA
         const { sealed, dataKey } = await cipher.seal(JSON.stringify(payload), context)
         const change = { payload: sealed, data_key: dataKey, ...(await hashedLookups(row, model, cipher)) }
         const written = await entries.update({ model, id }, change, { payload: row.payload })
-        // The same payload may have been encrypted again meanwhile; any other change ends the next attempt.
+        // After a refusal, the payload may be the same, encrypted again; any other change ends the next attempt.
         return written === 'written' ? true : undefined
       }),
     find: async (model, id) => open(await entries.get({ model, id }), model, id),

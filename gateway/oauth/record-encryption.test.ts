@@ -3,11 +3,14 @@ import type { DocumentDatabase } from '@parley/kit/database/documents'
 import { memoryDocuments } from '@parley/kit/database/memory/documents'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
+import { makeLog } from '@parley/kit/process/log'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { KeyRing, UnreadableRecord } from '../keys/key-ring.ts'
+import { GatewayKeys } from '../keys/open-keys.ts'
 import { openGatewayMongodb } from '../store/mongodb/database.ts'
 import { gatewayMigrations } from '../store/sqlite/schema.ts'
+import { keyStatus, rotateDataKey } from './key-rotation.ts'
 import { oauthCollection, oauthStore } from './oauth-store.ts'
 import { countRecords, encryptRecords } from './record-encryption.ts'
 import { temporaryFolder, testMasters } from './testing.ts'
@@ -107,7 +110,7 @@ function encryptionCases(name: string, openDocuments: () => Promise<DocumentData
         expect(await store.findByUid('Session', `uid ${n}`)).toEqual({ n, at: n === 300 ? at : 0 })
     })
 
-    test('a changed, moved or plaintext payload is refused by its kind and stays as it is', async () => {
+    test('a changed, moved or plaintext payload is refused with its kind and is left unchanged', async () => {
       const database = await openDocuments()
       const ring = await KeyRing.open(database, testMasters)
       await encryptRecords(database, ring)
@@ -163,5 +166,41 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
     const database = await openGatewayMongodb({ url: server.newUrl() })
     open.push(database)
     return database.documents
+  })
+
+  test('one gateway rotates the data key while another writes, and no record is lost', async () => {
+    const url = server.newUrl()
+    const settings = { current: new Uint8Array(32).fill(5), previous: undefined }
+    const log = makeLog({ level: 'silent', name: 'test' })
+    const gateway = async () => {
+      const [folder, database] = [await temporaryFolder(), await openGatewayMongodb({ url })]
+      open.push(folder, database)
+      const { documents } = database
+      return GatewayKeys.open({ dataDir: folder.dir, settings, documents, log })
+    }
+    const [one, other] = [await gateway(), await gateway()]
+    const store = oauthStore(other.documents, other.cipher)
+    const writing = new AbortController()
+    const written = (async () => {
+      let n = 0
+      for (; !writing.signal.aborted; n += 1)
+        await store.upsert({ model: 'Session', id: idOf(n), payload: { n } })
+      return n
+    })()
+    const first = await rotateDataKey(one, 200)
+    const second = await rotateDataKey(one, 200)
+    writing.abort()
+    const count = await written
+    const third = await rotateDataKey(one, 0)
+    expect([first, second, third].map(({ unreadable }) => unreadable)).toEqual([0, 0, 0])
+    for (const keys of [one, other]) {
+      const read = oauthStore(keys.documents, keys.cipher)
+      for (let n = 0; n < count; n += 1) expect(await read.find('Session', idOf(n))).toEqual({ n })
+    }
+    const [current] = third.status.dataKeys.filter((key) => key.current)
+    expect(current?.records).toBe(count)
+    // A gateway that was suspended may still write with an earlier key, so a recent one is kept.
+    expect(third.status.dataKeys.length).toBeGreaterThan(1)
+    expect((await keyStatus(other)).dataKeys).toEqual(third.status.dataKeys)
   })
 })

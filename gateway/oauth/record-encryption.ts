@@ -71,7 +71,7 @@ export async function encryptRecords(
   return done
 }
 
-/** Replaces the stored payload unless it changes meanwhile. The next batch contains the record again in that case. */
+/** Replaces the stored payload unless it changes during the encryption. The next batch contains the record again in that case. */
 async function renew(
   entries: Entries,
   ring: KeyRing,

@@ -63,7 +63,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   // Differs from the claim of versions that cannot read encrypted records, so that only one of the two can run.
   const identity = `${addresses.public} encrypted ${await secretsFingerprint(files)}`
   const claim = state.claims && (await claimServerIdentity(state.claims, identity, log))
-  await encryptStoredRecords(state.keys, log)
+  await encryptStoredSecrets(state.keys, log)
   const provider = await createIdentityProvider({
     issuer: `${addresses.public}/oauth2`,
     store: state.oauth,
@@ -98,8 +98,12 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   }
 }
 
-/** Encrypts the records of an earlier version, and completes an interrupted rotation. */
-async function encryptStoredRecords(keys: GatewayKeys, log: Log): Promise<void> {
+/**
+ * Encrypts the records and files of an earlier version, and completes an interrupted rotation. Call it while the claim
+ * of the OAuth server is held, so that no gateway with that version runs.
+ */
+async function encryptStoredSecrets(keys: GatewayKeys, log: Log): Promise<void> {
+  await keys.files.encryptPlaintext()
   const done = await encryptRecords(keys.documents, await keys.ring())
   const { encrypted, renewed, unreadable } = done
   if (encrypted + renewed > 0) log.info({ encrypted, renewed }, 'stored OAuth records were encrypted')
