@@ -77,6 +77,11 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'show or change who may call an agent (operator)',
       load: () => import('./commands/policy.ts'),
     },
+    clients: {
+      usage: '[action] [values...]',
+      summary: 'list, limit, tag and revoke OAuth clients and keys (operator)',
+      load: () => import('./commands/clients.ts'),
+    },
     wallet: {
       summary: 'create or show the wallet for test money',
       load: () => import('./commands/wallet.ts'),

@@ -4,6 +4,7 @@ import { CliCommand } from '../terminal/cli-command.ts'
 import { skillName } from '../terminal/entry-view.ts'
 import { type Io, print, printJson } from '../terminal/io.ts'
 import { oneLine } from '../terminal/printable.ts'
+import { table } from '../terminal/table.ts'
 
 interface AgentsOptions extends ServerOptions {
   query?: string
@@ -66,16 +67,4 @@ async function allAgents(io: Io, options: AgentsOptions): Promise<unknown[]> {
     cursor = next
   }
   return agents
-}
-
-/** Pads each column to its longest cell. */
-function table(rows: string[][]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const lines = rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
-  return `${lines.join('\n')}\n`
 }

@@ -1,21 +1,29 @@
 import path from 'node:path'
 import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
+import { newKeyOut, readNewKey } from '@parley/wire/codecs/parley/clients'
 import { clientSettings } from '../server/environment.ts'
+import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
 import { type IssuedToken, issueToken, readClient } from '../server/token-source.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
-import { CommandFailed } from '../terminal/faults.ts'
-import { type Io, print, printJson } from '../terminal/io.ts'
+import { CommandFailed, UsageError } from '../terminal/faults.ts'
+import { type Io, print, printJson, say } from '../terminal/io.ts'
+import { lifetimeOf } from '../terminal/lifetime.ts'
 
-interface TokenOptions {
+interface TokenOptions extends ServerOptions {
   scope?: string
   resource?: string
   initial?: true
   operator?: true
+  longLived?: true
+  name?: string
+  expires?: string
+  client?: string
+  admin?: true
   json?: true
 }
 
 export default function tokenCommand(io: Io): CliCommand {
-  return new CliCommand('token')
+  return withServerOptions(new CliCommand('token'))
     .option('--scope <scopes>', 'scopes, separated by spaces (default: "agent:read agent:write")')
     .option(
       '--resource <address>',
@@ -26,15 +34,24 @@ export default function tokenCommand(io: Io): CliCommand {
       'print the initial access token, with which clients are registered at /oauth2/register',
     )
     .option('--operator', 'a token of the operator, with agent:admin')
+    .option('--long-lived', 'create a key (plk_…) for a program that cannot use OAuth; it is printed once')
+    .option('--name <text>', '--long-lived: a name by which you recognize the key')
+    .option('--expires <duration>', '--long-lived: lifetime, for example 30d (default: 90d, at most 365d)')
+    .option('--client <id>', '--long-lived: the client that gets the key (operator; default: your own)')
+    .option('--admin', '--long-lived: confirm a key of the operator with agent:admin, for at most 90d')
     .option('--json', 'print the complete token response as JSON')
     .addHelpText(
       'after',
-      '\nThe token belongs to the development client that the server wrote to DATA_DIR/dev-client.json.',
+      `
+The token belongs to the development client that the server wrote to DATA_DIR/dev-client.json. --url and --token apply
+to --long-lived only. List and revoke keys with npx parley clients keys and npx parley clients revoke-key.`,
     )
     .run((options: TokenOptions) => printToken(io, options))
 }
 
 async function printToken(io: Io, options: TokenOptions): Promise<void> {
+  requireKeyOptions(options)
+  if (options.longLived) return printKey(io, options)
   const { dataDir } = clientSettings(io)
   if (options.initial) {
     const token = await initialAccessToken(dataDir)
@@ -48,6 +65,32 @@ async function printToken(io: Io, options: TokenOptions): Promise<void> {
     )
   }
   printIssued(io, options, await issueToken(client, options.scope, options.resource))
+}
+
+/** @throws UsageError */
+function requireKeyOptions({ longLived, initial, operator, ...options }: TokenOptions): void {
+  const { name, expires, client, admin, url, token } = options
+  if (longLived) {
+    if (initial || operator) throw new UsageError('--long-lived excludes --initial and --operator.')
+  } else if ([name, expires, client, admin, url, token].some((option) => option !== undefined)) {
+    throw new UsageError('--name, --expires, --client, --admin, --url and --token belong to --long-lived.')
+  }
+}
+
+async function printKey(io: Io, options: TokenOptions): Promise<void> {
+  const { name, scope, resource, expires, client, admin } = options
+  const lifetimeSeconds = expires === undefined ? undefined : lifetimeOf(expires)
+  const server = await connect(io, options, client !== undefined || admin ? 'operator' : 'developer')
+  const body = newKeyOut({ name, client, scope, resource, lifetimeSeconds, admin })
+  const answer = (await server.send('POST', '/client-keys', body)).body
+  if (options.json) return printJson(io, answer)
+  const { key, details } = readNewKey(answer)
+  print(io, `${key}\n`)
+  const until = details.expiresAt?.slice(0, 10) ?? ''
+  say(
+    io,
+    `Key ${details.id} of ${details.client} with ${details.scope}, until ${until}. It is not shown again.`,
+  )
 }
 
 async function printOperatorToken(io: Io, options: TokenOptions, dataDir: string): Promise<void> {

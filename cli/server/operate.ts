@@ -58,7 +58,6 @@ export function removeEntryCommand(io: Io): CliCommand {
     })
 }
 
-/** A request below `/registry/agents/`. */
 interface OperatorRequest {
   method: Method
   path: string
@@ -66,14 +65,21 @@ interface OperatorRequest {
   headers?: Record<string, string>
 }
 
-/** Sends a request to the registry as the operator. */
-export async function operate(io: Io, options: ServerOptions, request: OperatorRequest) {
+/** Sends a request below `/registry/agents/` as the operator. */
+export function operate(io: Io, options: ServerOptions, request: OperatorRequest) {
+  return sendAsOperator(io, options, { ...request, path: `/registry/agents/${request.path}` })
+}
+
+/** Sends a request as the operator. */
+export async function sendAsOperator(io: Io, options: ServerOptions, request: OperatorRequest) {
   const { method, path, body, headers } = request
   const server = await connect(io, options, 'operator')
   try {
-    return await server.send(method, `/registry/agents/${path}`, body, headers)
+    return await server.send(method, path, body, headers)
   } catch (error) {
-    if (!(error instanceof RpcError) || error.code !== -32013) throw error
+    const lacksScope =
+      error instanceof RpcError && error.code === -32013 && (error.data['reason'] ?? 'scope') === 'scope'
+    if (!lacksScope) throw error
     throw new CommandFailed(
       'The token lacks the scope agent:admin. In the folder of the server, omit --token and PARLEY_TOKEN to use its operator client.',
     )
