@@ -181,18 +181,15 @@ async function works(): Promise<void> {
   }).toPass({ intervals: [50] })
 }
 
-test('an admitted agent gets no token for another audience: 403 explains how to get one', async () => {
+test('an admitted agent works and receives exchanged tokens only', async () => {
+  await works()
   for (const route of ['/agents/hello/', '/']) {
     const body = { jsonrpc: '2.0', id: '1', method: 'message/send', params: message() }
-    const { status, json } = await ask(route, unbound, body)
-    expect([status, json.error?.data['reason']]).toEqual([403, 'wrong_audience'])
+    expect((await ask(route, unbound, body)).status).toBe(200)
   }
-  expect(bearers()).toEqual(new Set([undefined]))
-})
-
-test('an admitted agent works and receives the tokens for its audience', async () => {
-  await works()
-  expect(bearers()).toEqual(new Set([undefined, `Bearer ${token}`]))
+  const received = [...bearers()].filter((bearer) => bearer !== undefined)
+  expect(received).not.toEqual([])
+  expect(received).toEqual(received.map(() => expect.stringMatching(/^Bearer pxt_/)))
 })
 
 test('a quarantined agent gets no work and no tokens, and works again after its release', async () => {

@@ -1,6 +1,5 @@
 import { RpcError } from '@parley/client/internal/rpc-error'
 import { CommandFailed, sentenceOf } from '../terminal/faults.ts'
-import { oneLine } from '../terminal/printable.ts'
 import { isGuarded, refusedWebhook } from '../webhooks/refused-webhook.ts'
 
 /** Explains the errors "no such agent", "name an agent" and "webhook address refused". Returns any other error unchanged. */
@@ -10,13 +9,6 @@ export function explained(thrown: unknown, agent: string, how = 'instead of "-"'
   if (agent !== '-') {
     if (thrown.code !== -32040 || thrown.data.reason !== 'agent') return thrown
     return new CommandFailed(`There is no agent "${agent}" here; npx parley agents lists them.`)
-  }
-  const { reason, agent: external } = thrown.data
-  if (thrown.status === 403 && reason === 'wrong_audience' && typeof external === 'string') {
-    const name = oneLine(external, 100)
-    return new CommandFailed(
-      `Only ${name} can do this, an external agent: the gateway does not forward your token to it. Name it ${how} ("${name}"); the command then asks for a token for that agent.`,
-    )
   }
   const nobody =
     [-32601, -32004, -32040].includes(thrown.code) || (thrown.status === 404 && thrown.code === 0)

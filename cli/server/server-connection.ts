@@ -1,12 +1,11 @@
 import { AgentClient } from '@parley/client/internal/client'
 import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
 import type { ClientOptions } from '@parley/client/internal/transport'
-import { readEntry } from '@parley/wire/codecs/parley/registry'
 import { type Command, Option } from 'commander'
 import { UsageError } from '../terminal/faults.ts'
 import type { Io } from '../terminal/io.ts'
 import { clientSettings } from './environment.ts'
-import { type Role, tokenSource } from './token-source.ts'
+import { tokenSource } from './token-source.ts'
 
 export interface ServerOptions {
   url?: string
@@ -57,56 +56,26 @@ export async function connect(
   const url = (options.url === undefined ? settings.url : httpUrl(options.url)).replace(/\/+$/, '')
   const given = options.token ?? settings.token
   const token = await tokenSource({ ...settings, token: given, url, as })
-  // An explicitly given token is used unchanged, whatever its audience is.
-  const resourceFor = given === undefined ? resources(url, as) : () => undefined
-  const bearer = async (path: string): Promise<Record<string, string>> => {
-    const slug = /^\/agents\/([^/?]+)\//.exec(path)?.[1]
-    if (token === undefined) return {}
-    return { authorization: `Bearer ${await token(await resourceFor(slug))}` }
-  }
+  const bearer = async (): Promise<Record<string, string>> =>
+    token === undefined ? {} : { authorization: `Bearer ${await token()}` }
   return {
     url,
     agent: (slug, more) =>
       new AgentClient({
         url: slug === '-' ? url : `${url}/agents/${slugOf(slug)}`,
-        ...(token !== undefined && {
-          token: async () => token(await resourceFor(slug === '-' ? undefined : slug)),
-        }),
+        ...(token !== undefined && { token }),
         ...more,
       }),
     async getJson(path) {
-      return fetchJson(`${url}${path}`, { headers: await bearer(path) })
+      return fetchJson(`${url}${path}`, { headers: await bearer() })
     },
     getPublicJson: async (path) => (await fetchJson(`${url}${path}`, {})).body,
     async send(method, path, body, more) {
       const type = body && { 'content-type': 'application/json' }
-      const headers = { ...(await bearer(path)), ...type, ...more }
+      const headers = { ...(await bearer()), ...type, ...more }
       const sent = body === undefined ? {} : { body: JSON.stringify(body) }
       return fetchJson(`${url}${path}`, { method, headers, ...sent })
     },
-  }
-}
-
-/**
- * Returns the `resource` for the token of requests to this agent. External agents and operators need a token bound to
- * that one agent. Undefined means a token without a bound audience.
- */
-function resources(
-  url: string,
-  as: Role,
-): (slug: string | undefined) => Promise<string | undefined> | undefined {
-  const known = new Map<string, Promise<string | undefined>>()
-  const read = async (slug: string) => {
-    const { body } = await fetchJson(`${url}/registry/agents/${slug}`, {})
-    const { external, tokenResource } = readEntry(body)
-    return external === true || as === 'operator' ? tokenResource : undefined
-  }
-  return (slug) => {
-    if (slug === undefined) return undefined
-    // If the registry does not answer, the request itself reports the fault.
-    const resource = known.get(slug) ?? read(slug).catch(() => undefined)
-    known.set(slug, resource)
-    return resource
   }
 }
 

@@ -80,8 +80,8 @@ export async function issueToken(
   throw new CommandFailed(oneLine(`The token server refused: ${error} ${why}`))
 }
 
-/** Returns the bearer token for the next request, bound to `resource` if given. */
-export type TokenSource = (resource?: string) => Promise<string>
+/** Returns the bearer token for the next request. */
+export type TokenSource = () => Promise<string>
 
 /**
  * Supplies the bearer token of each request: the given token, otherwise one of the client in DATA_DIR for this role,
@@ -101,16 +101,12 @@ export async function tokenSource(options: {
 }
 
 function renewing(client: DevClient, scope: string): TokenSource {
-  const current = new Map<string | undefined, { token: string; until: number }>()
-  return async (resource) => {
-    const known = current.get(resource)
-    if (known !== undefined && Date.now() <= known.until) return known.token
-    const fresh = await issueToken(client, scope, resource)
-    current.set(resource, {
-      token: fresh.access_token,
-      until: Date.now() + (fresh.expires_in - 30) * 1000,
-    })
-    return fresh.access_token
+  let current: { token: string; until: number } | undefined
+  return async () => {
+    if (current !== undefined && Date.now() <= current.until) return current.token
+    const { access_token: token, expires_in } = await issueToken(client, scope)
+    current = { token, until: Date.now() + (expires_in - 30) * 1000 }
+    return token
   }
 }
 
