@@ -284,7 +284,9 @@ async function addAgents(
   dispatcherFor: DispatcherFor,
 ): Promise<void> {
   const audiences = () => [addresses.public]
-  const authenticator = new Authenticator(oauth.introspector, audiences, { proofs: proofRules(state) })
+  const authenticator = new Authenticator(oauth.introspector, audiences, {
+    proofs: proofRules({ addresses, state }),
+  })
   await proxyAgents(app, {
     find: (slug) => registry.bySlug(slug),
     dispatcherFor,
@@ -295,10 +297,10 @@ async function addAgents(
 }
 
 /** All gateways on one database share the accepted DPoP proofs. */
-function proofRules({ signatures }: Pick<GatewayState, 'signatures'>): ProofRules {
+function proofRules({ addresses, state: { signatures } }: Pick<Parts, 'addresses' | 'state'>): ProofRules {
   const takeProof = (proof: Uint8Array, until: number) =>
     signatures.hold(`dpop:${Buffer.from(proof).toString('base64url')}`, randomUUID(), until - Date.now())
-  return { accepted: { takeProof } }
+  return { accepted: { takeProof }, addresses: () => [addresses.public] }
 }
 
 /** @returns a function that returns the failing checks of `/health` */
@@ -311,7 +313,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const { clientKeys } = oauth
   const introspector = limits?.watch(oauth.introspector) ?? oauth.introspector
   const audiences = [gatewayUrl, ...(trust.identity === undefined ? [] : [trust.identity.did])]
-  const checks = { signatures: clientKeys && { clientKeys }, proofs: proofRules(parts.state) }
+  const checks = { signatures: clientKeys && { clientKeys }, proofs: proofRules(parts) }
   const authenticator = new Authenticator(introspector, () => audiences, checks)
   addSignatureRoutes(app, {
     registry,

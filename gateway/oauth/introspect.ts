@@ -33,6 +33,12 @@ export interface ReadToken extends Introspected {
   }
 }
 
+/** A token before the settings of its client are applied. */
+interface UnrestrictedToken extends ReadToken {
+  /** The audience of the stored token. That of an exchanged token is chosen by the party that exchanges it. */
+  audience?: string | string[] | undefined
+}
+
 export interface TokenIntrospectionOptions {
   store: OAuthStore
   sealed: SealedTokens
@@ -78,16 +84,16 @@ export class TokenIntrospection {
 
   /** Introspects the token and returns what is needed to exchange it. */
   async read(token: string): Promise<ReadToken> {
-    const found = await this.#read(token)
+    const { audience, ...found } = await this.#read(token)
     const clientId = found.answer.client_id ?? found.source?.exchanged?.clientId
     const settings = clientId === undefined ? undefined : await findSettings(this.#options.store, clientId)
     if (found.answer.active && clientId !== undefined) this.#options.onUse?.(clientId)
     if (settings === undefined) return found
-    const answer = restricted(found.answer, settings)
+    const answer = restricted(found.answer, settings, audience)
     return answer === undefined ? { answer: inactive, tags: found.tags } : { ...found, answer }
   }
 
-  async #read(token: string): Promise<ReadToken> {
+  async #read(token: string): Promise<UnrestrictedToken> {
     if (isExchangedToken(token)) return this.#readExchanged(token)
     if (isKey(token)) return this.#readKey(token)
     const id = storedId(token)
@@ -100,7 +106,7 @@ export class TokenIntrospection {
     return { answer: inactive, tags: [`t:${id}`] }
   }
 
-  async #readStored(key: { model: string; id: string }, found: StoredToken): Promise<ReadToken> {
+  async #readStored(key: { model: string; id: string }, found: StoredToken): Promise<UnrestrictedToken> {
     const { clientId, exp, scope, aud, grantId, jkt } = found
     const root: RootToken = { ...key, exp, ...(grantId !== undefined && { grantId }) }
     const tags = [...tagsOf(root), `c:${clientId}`]
@@ -120,11 +126,11 @@ export class TokenIntrospection {
     }
     if (scope !== undefined) answer.scope = scope
     if (aud !== undefined) answer.aud = aud
-    return { answer, tags, source: { root } }
+    return { answer, tags, source: { root }, audience: aud }
   }
 
   /** A key has the scopes that its client still has. */
-  async #readKey(key: string): Promise<ReadToken> {
+  async #readKey(key: string): Promise<UnrestrictedToken> {
     const id = keyIdOf(key)
     const found = await findKey(this.#options.store, key)
     if (found === undefined) return { answer: inactive, tags: [`t:${id}`] }
@@ -134,34 +140,34 @@ export class TokenIntrospection {
     return this.#readStored({ model: keyModel, id }, { ...found, scope })
   }
 
-  async #readExchanged(token: string): Promise<ReadToken> {
+  async #readExchanged(token: string): Promise<UnrestrictedToken> {
     const claims = this.#options.sealed.open(token)
     if (claims === undefined) return { answer: inactive, tags: [`t:${storedId(token)}`] }
     const { jti, ancestors, root, clientId, actors } = claims
     const clients = [clientId, ...delegatesOf(actors)]
     const tags = [...[jti, ...ancestors].map((id) => `t:${id}`), ...tagsOf(root)]
     tags.push(...clients.map((client) => `c:${client}`))
-    if (!(await this.#isActive(claims))) return { answer: inactive, tags }
-    const source = { root, exchanged: claims }
-    if (hasPassed(claims.exp)) return { answer: { active: false, exp: claims.exp }, tags, source }
-    return { answer: answerOf(claims), tags, source }
+    const [stored, isActive] = await Promise.all([this.#activeRoot(root), this.#isActive(claims)])
+    if (stored === undefined || !isActive) return { answer: inactive, tags }
+    const read = { tags, source: { root, exchanged: claims }, audience: stored.aud }
+    if (hasPassed(claims.exp)) return { answer: { active: false, exp: claims.exp }, ...read }
+    return { answer: answerOf(claims), ...read }
   }
 
-  /** Whether neither the root token nor a token of the chain was revoked, and all delegates may still act for clients. */
-  async #isActive({ jti, ancestors, root, actors }: ExchangedClaims): Promise<boolean> {
+  /** Whether no token of the chain was revoked, and all delegates may still act for clients. */
+  async #isActive({ jti, ancestors, actors }: ExchangedClaims): Promise<boolean> {
     const { store, mayAct } = this.#options
     const checks = await Promise.all([
-      this.#isRootActive(root),
       ...[jti, ...ancestors].map(async (id) => (await store.find(revocationModel, id)) === undefined),
       ...delegatesOf(actors).map((client) => mayAct(client)),
     ])
     return checks.every(Boolean)
   }
 
-  async #isRootActive({ model, id }: RootToken): Promise<boolean> {
+  async #activeRoot({ model, id }: RootToken): Promise<StoredToken | undefined> {
     const found = await this.#find(model, id)
-    if (found === undefined || hasPassed(found.exp)) return false
-    return model !== 'AccessToken' || this.#isGranted(found)
+    if (found === undefined || hasPassed(found.exp)) return undefined
+    return model !== 'AccessToken' || (await this.#isGranted(found)) ? found : undefined
   }
 
   async #isGranted({ clientId, grantId = '', accountId }: StoredToken): Promise<boolean> {

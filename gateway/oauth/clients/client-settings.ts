@@ -50,12 +50,18 @@ export async function findUsableClient(
   return scope === '' ? undefined : { ...client, scope }
 }
 
-/** Restricts the answer about a token to what its client may do. Returns undefined if the token may not be used. */
-export function restricted(answer: Introspection, settings: ClientSettings): Introspection | undefined {
+/**
+ * Restricts the answer about a token to what its client may do. Returns undefined if the token may not be used.
+ * @param audience the audience of the stored token
+ */
+export function restricted(
+  answer: Introspection,
+  settings: ClientSettings,
+  audience: string | string[] | undefined,
+): Introspection | undefined {
   if (isDisabled(settings)) return undefined
   if (!answer.active) return answer
-  // The audience of an exchanged token is the agent to which a gateway or another agent sends the request.
-  if (answer.act === undefined && !allowsAudience(settings, answer.aud)) return undefined
+  if (!allowsAudience(settings, audience)) return undefined
   const { scope, expiresAt, requestsPerMinute } = settings
   return {
     ...answer,

@@ -303,7 +303,8 @@ async function assembleCallers(
   }
   const authenticator = new Authenticator(watched, audiences, {
     signatures: signatureRules(options, store, own),
-    proofs: { accepted },
+    // A gateway checks the proofs of its own callers, so that a proof is not accepted there and here.
+    proofs: { accepted, addresses: () => [baseUrl()] },
     requiredResource: config.requireAudience ? () => did : undefined,
   })
   return { limits, authenticator }

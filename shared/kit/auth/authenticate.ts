@@ -116,10 +116,7 @@ export class Authenticator {
     const found = this.#proofOf.get(request)
     if (found?.token === token) return found.checked
     const { headers, method, url } = request
-    const checked = checkProof(
-      { headers, method, url, token, jkt, addresses: this.#audiences() },
-      this.#proofs,
-    )
+    const checked = checkProof({ headers, method, url, token, jkt }, this.#proofs)
     this.#proofOf.set(request, { token, checked })
     return checked
   }

@@ -59,7 +59,7 @@ function newAuthenticator(answer: Partial<Introspection> = {}) {
   }
   const introspect = async () => ({ active: true, client_id: 'alice', cnf: { jkt: mine.jkt }, ...answer })
   return new Authenticator({ introspect }, () => [server, 'did:parley:agent'], {
-    proofs: { accepted: { takeProof } },
+    proofs: { accepted: { takeProof }, addresses: () => [server] },
   })
 }
 

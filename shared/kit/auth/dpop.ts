@@ -5,6 +5,8 @@ import { calculateJwkThumbprint, EmbeddedJWK, errors, type JWTPayload, jwtVerify
 
 /** The rules by which a server accepts DPoP proofs (RFC 9449, spec/authentication.md#dpop). */
 export interface ProofRules {
+  /** The addresses at which clients reach this server directly. A proof names one of them. */
+  addresses: () => readonly string[]
   accepted: AcceptedProofs
 }
 
@@ -35,8 +37,6 @@ export interface ProvenRequest {
   token: string
   /** The thumbprint of the key to which the token is bound. */
   jkt: string
-  /** The public addresses of the server, without a trailing slash. */
-  addresses: readonly string[]
 }
 
 /** The algorithms of proofs. The embedded OAuth server accepts the same ones. */
@@ -50,11 +50,12 @@ const jtiMaxChars = 256
  * Checks the proof of possession (RFC 9449, section 4.3) and accepts it once.
  * @throws ParleyError InvalidToken with the reason, Unavailable if the proof cannot be recorded
  */
-export async function checkProof(request: ProvenRequest, { accepted }: ProofRules): Promise<void> {
+export async function checkProof(request: ProvenRequest, { accepted, addresses }: ProofRules): Promise<void> {
   const { payload, jkt } = await verifiedProof(request.headers['dpop'])
   const { htm, htu, iat, jti, ath } = payload
   if (htm !== request.method) throw proofRefused('proof_method_mismatch')
-  if (typeof htu !== 'string' || !isAddressed(htu, request)) throw proofRefused('proof_url_mismatch')
+  if (typeof htu !== 'string' || !isAddressed(htu, request.url, addresses()))
+    throw proofRefused('proof_url_mismatch')
   if (iat === undefined || Math.abs(Date.now() / 1000 - iat) > windowSeconds)
     throw proofRefused('proof_out_of_window')
   if (typeof jti !== 'string' || jti === '' || jti.length > jtiMaxChars) throw proofRefused('malformed_proof')
@@ -117,7 +118,7 @@ async function verifiedProof(proof: unknown): Promise<{ payload: JWTPayload; jkt
 }
 
 /** Whether the proof names this request at one of the server's addresses, without query and fragment. */
-function isAddressed(htu: string, { url, addresses }: ProvenRequest): boolean {
+function isAddressed(htu: string, url: string, addresses: readonly string[]): boolean {
   const signed = normalized(htu)
   if (signed === undefined || !url.startsWith('/')) return false
   return addresses.some((base) => normalized(base.replace(/\/+$/, '') + url) === signed)
