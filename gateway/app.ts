@@ -25,7 +25,7 @@ import { addClientKeyRoutes } from './http/client-key-routes.ts'
 import { addClientRoutes } from './http/client-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { refuseWhileDraining } from './http/draining.ts'
-import { addIdentityRoute } from './http/identity-route.ts'
+import { addIdentityRoute, addStatementKeysRoute } from './http/identity-route.ts'
 import { addKeyRoutes } from './http/key-routes.ts'
 import { addLoopGuard } from './http/loop-guard.ts'
 import { addNegotiationRoutes } from './http/negotiation-routes.ts'
@@ -324,6 +324,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const { identity, proofOf, registration } = trust
   addKeyRoutes(app, { keys: parts.state.keys, authenticator })
   addIdentityRoute(app, identity)
+  addStatementKeysRoute(app, oauth.statementKeys)
   const { access } = parts
   const agentsFor = async (request: FastifyRequest) =>
     access.agentsFor(await access.callerOf(request, authenticator))

@@ -91,7 +91,7 @@ const keepExpiredSeconds = 3600
 
 /** @throws Error or KeysRefused for an invalid file, Error for an invalid issuer */
 export async function createIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
-  const { issuer, files, log, keysOf = async () => [] } = options
+  const { issuer, files, log, keysOf = async () => [], namesOf = () => [] } = options
   const prefix = new URL(issuer).pathname.replace(/\/+$/, '')
   const { keys, signInCode, initialAccessToken } = await loadSecrets(files)
   const granted = await GrantedLeases.open(options.store, options.sharesStore === true)
@@ -103,7 +103,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const exchange = tokenExchange({ ...options, store: requestStore }, keys, uses)
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
-  addExchangeGrant(provider, { ...exchange, issuer, namesOf: options.namesOf ?? (() => []), audit })
+  addExchangeGrant(provider, { ...exchange, store: requestStore, issuer, namesOf, audit })
   amendAnswers(provider, { introspection, exchanger, audit, leases })
   logEvents(provider, log, audit)
   provider.on('grant.success', ({ oidc }) => {

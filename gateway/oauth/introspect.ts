@@ -1,4 +1,4 @@
-import type { Actor, Introspection } from '@parley/kit/auth/introspection'
+import { type Introspection, nestedActors } from '@parley/kit/auth/introspection'
 import { z } from 'zod'
 import { commonScope, findSettings, findUsableClient, restricted } from './clients/client-settings.ts'
 import { findKey, isKey, keyIdOf, keyModel } from './clients/long-lived-keys.ts'
@@ -186,12 +186,17 @@ export function delegatesOf(actors: readonly string[]): string[] {
   return actors.filter((actor) => !/^https?:/.test(actor))
 }
 
-function answerOf({ clientId, sub, scope, aud, actors, exp }: ExchangedClaims): Introspection {
-  const act = actors.reduceRight<Actor | undefined>(
-    (inner, actor) => ({ sub: actor, ...(inner && { act: inner }) }),
-    undefined,
-  )
-  return { active: true, client_id: clientId, ...(sub !== undefined && { sub }), scope, exp, aud, act }
+function answerOf({ clientId, sub, scope, aud, actors, jkt, exp }: ExchangedClaims): Introspection {
+  return {
+    active: true,
+    client_id: clientId,
+    ...(sub !== undefined && { sub }),
+    scope,
+    exp,
+    aud,
+    act: nestedActors(actors),
+    ...(jkt === undefined ? { token_type: 'Bearer' } : { token_type: 'DPoP', cnf: { jkt } }),
+  }
 }
 
 function tagsOf({ id, grantId }: RootToken): string[] {

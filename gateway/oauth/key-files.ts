@@ -21,6 +21,32 @@ export async function loadOAuthKeys(files: SecretFiles): Promise<OAuthKeys> {
   return oauthKeys.parse(jsonOf(await files.loadOrCreate('oauth-keys.json', { make: newOAuthKeys, isValid })))
 }
 
+const statementKeys = z.object({
+  keys: z
+    .array(
+      z.object({
+        kty: z.literal('OKP'),
+        crv: z.literal('Ed25519'),
+        x: z.string(),
+        d: z.string(),
+        kid: z.string(),
+      }),
+    )
+    .min(1),
+})
+export type StatementKey = z.infer<typeof statementKeys>['keys'][number]
+
+/**
+ * Loads the keys that sign the gateway's statements from their encrypted file, or creates one on the first start. The
+ * first key signs.
+ * @throws KeysRefused for an invalid file, ExposedSecretFile for a file that other users can read
+ */
+export async function loadStatementKeys(files: SecretFiles): Promise<StatementKey[]> {
+  const isValid = (text: string) => statementKeys.safeParse(jsonOf(text)).success
+  const text = await files.loadOrCreate('statement-keys.json', { make: newStatementKeys, isValid })
+  return statementKeys.parse(jsonOf(text)).keys
+}
+
 /**
  * Loads the code with which a person approves an application. It has 100 random bits and is easy to read aloud. The file
  * is not encrypted, because people read it.
@@ -60,6 +86,11 @@ function newOAuthKeys(): string {
   const key = { ...privateKey.export({ format: 'jwk' }), kid: randomUUID(), alg: 'ES256', use: 'sig' }
   const keys: OAuthKeys = { jwks: { keys: [{ ...key, kty: 'EC' }] }, cookieKeys: [newSecret()] }
   return JSON.stringify(keys)
+}
+
+function newStatementKeys(): string {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  return JSON.stringify({ keys: [{ ...privateKey.export({ format: 'jwk' }), kid: randomUUID() }] })
 }
 
 /** Returns a code in Crockford's base32 alphabet, which has no ambiguous characters. */

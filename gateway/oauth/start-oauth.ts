@@ -5,12 +5,13 @@ import { discover } from '@parley/kit/auth/discovery'
 import { HttpIntrospector, type Introspector } from '@parley/kit/auth/introspection'
 import type { Log } from '@parley/kit/process/log'
 import { ConfigError } from '@parley/kit/process/settings'
-import { ParleyError } from '@parley/wire/errors'
 import type { Addresses } from '../addresses.ts'
 import type { GatewayConfig, GatewaySecrets } from '../config.ts'
 import type { GatewayKeys } from '../keys/open-keys.ts'
 import type { Claims } from '../store/claims.ts'
 import { provideDevClient, provideOperatorClient } from './dev-client.ts'
+import { ExternalTokenExchange } from './exchange/external-exchange.ts'
+import { StatementSigner } from './exchange/statements.ts'
 import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
 import { secretsFingerprint } from './key-files.ts'
 import type { OAuthStore } from './oauth-store.ts'
@@ -27,6 +28,8 @@ export interface OAuth extends AsyncDisposable {
   provider: IdentityProvider | undefined
   /** Exchanges callers' tokens for tokens that only one agent accepts. */
   tokenExchange: TokenExchange
+  /** Returns the public keys of the gateway's statements. Undefined if it signs none. */
+  statementKeys: (() => Promise<object>) | undefined
 }
 
 export interface OAuthOptions {
@@ -87,8 +90,9 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     tokenExchange: new EmbeddedTokenExchange({
       exchanger: provider.exchanger,
       gatewayUrl: addresses.public,
-      names: [addresses.public, trust.identity?.did ?? addresses.public],
+      names: gatewayNames(options),
     }),
+    statementKeys: undefined,
     // The embedded server depends only on this process and the store.
     ping: () => state.ping(),
     [Symbol.asyncDispose]: async () => {
@@ -147,7 +151,12 @@ async function claimServerIdentity(claims: Claims, identity: string, log: Log): 
   }
 }
 
-function remote({ config, secrets, log }: OAuthOptions): OAuth {
+function gatewayNames({ addresses, trust }: OAuthOptions): string[] {
+  return [addresses.public, ...(trust.identity === undefined ? [] : [trust.identity.did])]
+}
+
+async function remote(options: OAuthOptions): Promise<OAuth> {
+  const { config, secrets, state, addresses, log } = options
   const { issuer = '', introspectionUrl, clientId = '' } = config.oauth
   const client = { clientId, clientSecret: secrets.oauthClientSecret ?? '' }
   const introspector = new HttpIntrospector({
@@ -156,25 +165,31 @@ function remote({ config, secrets, log }: OAuthOptions): OAuth {
   })
   const keysUrl = clientMetadataUrl(config.oauth, () => log.warn(missingClientMetadataUrl))
   const clientKeys = keysUrl === undefined ? undefined : new HttpClientKeys({ url: keysUrl, ...client })
+  const statements = await StatementSigner.start({
+    files: state.keys.files,
+    issuer: addresses.public,
+    claims: state.claims,
+    onFailure: (error) => log.warn({ err: error }, 'keys of statements could not be published'),
+  })
   return {
     issuer,
     introspector,
     clientKeys,
     provider: undefined,
-    // The exchange at external OAuth servers is not implemented yet.
-    tokenExchange: {
-      endsWithSubject: false,
-      forAgent: async ({ text, introspection }, { names = [], external, resource }) => {
-        const isNamed = [introspection.aud ?? []]
-          .flat()
-          .some((name) => names.includes(name.replace(/\/+$/, '')))
-        if (external !== true || isNamed) return text
-        throw new ParleyError('InsufficientPermissions', { data: { reason: 'wrong_audience', resource } })
-      },
-      forLedger: async ({ text }) => text,
-    },
+    tokenExchange: new ExternalTokenExchange({
+      issuer,
+      introspector,
+      client,
+      tokenUrl: config.oauth.tokenUrl,
+      statements,
+      gatewayUrl: addresses.public,
+      names: gatewayNames(options),
+      log,
+    }),
+    statementKeys: () => statements.keySet(),
     ping: () => introspector.ping(),
     [Symbol.asyncDispose]: async () => {
+      statements[Symbol.dispose]()
       await introspector[Symbol.asyncDispose]()
       await clientKeys?.[Symbol.asyncDispose]()
     },

@@ -61,6 +61,7 @@ describe('the gateway exchanges a caller’s token', () => {
       scope: 'agent:read',
       aud: agent.resource,
       act: { sub: gatewayUrl },
+      token_type: 'Bearer',
       exp: expect.any(Number),
     })
     const seconds = (answer.exp ?? 0) - Date.now() / 1000

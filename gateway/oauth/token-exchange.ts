@@ -63,7 +63,7 @@ const tokensMax = 20_000
 
 interface CachedToken {
   text: string
-  /** Milliseconds since 1970. A fifth of the lifetime is left to the agent. */
+  /** Milliseconds since 1970. */
   renewAt: number
 }
 
@@ -72,11 +72,11 @@ export class ExchangedTokenCache {
   readonly #tokens = new RecentMap<string, CachedToken>(tokensMax)
   readonly #pending = new Map<string, Promise<string>>()
 
-  /** @param exchange returns the token and its lifetime in seconds */
+  /** @param exchange returns the token and the time after which it is replaced */
   get(
-    { hash, introspection }: SubjectToken,
+    { hash, introspection }: Pick<SubjectToken, 'hash' | 'introspection'>,
     { resource }: Recipient,
-    exchange: () => Promise<{ text: string; lifetimeSeconds: number }>,
+    exchange: () => Promise<{ text: string; renewAfterMs: number }>,
   ): Promise<string> {
     const key = `${hash} ${resource}`
     const now = Date.now()
@@ -85,10 +85,10 @@ export class ExchangedTokenCache {
     const pending = this.#pending.get(key)
     if (pending !== undefined) return pending
     const started = exchange()
-      .then(({ text, lifetimeSeconds }) => {
+      .then(({ text, renewAfterMs }) => {
         // A token of the cache must not outlive the subject token.
         const end = (introspection.exp ?? Number.POSITIVE_INFINITY) * 1000
-        this.#tokens.set(key, { text, renewAt: Math.min(now + lifetimeSeconds * 800, end) })
+        this.#tokens.set(key, { text, renewAt: Math.min(now + renewAfterMs, end) })
         return text
       })
       .finally(() => this.#pending.delete(key))
@@ -118,7 +118,8 @@ export class EmbeddedTokenExchange implements TokenExchange {
   forAgent(subject: SubjectToken, recipient: Recipient): Promise<string> {
     return this.#cache.get(subject, recipient, async () => {
       const { text, exp } = await this.#exchange(subject, recipient)
-      return { text, lifetimeSeconds: Math.max(0, exp - Math.floor(Date.now() / 1000)) }
+      // A fifth of the lifetime is left to the agent.
+      return { text, renewAfterMs: Math.max(0, exp * 1000 - Date.now()) * 0.8 }
     })
   }
 
@@ -137,12 +138,13 @@ export class EmbeddedTokenExchange implements TokenExchange {
       return await exchanger.exchange({
         subject: text,
         actor: gatewayUrl,
-        names: [...gatewayNames, resource, ...names],
+        names: gatewayNames,
+        recipientNames: [resource, ...names],
         resource,
         ...more,
       })
     } catch (error) {
-      throw error instanceof ExchangeRefused ? refusalOf(error, resource) : error
+      throw refusalOf(error, resource)
     }
   }
 }
@@ -154,12 +156,16 @@ const refusals: Record<RefusalReason, ErrorName> = {
   wrong_audience: 'InsufficientPermissions',
   chain_too_long: 'InsufficientPermissions',
   already_in_chain: 'InsufficientPermissions',
+  bound_to_key: 'InsufficientPermissions',
   no_scope: 'InsufficientPermissions',
   not_operator: 'InsufficientPermissions',
   too_large: 'InvalidParams',
 }
 
-function refusalOf({ reason, message }: ExchangeRefused, resource: string): ParleyError {
+/** Returns the refusal as the error of a request to the agent. Other errors are returned unchanged. */
+export function refusalOf(thrown: unknown, resource: string): unknown {
+  if (!(thrown instanceof ExchangeRefused)) return thrown
+  const { reason, message } = thrown
   const error = refusals[reason]
   const unauthorized = error === 'TokenExpired' || error === 'InvalidToken'
   return new ParleyError(error, {

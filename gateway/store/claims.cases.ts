@@ -26,6 +26,15 @@ export function claimsCases(name: string, open: () => Promise<Opened>): void {
       expect((await Promise.all(holders)).filter(Boolean)).toHaveLength(1)
     })
 
+    test('holders returns the holders with the prefix whose claims have not expired', async () => {
+      const { one, other } = await open()
+      await one.hold('a', 'key x', 60_000)
+      await other.hold('b', 'key y', 60_000)
+      await one.hold('c', 'key z', -1)
+      await one.hold('d', 'another', 60_000)
+      expect((await other.holders('key ')).sort()).toEqual(['key x', 'key y'])
+    })
+
     test('expired claims are removed', async () => {
       const { one, other, count } = await open()
       for (let n = 0; n < 12; n++) await one.hold(`old ${n}`, 'holder', -1)

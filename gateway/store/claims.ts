@@ -5,6 +5,8 @@ import { keyText } from '@parley/kit/database/keys'
 export interface Claims {
   /** Takes or renews the claim. Returns false if another holder has it. Clocks must agree within a few seconds. */
   hold(name: string, holder: string, forMs: number): Promise<boolean>
+  /** Returns the holders with this prefix of claims that have not expired. Only for collections with few claims. */
+  holders(prefix: string): Promise<string[]>
 }
 
 /**
@@ -32,6 +34,13 @@ export function claimsIn(
       const over = { any: [{ holder }, { until: atMost(now) }] }
       const row = { name, holder, until: now + forMs }
       return (await claims.insert(row, { over, removeExpiredAt: now })) === 'written'
+    },
+    holders: async (prefix) => {
+      const now = Date.now()
+      const found = await claims.find('expired', {})
+      return found.flatMap(({ holder = '', until }) =>
+        until > now && holder.startsWith(prefix) ? [holder] : [],
+      )
     },
   }
 }

@@ -13,6 +13,7 @@ export type RefusalReason =
   | 'wrong_audience'
   | 'chain_too_long'
   | 'already_in_chain'
+  | 'bound_to_key'
   | 'no_scope'
   | 'not_operator'
   | 'too_large'
@@ -34,6 +35,8 @@ export interface ExchangeRequest {
   actor: string
   /** The names by which the audience of the subject token may name the actor. */
   names: readonly string[]
+  /** The names of the recipient, which the audience may name too, unless the subject token was itself exchanged. */
+  recipientNames?: readonly string[]
   /** The only server that may accept the new token. */
   resource: string
   /** Requested scopes. By default, all scopes of the subject token. */
@@ -42,6 +45,8 @@ export interface ExchangeRequest {
   actorScope?: string | undefined
   /** Whether the gateway requests access to the agent's ledger for an operator. */
   ledger?: boolean
+  /** The thumbprint of the key that signed the request (RFC 9449), to which the new token is bound. */
+  jkt?: string | undefined
 }
 
 export interface ExchangedToken {
@@ -54,7 +59,7 @@ export interface ExchangedToken {
 }
 
 const lifetimeSeconds = 300
-const ledgerLifetimeSeconds = 60
+export const ledgerLifetimeSeconds = 60
 /** Only `ledger` requests of the gateway lead to this scope. It is not in `scopes`, so no client can request or hold it. */
 const ledgerScope = 'agent:ledger'
 /** An agent may renew its token this long after the expiry, because a task may take longer than the token's lifetime. */
@@ -95,32 +100,30 @@ export class TokenExchanger {
     if (!answer.active && !mayRenew(subject, request, now))
       throw new ExchangeRefused('expired', 'The token has expired: get a new one')
     const { client_id: clientId = '', sub } = subject === undefined ? answer : answerFor(subject)
-    const audience = subject?.aud ?? answer.aud
-    if (audience !== undefined && ![audience].flat().some((name) => isNamed(name, request.names)))
-      throw new ExchangeRefused(
-        'wrong_audience',
-        `The token is for ${[audience].flat().join(', ')}: get a token without an audience or for ${request.names[0] ?? request.actor}`,
-      )
+    const { names, recipientNames = [] } = request
+    requireAudience(subject?.aud ?? answer.aud, subject === undefined ? [...names, ...recipientNames] : names)
+    requireHolder(subject?.jkt ?? answer.cnf?.jkt, request)
     const actors = actorsWith(request.actor, clientId, subject?.actors ?? [])
     const lifetime = request.ledger === true ? ledgerLifetimeSeconds : lifetimeSeconds
     const exp = Math.min(now + lifetime, source.root.exp ?? Number.POSITIVE_INFINITY)
+    // The operator may have limited the client's scopes since the subject token was issued.
+    const held = answer.scope ?? subject?.scope ?? ''
+    const scope =
+      request.ledger === true ? ledgerScopeFor(subject === undefined ? held : '') : narrowed(held, request)
     const claims: ExchangedClaims = {
       jti: randomUUID(),
       clientId,
       ...(sub !== undefined && { sub }),
-      scope:
-        request.ledger === true
-          ? ledgerScopeFor(subject === undefined ? answer : {})
-          : narrowed(subject?.scope ?? answer.scope ?? '', request),
+      scope,
       aud: request.resource,
       actors,
+      ...(request.jkt !== undefined && { jkt: request.jkt }),
       iat: now,
       exp,
       ancestors: subject === undefined ? [] : [subject.jti, ...subject.ancestors],
       root: source.root,
     }
-    const { jti, scope } = claims
-    return { text: this.#seal(claims), jti, scope, clientId, exp }
+    return { text: this.#seal(claims), jti: claims.jti, scope, clientId, exp }
   }
 
   /**
@@ -148,8 +151,8 @@ export class TokenExchanger {
   }
 }
 
-function inactiveRefusal({ exp }: Introspection): ExchangeRefused {
-  return exp === undefined
+export function inactiveRefusal({ exp }: Introspection): ExchangeRefused {
+  return exp === undefined || exp > Date.now() / 1000
     ? new ExchangeRefused('inactive', 'The token is not active: get a new one')
     : new ExchangeRefused('expired', 'The token has expired: get a new one')
 }
@@ -164,7 +167,29 @@ function answerFor({ clientId, sub }: ExchangedClaims): Pick<Introspection, 'cli
   return { client_id: clientId, sub }
 }
 
-function isNamed(audience: string, names: readonly string[]): boolean {
+/** @throws ExchangeRefused unless the audience is absent or contains one of the names */
+export function requireAudience(aud: Introspection['aud'], names: readonly string[]): void {
+  const audience = [aud ?? []].flat()
+  if (audience.length === 0 || audience.some((name) => isNamed(name, names))) return
+  throw new ExchangeRefused(
+    'wrong_audience',
+    `The token is for ${audience.join(', ')}: get a token without an audience or for ${names[0] ?? 'this server'}`,
+  )
+}
+
+/**
+ * A token that is bound to a key may be exchanged by the holder of the key only. The gateway has verified the holder's
+ * proof. @throws ExchangeRefused
+ */
+function requireHolder(bound: string | undefined, { actor, jkt }: ExchangeRequest): void {
+  if (bound === undefined || bound === jkt || delegatesOf([actor]).length === 0) return
+  throw new ExchangeRefused(
+    'bound_to_key',
+    'The token is bound to a key (DPoP), so only the holder of the key may exchange it: use a token that is not bound',
+  )
+}
+
+export function isNamed(audience: string, names: readonly string[]): boolean {
   const name = audience.replace(/\/+$/, '')
   return names.some((one) => one.replace(/\/+$/, '') === name)
 }
@@ -187,7 +212,10 @@ function actorsWith(actor: string, subject: string, actors: readonly string[]): 
 }
 
 /** @throws ExchangeRefused for the operator's scope, or if no scope is left */
-function narrowed(held: string, { scope: requested, actorScope }: ExchangeRequest): string {
+export function narrowed(
+  held: string,
+  { scope: requested, actorScope }: Pick<ExchangeRequest, 'scope' | 'actorScope'> = {},
+): string {
   const subject = scopesOf(held)
   if (subject.has(operatorScope))
     throw new ExchangeRefused(
@@ -207,8 +235,8 @@ function narrowed(held: string, { scope: requested, actorScope }: ExchangeReques
 }
 
 /** @throws ExchangeRefused unless the operator's own token has the operator's scope */
-function ledgerScopeFor({ scope = '' }: Pick<Introspection, 'scope'>): string {
-  if (scopesOf(scope).has(operatorScope)) return ledgerScope
+export function ledgerScopeFor(held: string): string {
+  if (scopesOf(held).has(operatorScope)) return ledgerScope
   throw new ExchangeRefused(
     'not_operator',
     `The ledger is for operators: use a token with the scope ${operatorScope}`,

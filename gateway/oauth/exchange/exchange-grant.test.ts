@@ -3,6 +3,7 @@ import * as oauth from 'openid-client'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type Answer,
+  basic,
   type Credentials,
   startIdentityProvider,
   type TestIdentityProvider,
@@ -157,6 +158,87 @@ describe('the token exchange grant (RFC 8693)', () => {
     expect(await introspect(await exchanged(planner, await aliceToken(), more))).toMatchObject({
       act: { sub: 'did:key:planner' },
     })
+  })
+})
+
+describe('DPoP (RFC 9449)', () => {
+  const as = ({ clientId, clientSecret }: Credentials) =>
+    oauth.discovery(
+      new URL(`${server.origin}/oauth2`),
+      clientId,
+      undefined,
+      oauth.ClientSecretBasic(clientSecret),
+      { algorithm: 'oauth2', execute: [oauth.allowInsecureRequests] },
+    )
+
+  test('a token that is requested with a proof is bound to the key of the proof', async () => {
+    const config = await as(planner)
+    const DPoP = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair())
+    const { grant_type: _, ...form } = formOf(await aliceToken())
+    const token = await oauth.genericGrantRequest(config, grantType, form, { DPoP })
+    expect(token.token_type).toBe('dpop')
+    expect(await introspect(token.access_token)).toMatchObject({
+      active: true,
+      client_id: 'alice',
+      token_type: 'DPoP',
+      cnf: { jkt: await DPoP.calculateThumbprint() },
+    })
+  })
+
+  test('a caller’s token that is bound to a key is exchanged by the gateway, and by no agent', async () => {
+    const config = await as(alice)
+    const DPoP = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair())
+    const { access_token: bound } = await oauth.clientCredentialsGrant(
+      config,
+      { scope: 'agent:read' },
+      { DPoP },
+    )
+    expect((await attempt(planner, bound)).body).toEqual({
+      error: 'invalid_request',
+      error_description: expect.stringContaining('bound to a key (DPoP)'),
+    })
+    const { exchanger } = server.provider
+    const request = { subject: bound, actor: gatewayUrl, names: [gatewayUrl], resource: 'did:key:planner' }
+    const answer = await server.provider.introspect((await exchanger.exchange(request)).text)
+    expect(answer).toMatchObject({ active: true, client_id: 'alice', token_type: 'Bearer' })
+    expect(answer.cnf).toBeUndefined()
+  })
+
+  test.each(['nonsense', 'a.b.c'])('the proof %s is refused', async (proof) => {
+    const { status, body } = await server.fetch('/oauth2/token', {
+      method: 'POST',
+      headers: { authorization: basic(planner), dpop: proof },
+      body: new URLSearchParams(formOf(await aliceToken())),
+    })
+    expect({ status, error: body['error'] }).toEqual({ status: 400, error: 'invalid_dpop_proof' })
+  })
+})
+
+describe('operators’ settings', () => {
+  test('a token of a disabled client is not exchanged, and its exchanged tokens are not active', async () => {
+    const root = await aliceToken()
+    const token = await exchanged(planner, root)
+    await server.store.upsert({ model: 'ClientSettings', id: 'alice', payload: { disabled: true } })
+    expect(await introspect(token)).toEqual({ active: false })
+    expect((await attempt(planner, root)).body['error']).toBe('invalid_request')
+    await server.store.destroy('ClientSettings', 'alice')
+  })
+
+  test('an agent whose client is disabled can no longer act', async () => {
+    const token = await exchanged(writer, await aliceToken())
+    await server.store.upsert({ model: 'ClientSettings', id: 'did:key:writer', payload: { disabled: true } })
+    expect(await introspect(token)).toEqual({ active: false })
+    await server.store.destroy('ClientSettings', 'did:key:writer')
+  })
+
+  test('an agent exchanges for the resources that the operator allows it only', async () => {
+    const resources = ['https://allowed.example']
+    await server.store.upsert({ model: 'ClientSettings', id: 'did:key:writer', payload: { resources } })
+    const refused = await attempt(writer, await aliceToken())
+    expect(refused.body['error']).toBe('invalid_target')
+    const allowed = await attempt(writer, await aliceToken(), { resource: 'https://allowed.example' })
+    expect(allowed.status).toBe(200)
+    await server.store.destroy('ClientSettings', 'did:key:writer')
   })
 })
 

@@ -1,7 +1,10 @@
 import type { Audit } from '@parley/kit/process/audit'
 import { type Client, errors, type Provider, type TokenEndpointGrantContext } from 'oidc-provider'
+import validateDpop, { checkDpopReplay } from 'oidc-provider/lib/helpers/validate_dpop.js'
+import { requireAllowedResource } from '../clients/client-settings.ts'
 import type { TokenIntrospection } from '../introspect.ts'
 import { addressOf } from '../mount.ts'
+import type { OAuthStore } from '../oauth-store.ts'
 import { resourceServer } from '../oidc-policies.ts'
 import { ExchangeRefused, type RefusalReason, type TokenExchanger } from './embedded-exchange.ts'
 
@@ -11,6 +14,7 @@ export const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token'
 export interface ExchangeGrantOptions {
   introspection: TokenIntrospection
   exchanger: TokenExchanger
+  store: OAuthStore
   /** The issuer of this server, for which an actor token may be restricted. */
   issuer: string
   /** Whether the client may act for other clients. */
@@ -60,8 +64,8 @@ export function addExchangeGrant(provider: Provider, options: ExchangeGrantOptio
 }
 
 async function exchange(ctx: Context, options: ExchangeGrantOptions): Promise<void> {
-  const { client, params } = ctx.oidc
-  const { exchanger, mayAct, namesOf, audit } = options
+  const { client, params, provider } = ctx.oidc
+  const { exchanger, mayAct, namesOf, audit, store } = options
   if (client.clientAuthMethod === 'none')
     throw new errors.UnauthorizedClient('token exchange requires client authentication')
   if (!(await mayAct(client.clientId)))
@@ -74,6 +78,9 @@ async function exchange(ctx: Context, options: ExchangeGrantOptions): Promise<vo
   const names = [client.clientId, ...namesOf(client.clientId)]
   await checkActorToken(params, { subject, client, names }, options)
   const resource = requestedResource(params)
+  await requireAllowedResource(store, client.clientId, resource)
+  const proof = await validateDpop(provider, ctx)
+  await checkDpopReplay(provider, ctx, proof, client.clientId)
   try {
     const token = await exchanger.exchange({
       subject,
@@ -82,6 +89,7 @@ async function exchange(ctx: Context, options: ExchangeGrantOptions): Promise<vo
       resource,
       scope: params.scope,
       actorScope: client.scope,
+      jkt: proof?.thumbprint,
     })
     audit.record({
       who: client.clientId,
@@ -94,7 +102,7 @@ async function exchange(ctx: Context, options: ExchangeGrantOptions): Promise<vo
     ctx.body = {
       access_token: token.text,
       issued_token_type: accessTokenType,
-      token_type: 'Bearer',
+      token_type: proof === undefined ? 'Bearer' : 'DPoP',
       expires_in: Math.max(0, token.exp - Math.floor(Date.now() / 1000)),
       scope: token.scope,
     }
@@ -150,6 +158,7 @@ const errorCodes: Record<RefusalReason, string> = {
   wrong_audience: 'invalid_request',
   chain_too_long: 'invalid_request',
   already_in_chain: 'invalid_request',
+  bound_to_key: 'invalid_request',
   no_scope: 'invalid_scope',
   not_operator: 'invalid_scope',
   too_large: 'invalid_target',

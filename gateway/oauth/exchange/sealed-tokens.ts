@@ -14,6 +14,8 @@ const exchangedClaims = z.object({
   aud: z.string(),
   /** All parties that act for the client, the current one first: gateways by their URL, agents by their client id. */
   actors: z.array(z.string()).min(1),
+  /** The thumbprint of the key to which the token is bound (RFC 9449). */
+  jkt: z.string().optional(),
   /** Seconds since 1970, as `exp`. */
   iat: z.number(),
   exp: z.number(),

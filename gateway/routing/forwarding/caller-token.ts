@@ -4,7 +4,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { hashOf, type Recipient, type SubjectToken } from '../../oauth/token-exchange.ts'
 import { isExternal } from '../../registry/admission.ts'
-import type { AgentEntry } from '../../registry/entry.ts'
+import { type AgentEntry, audienceNamesOf } from '../../registry/entry.ts'
 
 /** The token of a request. No agent receives it: the gateway exchanges it for each agent. */
 export interface CallerToken {
@@ -109,10 +109,8 @@ export function operatorTokenRefused(): ParleyError {
   })
 }
 
-/** An unproven DID does not count, because it may belong to another agent. */
-function namesOf({ slug, did, url, verified }: TokenAgent, [gatewayUrl]: GatewayNames): string[] {
-  const own = [url, `${withoutSlash(gatewayUrl)}/agents/${slug}`]
-  return verified && did !== undefined ? [...own, did] : own
+function namesOf(entry: TokenAgent, [gatewayUrl]: GatewayNames): string[] {
+  return audienceNamesOf(entry, withoutSlash(gatewayUrl))
 }
 
 /** Whether the card declares a bearer token scheme, which A2A 0.3 and 1.0 spell differently. */

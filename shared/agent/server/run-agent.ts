@@ -6,6 +6,7 @@ import { ClientToken } from '@parley/kit/auth/client-token'
 import { DiscoveryFailed, discover } from '@parley/kit/auth/discovery'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
 import { LeasedIntrospector } from '@parley/kit/auth/leased-introspection'
+import { acceptingStatements, StatementVerifier } from '@parley/kit/auth/statement'
 import { DatabaseRefused } from '@parley/kit/database/errors'
 import { agentIdentity, type Identity } from '@parley/kit/did/identity'
 import { type AgentConfig, type AgentSecrets, agentConfig } from '@parley/kit/process/config'
@@ -68,7 +69,10 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const identity = await agentIdentity(agent.author, path.join(config.dataDir, 'agent.key.json'))
   const { did } = identity
   const client = await clientOf(agent.name, identity, config, secrets)
-  const introspector = stack.use(introspectorOf(config, client))
+  const provider = stack.use(introspectorOf(config, client))
+  const { gatewayUrl } = config
+  const introspector =
+    gatewayUrl === undefined ? provider : acceptingStatements(provider, new StatementVerifier(gatewayUrl))
   const clientKeys = clientKeysOf(config, client, log)
   if (clientKeys !== undefined) stack.use(clientKeys)
   else if (agent.signatures === 'required') {

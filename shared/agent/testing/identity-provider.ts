@@ -14,6 +14,10 @@ export class TestIdentityProvider implements AsyncDisposable {
   readonly clients = new Map<string, object>()
   /** The number of requests for client metadata so far. */
   metadataRequests = 0
+  /** Further fields of the server's metadata (RFC 8414). Without them, the metadata is not served. */
+  metadata: object | undefined
+  /** Answers requests to the token endpoint. By default, they are answered as introspection requests. */
+  onTokenRequest: ((form: URLSearchParams) => { status: number; body: object }) | undefined
   /** A fault that replaces every answer; `silence` sends none. */
   fault: 'none' | 'status 500' | 'not json' | 'silence' = 'none'
 
@@ -28,8 +32,14 @@ export class TestIdentityProvider implements AsyncDisposable {
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', () => {
         if (request.method === 'GET') return this.#answerMetadata(request, response)
+        const form = new URLSearchParams(Buffer.concat(chunks).toString())
+        if (form.has('grant_type') && this.onTokenRequest !== undefined) {
+          const { status, body } = this.onTokenRequest(form)
+          response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+          return
+        }
         this.introspections += 1
-        const token = new URLSearchParams(Buffer.concat(chunks).toString()).get('token') ?? ''
+        const token = form.get('token') ?? ''
         if (this.fault === 'silence') return
         response.statusCode = this.fault === 'status 500' ? 500 : 200
         response.setHeader('content-type', 'application/json')
@@ -62,6 +72,11 @@ export class TestIdentityProvider implements AsyncDisposable {
   }
 
   #answerMetadata(request: IncomingMessage, response: ServerResponse): void {
+    if (request.url?.startsWith('/.well-known/') === true) {
+      response.statusCode = this.metadata === undefined ? 404 : 200
+      response.end(JSON.stringify({ issuer: this.url, ...this.metadata }))
+      return
+    }
     this.metadataRequests += 1
     if (this.fault === 'silence') return
     const found = this.clients.get(decodeURIComponent(request.url?.split('/').at(-1) ?? ''))

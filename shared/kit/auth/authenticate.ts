@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { actingAgents, type Caller, delegatedOwner, forwardedBy, mayUse, type Scope } from './caller.ts'
 import { checkDidSignature, type SignatureRules, takeOnce } from './did-signature.ts'
 import type { ProofRules } from './dpop.ts'
-import type { Actor, Introspection, Introspector } from './introspection.ts'
+import { actorsOf, type Introspection, type Introspector } from './introspection.ts'
 
 const noBody = new Uint8Array()
 const expiringClaims = z.object({ exp: z.number() })
@@ -213,13 +213,6 @@ function requireCaller({ client_id, sub, scope, aud, act }: Introspection): Call
   if (sender.startsWith('did:')) caller.did = sender
   if (aud !== undefined) caller.audience = [aud].flat()
   return caller
-}
-
-/** All actors, the current one first. */
-function actorsOf(act: Actor): string[] {
-  const actors: string[] = []
-  for (let actor: Actor | undefined = act; actor !== undefined; actor = actor.act) actors.push(actor.sub)
-  return actors
 }
 
 function isSameName(one: string, other: string): boolean {

@@ -8,6 +8,7 @@ const metadata = z.object({
   introspection_endpoint: z.url().optional(),
   token_endpoint: z.url().optional(),
   registration_endpoint: z.url().optional(),
+  grant_types_supported: z.array(z.string()).optional().catch(undefined),
   /** Parley extension: URL template of client metadata with `public_key`. An invalid template counts as absent. */
   parley_client_metadata_uri_template: z
     .string()

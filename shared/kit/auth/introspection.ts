@@ -26,8 +26,23 @@ const actor: z.ZodType<Actor> = z.object({
   },
 })
 
+/** Returns the actors, the current one first, as nested claims. Undefined if there are none. */
+export function nestedActors(actors: readonly string[]): Actor | undefined {
+  return actors.reduceRight<Actor | undefined>(
+    (inner, sub) => ({ sub, ...(inner && { act: inner }) }),
+    undefined,
+  )
+}
+
+/** All actors, the current one first. */
+export function actorsOf(act: Actor): string[] {
+  const actors: string[] = []
+  for (let actor: Actor | undefined = act; actor !== undefined; actor = actor.act) actors.push(actor.sub)
+  return actors
+}
+
 /** The fields of an introspection response (RFC 7662, section 2.2) that are used here. */
-const introspection = z.object({
+export const introspectionClaims = z.object({
   active: z.boolean(),
   client_id: name.optional(),
   sub: name.optional(),
@@ -49,8 +64,8 @@ const introspection = z.object({
 const introspectionResponse = z.preprocess((body) => {
   if (typeof body !== 'object' || body === null) return body
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== ''))
-}, introspection)
-export type Introspection = Omit<z.infer<typeof introspection>, 'token_use' | 'parley_lease'>
+}, introspectionClaims)
+export type Introspection = Omit<z.infer<typeof introspectionClaims>, 'token_use' | 'parley_lease'>
 
 /** Validates tokens with an OAuth 2.0 server. */
 export interface Introspector {

@@ -1,0 +1,238 @@
+import { isDeepStrictEqual } from 'node:util'
+import { discover } from '@parley/kit/auth/discovery'
+import { actorsOf, type Introspection, type Introspector, unavailable } from '@parley/kit/auth/introspection'
+import { RecentMap } from '@parley/kit/did/recent-map'
+import { boundedText } from '@parley/kit/net/bounded-text'
+import type { Log } from '@parley/kit/process/log'
+import { request } from 'undici'
+import { z } from 'zod'
+import { delegatesOf } from '../introspect.ts'
+import {
+  ExchangedTokenCache,
+  type Recipient,
+  refusalOf,
+  type SubjectToken,
+  type TokenExchange,
+} from '../token-exchange.ts'
+import { inactiveRefusal, isNamed, ledgerScopeFor, narrowed, requireAudience } from './embedded-exchange.ts'
+import { accessTokenType, exchangeGrantType } from './exchange-grant.ts'
+import type { StatementSigner } from './statements.ts'
+
+export interface ExternalTokenExchangeOptions {
+  issuer: string
+  /** Checks the tokens that the provider issues. */
+  introspector: Introspector
+  /** The gateway's client at the provider. */
+  client: { clientId: string; clientSecret: string }
+  /** OAUTH_TOKEN_URL, if the token endpoint of the provider's metadata is not to be used. */
+  tokenUrl: string | undefined
+  statements: Pick<StatementSigner, 'sign'>
+  /** The public URL of the gateway, which names it as an actor. */
+  gatewayUrl: string
+  /** All names by which an audience may name the gateway. */
+  names: readonly string[]
+  log: Log
+}
+
+const statementSeconds = 60
+/** Half of the lifetime is left to the agent, whose clock may differ. */
+const statementRenewMs = 30_000
+const timeoutMs = 2000
+/** Time until the provider is asked once more, after discovery failed or it refused to exchange for an agent. */
+const retryMs = 600_000
+const recipientsMax = 10_000
+const tokenMaxChars = 8000
+
+const tokenResponse = z.object({
+  access_token: z.string().min(1).max(tokenMaxChars),
+  expires_in: z.number().nonnegative().default(60),
+})
+
+/**
+ * Exchanges tokens of an external OAuth server. If the server offers token exchange (RFC 8693), it issues the tokens.
+ * Otherwise, or if its tokens are unsuitable, the gateway signs a statement about the caller.
+ */
+export class ExternalTokenExchange implements TokenExchange {
+  /** The server reports no revocations, so the caller's token is introspected for each request. */
+  readonly endsWithSubject = false
+  readonly #options: ExternalTokenExchangeOptions
+  readonly #exchanged = new ExchangedTokenCache()
+  readonly #statements = new ExchangedTokenCache()
+  /** The agents for which the provider issues no suitable tokens, and the time until which it is not requested again. */
+  readonly #unsuitable = new RecentMap<string, number>(recipientsMax)
+  /** Undefined if the provider offers no token exchange, as far as is known. */
+  #endpoint: string | undefined
+  #discoverAt = 0
+
+  constructor(options: ExternalTokenExchangeOptions) {
+    this.#options = options
+    this.#discover()
+  }
+
+  async forAgent(subject: SubjectToken, recipient: Recipient): Promise<string> {
+    try {
+      this.#check(subject, recipient)
+      const scope = narrowed(subject.introspection.scope ?? '')
+      const exchanged = await this.#exchange(subject, recipient, scope)
+      if (exchanged !== undefined) return exchanged
+      // An external agent need not understand statements, and a token that names only this agent is valid nowhere else.
+      if (recipient.external === true && isOnlyFor(subject.introspection, recipient)) return subject.text
+      return await this.#statements.get(subject, recipient, async () => ({
+        text: await this.#state(subject, recipient, scope),
+        renewAfterMs: statementRenewMs,
+      }))
+    } catch (error) {
+      throw refusalOf(error, recipient.resource)
+    }
+  }
+
+  async forLedger(operator: SubjectToken, recipient: Recipient): Promise<string> {
+    try {
+      this.#check(operator, recipient)
+      return await this.#state(operator, recipient, ledgerScopeFor(operator.introspection.scope ?? ''))
+    } catch (error) {
+      throw refusalOf(error, recipient.resource)
+    }
+  }
+
+  /** @throws ExchangeRefused unless the token is active and its audience allows the request */
+  #check({ introspection }: SubjectToken, { resource, names = [] }: Recipient): void {
+    const { active, exp = Number.POSITIVE_INFINITY, act, aud } = introspection
+    if (!active || exp * 1000 <= Date.now()) throw inactiveRefusal(introspection)
+    const { names: gatewayNames } = this.#options
+    requireAudience(aud, act === undefined ? [...gatewayNames, resource, ...names] : gatewayNames)
+  }
+
+  #state({ introspection }: SubjectToken, { resource }: Recipient, scope: string): Promise<string> {
+    const { statements, gatewayUrl } = this.#options
+    const left = (introspection.exp ?? Number.POSITIVE_INFINITY) - Date.now() / 1000
+    return statements.sign({
+      introspection: { ...introspection, scope },
+      audience: resource,
+      actors: [gatewayUrl],
+      lifetimeSeconds: Math.floor(Math.min(statementSeconds, left)),
+    })
+  }
+
+  /** Returns undefined if the provider issues no suitable token for this agent. */
+  async #exchange(subject: SubjectToken, recipient: Recipient, scope: string): Promise<string | undefined> {
+    if (Date.now() >= this.#discoverAt) this.#discover()
+    const endpoint = this.#endpoint
+    const { resource } = recipient
+    if (endpoint === undefined || Date.now() < (this.#unsuitable.get(resource) ?? 0)) return undefined
+    try {
+      return await this.#exchanged.get(subject, recipient, async () => {
+        const { access_token: text, expires_in } = await this.#request(
+          endpoint,
+          subject.text,
+          resource,
+          scope,
+        )
+        const fault = faultOf(
+          await this.#options.introspector.introspect(text),
+          subject.introspection,
+          recipient,
+        )
+        if (fault !== undefined) throw new Unsuitable(fault)
+        return { text, renewAfterMs: expires_in * 800 }
+      })
+    } catch (error) {
+      if (!(error instanceof Unsuitable)) throw error
+      this.#unsuitable.set(resource, Date.now() + retryMs)
+      const { message } = error
+      this.#options.log.warn(
+        { agent: resource, reason: message },
+        'the OAuth server issues no suitable token for this agent: the gateway signs statements instead',
+      )
+      return undefined
+    }
+  }
+
+  /** @throws Unsuitable for a refusal, ParleyError Unavailable if the provider does not respond */
+  async #request(
+    endpoint: string,
+    subject: string,
+    resource: string,
+    scope: string,
+  ): Promise<z.infer<typeof tokenResponse>> {
+    const { clientId, clientSecret } = this.#options.client
+    const form = {
+      grant_type: exchangeGrantType,
+      subject_token: subject,
+      subject_token_type: accessTokenType,
+      requested_token_type: accessTokenType,
+      resource,
+      audience: resource,
+      scope,
+      client_id: clientId,
+      client_secret: clientSecret,
+    }
+    try {
+      const response = await request(endpoint, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+        body: new URLSearchParams(form).toString(),
+        signal: AbortSignal.timeout(timeoutMs),
+      })
+      const text = await boundedText(response.body)
+      if (response.statusCode >= 500) throw new Error(`the token endpoint returned ${response.statusCode}`)
+      if (response.statusCode !== 200)
+        throw new Unsuitable(`the token endpoint returned ${response.statusCode}`)
+      const parsed = tokenResponse.safeParse(JSON.parse(text))
+      if (!parsed.success) throw new Unsuitable('the token endpoint returned no usable token')
+      return parsed.data
+    } catch (error) {
+      throw error instanceof Unsuitable ? error : unavailable(error)
+    }
+  }
+
+  /** Reads in the background whether the provider offers token exchange. Statements are used in the meantime. */
+  #discover(): void {
+    const { issuer, tokenUrl } = this.#options
+    this.#discoverAt = Date.now() + retryMs
+    const read = async () => {
+      const { grant_types_supported: grants, token_endpoint } = await discover(issuer)
+      this.#endpoint = grants?.includes(exchangeGrantType) === true ? (tokenUrl ?? token_endpoint) : undefined
+    }
+    read().catch(() => {
+      this.#endpoint = undefined
+    })
+  }
+}
+
+/** The provider's answer is not a token that the agent could use. */
+class Unsuitable extends Error {
+  override readonly name = 'Unsuitable'
+}
+
+/**
+ * Returns why the token must not be used. Some providers issue it to the gateway's client instead of the caller's, so that
+ * all callers would own each other's tasks.
+ */
+function faultOf(
+  token: Introspection,
+  subject: Introspection,
+  { resource, names = [] }: Recipient,
+): string | undefined {
+  if (!token.active) return 'the new token is not active'
+  if (token.client_id !== subject.client_id || token.sub !== subject.sub)
+    return 'the new token names another client or subject than the caller’s token'
+  if (!isDeepStrictEqual(delegatesIn(token), delegatesIn(subject))) return 'the new token names a delegate'
+  const audience = [token.aud ?? []].flat()
+  if (!audience.some((name) => isNamed(name, [resource, ...names])))
+    return 'the new token does not name the agent'
+  const held = new Set(subject.scope?.split(' '))
+  if (token.scope?.split(' ').some((name) => !held.has(name)) === true) return 'the new token has more scopes'
+  return undefined
+}
+
+/** Whether the token is a bearer token whose audience consists of names of the agent. */
+function isOnlyFor({ aud, cnf }: Introspection, { resource, names = [] }: Recipient): boolean {
+  const audience = [aud ?? []].flat()
+  if (cnf !== undefined || audience.length === 0) return false
+  return audience.every((name) => isNamed(name, [resource, ...names]))
+}
+
+function delegatesIn({ act }: Introspection): string[] {
+  return act === undefined ? [] : delegatesOf(actorsOf(act))
+}

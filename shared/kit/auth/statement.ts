@@ -1,0 +1,189 @@
+import { hash } from 'node:crypto'
+import { ParleyError } from '@parley/wire/errors'
+import {
+  createLocalJWKSet,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose'
+import { request } from 'undici'
+import { z } from 'zod'
+import { RecentMap } from '../did/recent-map.ts'
+import { boundedText } from '../net/bounded-text.ts'
+import { type Introspection, type Introspector, introspectionClaims } from './introspection.ts'
+
+/** The `typ` of a statement, which distinguishes it from every other JWT. */
+export const statementType = 'parley-statement+jwt'
+export const statementAlgorithm = 'EdDSA'
+/** The path of the gateway's public keys, below its URL. */
+export const statementKeysPath = '/.well-known/jwks.json'
+
+const keysMax = 64
+/** The keys that sign a gateway's statements (RFC 7517), and the gateway's issuer. */
+const keySet = z.object({
+  issuer: z.string(),
+  keys: z.array(z.looseObject({ kty: z.string(), kid: z.string() })).max(keysMax),
+})
+
+const timeoutMs = 2000
+/** Keys are fetched again after this time, so that a removed key is no longer accepted. */
+const keysMaxAgeMs = 300_000
+/** An unknown key or a failure does not cause requests to the gateway more often than this. */
+const refetchMs = 3000
+/** Tolerated difference between the clocks of the gateway and the agent. */
+const toleranceSeconds = 5
+/** A statement that is valid for longer than this was not issued by a gateway. */
+const lifetimeMaxSeconds = 300
+const statementsMax = 5000
+
+interface Keys {
+  issuer: string
+  keyFor: JWTVerifyGetKey
+  ids: ReadonlySet<string>
+  fetchedAt: number
+}
+
+interface VerifiedStatement {
+  introspection: Introspection
+  /** Seconds since 1970. */
+  exp: number
+}
+
+/**
+ * Verifies the statements with which a gateway vouches for a caller, if the OAuth server cannot exchange tokens
+ * (spec/authentication.md#statements). The audience is left to the Authenticator, which knows the agent's names.
+ */
+export class StatementVerifier {
+  readonly #url: string
+  readonly #verified = new RecentMap<string, VerifiedStatement>(statementsMax)
+  #keys: Keys | undefined
+  #fetching: Promise<Keys> | undefined
+  #attemptedAt = Number.NEGATIVE_INFINITY
+
+  /** @param gatewayUrl the address of the gateway that the agent has joined */
+  constructor(gatewayUrl: string) {
+    this.#url = gatewayUrl.replace(/\/+$/, '') + statementKeysPath
+  }
+
+  /**
+   * Returns what the statement says in the form of an introspection response; an invalid statement is not active.
+   * @throws ParleyError Unavailable if the gateway's keys are needed and cannot be fetched
+   */
+  async verify(statement: string): Promise<Introspection> {
+    const name = hash('sha256', statement, 'base64url')
+    const known = this.#verified.get(name)
+    if (known !== undefined) return stillValid(known)
+    const { kid } = decodeProtectedHeader(statement)
+    const keys = await this.#keysFor(kid)
+    try {
+      const { payload } = await jwtVerify(statement, keys.keyFor, {
+        algorithms: [statementAlgorithm],
+        typ: statementType,
+        issuer: keys.issuer,
+        requiredClaims: ['aud', 'iat', 'exp'],
+        clockTolerance: toleranceSeconds,
+      })
+      const verified = read(payload)
+      if (verified === undefined) return { active: false }
+      this.#verified.set(name, verified)
+      return stillValid(verified)
+    } catch (error) {
+      if (error instanceof errors.JWTExpired && typeof error.payload.exp === 'number')
+        return { active: false, exp: error.payload.exp }
+      if (error instanceof errors.JOSEError || error instanceof TypeError) return { active: false }
+      throw error
+    }
+  }
+
+  /** Returns the current keys. Fetches them if they are old, or do not contain the key. */
+  async #keysFor(kid: string | undefined): Promise<Keys> {
+    const now = performance.now()
+    const known = this.#keys
+    const isFresh = known !== undefined && now - known.fetchedAt < keysMaxAgeMs
+    if (isFresh && (kid === undefined || known.ids.has(kid))) return known
+    if (now - this.#attemptedAt < refetchMs && this.#fetching === undefined) {
+      if (isFresh) return known
+      throw gatewayUnavailable(undefined)
+    }
+    this.#attemptedAt = this.#fetching === undefined ? now : this.#attemptedAt
+    this.#fetching ??= this.#fetch().finally(() => {
+      this.#fetching = undefined
+    })
+    return this.#fetching.catch((error: unknown) => {
+      if (isFresh) return known
+      throw gatewayUnavailable(error)
+    })
+  }
+
+  async #fetch(): Promise<Keys> {
+    const fetchedAt = performance.now()
+    const response = await request(this.#url, {
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: { accept: 'application/json' },
+    })
+    const text = await boundedText(response.body)
+    if (response.statusCode !== 200) throw new Error(`${this.#url} returned ${response.statusCode}`)
+    const { issuer, keys } = keySet.parse(JSON.parse(text))
+    this.#keys = {
+      issuer,
+      keyFor: createLocalJWKSet({ keys }),
+      ids: new Set(keys.map(({ kid }) => kid)),
+      fetchedAt,
+    }
+    return this.#keys
+  }
+}
+
+/** Introspects tokens with the OAuth server, except for statements of the gateway, which it verifies. */
+export function acceptingStatements(
+  inner: Introspector & { ping(): Promise<void> },
+  statements: Pick<StatementVerifier, 'verify'>,
+): Introspector & { ping(): Promise<void> } {
+  return {
+    introspect: (token) => (isStatement(token) ? statements.verify(token) : inner.introspect(token)),
+    ping: () => inner.ping(),
+  }
+}
+
+/** Whether the token has the form of a statement. Its signature is not checked. */
+export function isStatement(token: string): boolean {
+  if (!token.startsWith('eyJ')) return false
+  try {
+    return decodeProtectedHeader(token).typ === statementType
+  } catch {
+    return false
+  }
+}
+
+function read({ aud, iat = 0, exp = 0, ...payload }: JWTPayload): VerifiedStatement | undefined {
+  if (exp - iat > lifetimeMaxSeconds || iat > Date.now() / 1000 + toleranceSeconds) return undefined
+  const { client_id, sub, scope, act } = payload
+  const introspection = introspectionClaims.safeParse({
+    active: true,
+    client_id,
+    sub,
+    scope,
+    act,
+    aud,
+    exp,
+  }).data
+  const isComplete = introspection?.client_id !== undefined && [aud ?? []].flat().length > 0
+  return isComplete ? { introspection, exp } : undefined
+}
+
+/** The tolerance applies to `exp` too, which the Authenticator compares without a tolerance. */
+function stillValid({ introspection, exp }: VerifiedStatement): Introspection {
+  if (exp + toleranceSeconds <= Date.now() / 1000) return { active: false, exp }
+  return { ...introspection, exp: exp + toleranceSeconds }
+}
+
+function gatewayUnavailable(cause: unknown): ParleyError {
+  return new ParleyError('Unavailable', {
+    message: 'The gateway’s keys cannot be read, so its statement cannot be verified',
+    data: { reason: 'gateway_keys' },
+    headers: { 'retry-after': '3' },
+    cause,
+  })
+}
