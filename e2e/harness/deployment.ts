@@ -30,12 +30,19 @@ export class Deployment {
   readonly #balancer: Balancer | undefined
   readonly #process: ParleyProcess
 
-  private constructor(port: number, env: NodeJS.ProcessEnv, dataDir: string, balancer: Balancer | undefined) {
+  private constructor(
+    port: number,
+    env: NodeJS.ProcessEnv,
+    dataDir: string,
+    { balancer, agents }: { balancer: Balancer | undefined; agents: string | undefined },
+  ) {
     this.url = balancer?.url ?? `http://127.0.0.1:${port}`
     this.dataDir = dataDir
     this.#env = env
     this.#balancer = balancer
-    const args = balancer === undefined ? [] : ['--', '--replicas', '2', '--gateways', '2']
+    const several = balancer === undefined ? [] : ['--replicas', '2', '--gateways', '2']
+    const options = [...several, ...(agents === undefined ? [] : ['--agents', agents])]
+    const args = options.length === 0 ? [] : ['--', ...options]
     this.#process = new ParleyProcess({
       name: 'npm start',
       command: ['npm', 'start', '--silent'],
@@ -47,8 +54,15 @@ export class Deployment {
     if (balancer !== undefined) balancer.targets = [port]
   }
 
-  /** Resolves when `npm start` has printed its `curl` line and every gateway knows all agents. */
-  static async start(backends: Backends, settings: Record<string, string> = {}): Promise<Deployment> {
+  /**
+   * Resolves when `npm start` has printed its `curl` line and every gateway knows all agents.
+   * @param agents folder of the agents. Default: `agents`
+   */
+  static async start(
+    backends: Backends,
+    settings: Record<string, string> = {},
+    agents?: string,
+  ): Promise<Deployment> {
     const dataDir = mkdtempSync(path.join(tmpdir(), 'parley-e2e-'))
     const port = await freePorts(portsCount)
     const balancer = backends.kind === 'full' ? await Balancer.start() : undefined
@@ -56,7 +70,7 @@ export class Deployment {
     const own = { DATA_DIR: dataDir, PORT: String(port), ...backends.newStore() }
     const publicUrl = balancer === undefined ? {} : { PUBLIC_URL: balancer.url }
     const env = { ...inherited, ...own, ...publicUrl, ...settings }
-    const deployment = new Deployment(port, env, dataDir, balancer)
+    const deployment = new Deployment(port, env, dataDir, { balancer, agents })
     try {
       await deployment.startAgain()
     } catch (error) {

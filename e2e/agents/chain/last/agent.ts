@@ -1,0 +1,13 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { defineAgent } from '@parley/agent'
+
+/** Waits as many milliseconds as the message states, and returns the parties of the call. */
+export default defineAgent({
+  name: 'last',
+  description: 'Ends a chain',
+  skills: [{ id: 'end', name: 'End', description: 'Waits' }],
+  async handle({ text, signal, caller, onBehalfOf }) {
+    await wait(Number(text), undefined, { signal })
+    return `last(${text}) for ${onBehalfOf?.id} by ${caller.id}`
+  },
+})

@@ -1,0 +1,171 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { AgentClient, type WireTask } from '@parley/client/internal/client'
+import { ClientToken } from '@parley/kit/auth/client-token'
+import { expect } from '@playwright/test'
+import { skipWithoutServers, test } from './backends.ts'
+import { Deployment } from './harness/deployment.ts'
+import { readClient } from './harness/operator.ts'
+
+test.describe.configure({ mode: 'serial' })
+skipWithoutServers()
+
+let deployment: Deployment
+
+test.beforeAll(async ({ backends }) => {
+  deployment = await Deployment.start(backends, {}, path.join(import.meta.dirname, 'agents', 'chain'))
+})
+test.afterAll(async () => {
+  await deployment?.remove()
+})
+
+/** Node of `parley task --tree --json`. */
+interface Node {
+  agent: string
+  taskId: string
+  state?: string
+  request?: string
+  note?: string
+  children: Node[]
+}
+
+const developer = () => readClient(deployment.dataDir, 'dev-client.json')
+const newToken = () => new ClientToken({ ...developer(), scope: 'agent:read agent:write' }).get()
+const clientAt = (slug: string, token: string) =>
+  new AgentClient({ url: `${deployment.url}/agents/${slug}`, token })
+
+const textOf = ({ artifacts }: WireTask) =>
+  artifacts.flatMap(({ parts }) => parts.flatMap((part) => (part.kind === 'text' ? [part.text] : []))).join()
+const reasonOf = ({ status }: WireTask) =>
+  status.message?.parts.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join()
+
+async function treeOf(taskId: string): Promise<Node> {
+  const { stdout, stderr, code } = await deployment.parley(
+    'task',
+    taskId,
+    '--agent',
+    'first',
+    '--tree',
+    '--json',
+  )
+  expect(stderr).toBe('')
+  expect(code).toBe(0)
+  return JSON.parse(stdout) as Node
+}
+
+/** Sends a message to the first agent, and waits until the last one works for it. */
+async function startChain(token: string, text: string): Promise<{ task: WireTask; tree: Node }> {
+  const task = await clientAt('first', token).send(text)
+  let tree: Node | undefined
+  await expect(async () => {
+    tree = await treeOf(task.id)
+    expect(tree.children[0]?.children[0]?.state).toBe('working')
+  }).toPass()
+  if (tree === undefined) throw new Error('no tree')
+  return { task, tree }
+}
+
+async function revoke(token: string): Promise<void> {
+  const { clientId, clientSecret, tokenUrl } = developer()
+  const response = await fetch(tokenUrl.replace(/\/token$/, '/revoke'), {
+    method: 'POST',
+    body: new URLSearchParams({ token, client_id: clientId, client_secret: clientSecret }),
+  })
+  expect(response.status).toBe(200)
+}
+
+/** The processes of an agent, several with replicas. */
+function processesOf(agent: string): number[] {
+  const folder = path.join('agents', 'chain', agent)
+  return deployment.processes().filter((pid) => {
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    return command.includes(folder)
+  })
+}
+
+test('each agent of a chain sees its caller and the client, and the client reads the tree', async () => {
+  const alice = clientAt('first', await newToken())
+  const task = await alice.wait((await alice.send('10')).id)
+  const { clientId } = developer()
+  expect(textOf(task)).toMatch(
+    new RegExp(String.raw`^first: \d+ middle: last\(10\) for ${clientId} by did:parley:\S+, last\(0\) for`),
+  )
+  const tree = await treeOf(task.id)
+  expect(tree).toMatchObject({
+    agent: 'first',
+    state: 'completed',
+    request: '10',
+    children: [
+      {
+        agent: 'middle',
+        state: 'completed',
+        children: [
+          { agent: 'last', state: 'completed', request: '10' },
+          { agent: 'last', state: 'completed', request: '0' },
+        ],
+      },
+    ],
+  })
+  expect(JSON.stringify(tree)).not.toContain('note')
+  const { stdout } = await deployment.parley('task', task.id, '--agent', 'first', '--tree')
+  expect(stdout.split('\n').map((line) => line.slice(0, 12))).toEqual([
+    expect.stringMatching(/^first/),
+    expect.stringMatching(/^└─ middle/),
+    expect.stringMatching(/^ {3}├─ last/),
+    expect.stringMatching(/^ {3}└─ last/),
+    '',
+  ])
+})
+
+test('the cancellation of the first task cancels the whole chain', async () => {
+  const token = await newToken()
+  const { task } = await startChain(token, '600000')
+  await clientAt('first', token).cancel(task.id)
+  await expect(async () => {
+    const tree = await treeOf(task.id)
+    const [middle] = tree.children
+    expect([tree.state, middle?.state, middle?.children[0]?.state]).toEqual([
+      'canceled',
+      'canceled',
+      'canceled',
+    ])
+  }).toPass()
+})
+
+test('after kill -9 of the agent in the middle, it runs again and receives the same task of the last agent', async () => {
+  const token = await newToken()
+  const { task, tree } = await startChain(token, '4000')
+  const [middle] = tree.children
+  const killed = processesOf('middle')
+  expect(killed.length).toBeGreaterThan(0)
+  for (const pid of killed) process.kill(pid, 'SIGKILL')
+  const ended = await clientAt('first', token).wait(task.id, { signal: AbortSignal.timeout(120_000) })
+  expect(ended.status.state).toBe('completed')
+  expect(textOf(ended)).toContain('last(4000)')
+  const pid = Number(/^first: (\d+) /.exec(textOf(ended))?.[1])
+  expect(killed).not.toContain(pid)
+  const after = await treeOf(task.id)
+  expect(after.children.map(({ taskId }) => taskId)).toEqual([middle?.taskId])
+  expect(after.children[0]?.children.map(({ taskId, request }) => [taskId, request])).toEqual([
+    [middle?.children[0]?.taskId, '4000'],
+    [expect.any(String), '0'],
+  ])
+})
+
+test('a client that is revoked in the middle ends the chain at the next call, with a clear reason', async () => {
+  const token = await newToken()
+  const { task, tree } = await startChain(token, '3000')
+  await revoke(token)
+  const fresh = await newToken()
+  const middle = tree.children[0]?.taskId ?? ''
+  const first = await clientAt('first', fresh).wait(task.id, { signal: AbortSignal.timeout(60_000) })
+  expect(first.status.state).toBe('failed')
+  expect(reasonOf(first)).toMatch(/may no longer call other agents|Agent middle failed/)
+  await expect(async () => {
+    const ended = await clientAt('middle', fresh).get(middle)
+    expect(ended.status.state).toBe('failed')
+    expect(reasonOf(ended)).toContain(
+      'This agent may no longer call other agents for the client of this task',
+    )
+  }).toPass()
+})
