@@ -59,3 +59,17 @@ test('an agent that acts for a client may send messages and use its tasks, but n
     expect([refused.status, refused.json.error.data.reason]).toEqual([403, 'delegated_token'])
   }
 })
+
+test('a message of an agent is not routed back to an agent of its chain', async () => {
+  const did = 'did:parley:ann:agent:sky'
+  await agent('sky', 'Weather forecast for any city', { did })
+  const aud = gateway().addresses.public
+  const act = { sub: did, act: { sub: delegate } }
+  const authorization = `Bearer ${identityProvider().issue('alice', { aud, act })}`
+  const alone = await call('message/send', saying('weather forecast'), { authorization })
+  expect([alone.status, alone.json.error.code]).toEqual([400, -32004])
+  expect(alone.text).toContain('already acts for the client')
+  await agent('cloud', 'Weather forecast for any city')
+  const sent = await call('message/send', saying('weather forecast'), { authorization })
+  expect([sent.status, sent.headers.get('x-agent')]).toEqual([200, 'cloud'])
+})

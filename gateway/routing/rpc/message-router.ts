@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { actingAgents } from '@parley/kit/auth/caller'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
@@ -243,7 +244,8 @@ export class MessageRouter {
     return (id) =>
       this.#cannotStream(sending, id) ??
       this.#cannotTakeTask(id, mayHaveTask) ??
-      this.#cannotSeePayment(sending, id)
+      this.#cannotSeePayment(sending, id) ??
+      this.#cannotActAgain(sending, id)
   }
 
   #cannotTakeTask(id: string, [slug]: readonly string[]): string | undefined {
@@ -271,6 +273,15 @@ export class MessageRouter {
     if (operation !== 'streamMessage') return undefined
     const capabilities = this.#options.registry.find(id)?.card['capabilities']
     return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
+  }
+
+  /** An agent that calls others for a client would otherwise often receive its own message. */
+  #cannotActAgain({ request }: Sending, id: string): string | undefined {
+    const did = this.#options.registry.find(id)?.did
+    const agents = request.token === undefined ? [] : actingAgents(request.token.caller)
+    return did !== undefined && agents.includes(did)
+      ? 'it already acts for the client in this chain'
+      : undefined
   }
 
   #cannotSeePayment({ payment }: Sending, id: string): string | undefined {
