@@ -1,5 +1,6 @@
 import type { GatewayState } from './gateway-state.ts'
 import { GatewayKeys, type KeysOptions } from './keys/open-keys.ts'
+import { leaseRecords } from './oauth/leases/lease-records.ts'
 import { oauthStore, unboundedOAuthMethods } from './oauth/oauth-store.ts'
 import { mongodbRegistryStore } from './registry/store/mongodb/registry.ts'
 import { mongodbRoutingStore } from './routing/store/mongodb/routing.ts'
@@ -23,6 +24,7 @@ export async function openSharedState(
     routing: mongodbRoutingStore(database),
     backend: 'mongodb',
     claims: database.guard(claimsIn(documents, 'gateway_claims')),
+    leases: database.guard(leaseRecords(documents)),
     signatures: database.guard(claimsIn(documents, 'gateway_signatures')),
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

@@ -5,6 +5,7 @@ import type { Log } from '@parley/kit/process/log'
 import type { GatewayConfig } from './config.ts'
 import type { MasterKeySettings } from './keys/master-key.ts'
 import { GatewayKeys } from './keys/open-keys.ts'
+import type { LeaseRecords } from './oauth/leases/lease-records.ts'
 import { type OAuthStore, oauthStore } from './oauth/oauth-store.ts'
 import type { RegistryStore } from './registry/store/registry-store.ts'
 import { SqliteRegistryStore } from './registry/store/sqlite/registry.ts'
@@ -24,6 +25,8 @@ export interface GatewayState extends AsyncDisposable {
   backend: 'sqlite' | 'mongodb'
   /** Claims shared by several gateways, or undefined if this is the only gateway. */
   claims: Claims | undefined
+  /** Introspection leases of all gateways, or undefined if this is the only gateway. */
+  leases: LeaseRecords | undefined
   /** Claims on signed requests by agents that require signatures. Only one agent can claim each request. */
   signatures: Claims
   ping(): Promise<void>
@@ -81,6 +84,7 @@ export async function openGatewayState({
     routing: new SqliteRoutingStore(database),
     backend: 'sqlite',
     claims: undefined,
+    leases: undefined,
     signatures: claimsIn(documents, 'gateway_signatures'),
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

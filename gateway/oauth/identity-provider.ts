@@ -21,7 +21,9 @@ import type { IntrospectionRouteOptions } from './introspection-route.ts'
 import { loadInitialAccessToken, loadOAuthKeys, loadSignInCode, type OAuthKeys } from './key-files.ts'
 import type { KeysOf } from './key-rules.ts'
 import { coherentStore } from './leases/coherent-store.ts'
-import { GrantedLeases } from './leases/granted-leases.ts'
+import type { LeaseRecords } from './leases/lease-records.ts'
+import { type Leases, OwnLeases } from './leases/leases.ts'
+import { SharedLeases } from './leases/shared-leases.ts'
 import { listenerFor, mountOAuth, type NodeListener } from './mount.ts'
 import type { OAuthStore } from './oauth-store.ts'
 import { type ConfigurationOptions, oidcConfiguration } from './oidc-configuration.ts'
@@ -39,8 +41,8 @@ export interface IdentityProviderOptions {
    */
   issuer: string
   store: OAuthStore
-  /** Whether other gateways use the store too. Default false. */
-  sharesStore?: boolean
+  /** Leases that other gateways on the store grant. Undefined if this is the only gateway. */
+  leaseRecords?: LeaseRecords | undefined
   /** The folder of the signing and cookie keys, the sign-in code and the initial access token. */
   files: SecretFiles
   log: Log
@@ -94,8 +96,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const { issuer, files, log, keysOf = async () => [], namesOf = () => [] } = options
   const prefix = new URL(issuer).pathname.replace(/\/+$/, '')
   const { keys, signInCode, initialAccessToken } = await loadSecrets(files)
-  const granted = await GrantedLeases.open(options.store, options.sharesStore === true)
-  const { leases } = granted
+  const leases = await openLeases(options)
   const store = coherentStore(options.store, leases)
   const requestStore = coherentStore(withRequestDeadline(options.store), leases)
   const provider = openProvider({ issuer, prefix, store: requestStore, keys, initialAccessToken, keysOf })
@@ -123,7 +124,6 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
         provider,
         introspection,
         leases,
-        beforeGrant: () => granted.record(),
         store,
         isTrusted: options.isTrusted,
         signIn,
@@ -146,9 +146,16 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     invalidate: (tags) => leases.invalidate(tags),
     [Symbol.asyncDispose]: async () => {
       sweeping[Symbol.dispose]()
-      await granted[Symbol.asyncDispose]()
+      await leases[Symbol.asyncDispose]()
     },
   }
+}
+
+async function openLeases({ store, leaseRecords, log }: IdentityProviderOptions): Promise<Leases> {
+  if (leaseRecords === undefined) return OwnLeases.open(store)
+  const onFailure = (err: unknown) =>
+    log.warn({ err }, 'introspection leases of the gateways could not be synchronized; no leases are granted')
+  return new SharedLeases({ records: leaseRecords, onFailure })
 }
 
 function warnWithoutTls(issuer: string, log: Log): void {

@@ -3,7 +3,7 @@ import { leaseHeader } from '@parley/kit/auth/lease-protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TokenIntrospection } from './introspect.ts'
 import { type IntrospectionClientOptions, isIntrospectionClient } from './introspection-client.ts'
-import type { LeaseGrantor } from './leases/lease-grantor.ts'
+import type { Leases } from './leases/leases.ts'
 
 const formMaxBytes = 16 * 1024
 const formType = 'application/x-www-form-urlencoded'
@@ -11,7 +11,7 @@ const formType = 'application/x-www-form-urlencoded'
 export interface IntrospectionRouteOptions extends IntrospectionClientOptions {
   introspection: TokenIntrospection
   prefix: string
-  leases: LeaseGrantor
+  leases: Pick<Leases, 'grantor'>
 }
 
 /**
@@ -39,7 +39,7 @@ export function mountIntrospection(
       return reply.code(400).send(JSON.stringify({ error: 'invalid_request' }))
     }
     // The state is read first, so the answer reflects all invalidations up to it.
-    const state = request.headers[leaseHeader] === undefined ? undefined : leases.stateFor()
+    const state = request.headers[leaseHeader] === undefined ? undefined : leases.grantor.stateFor()
     const { answer, tags } = await introspection.introspect(token)
     return reply.send(JSON.stringify(state ? { ...answer, parley_lease: { ...state, tags } } : answer))
   })

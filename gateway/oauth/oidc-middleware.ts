@@ -5,8 +5,10 @@ import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { errorPage, unavailableText } from './approval/pages.ts'
 import { scopes } from './client-rules.ts'
 import type { TokenExchanger } from './exchange/embedded-exchange.ts'
+import { storedId } from './exchange/sealed-tokens.ts'
 import type { TokenIntrospection } from './introspect.ts'
-import type { LeaseGrantor } from './leases/lease-grantor.ts'
+import { hasInvalidated } from './leases/coherent-store.ts'
+import type { Leases } from './leases/leases.ts'
 import { addressOf } from './mount.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
 
@@ -17,7 +19,7 @@ interface Parts {
   introspection: TokenIntrospection
   exchanger: Pick<TokenExchanger, 'revoke'>
   audit: Audit
-  leases: Pick<LeaseGrantor, 'settled'>
+  leases: Pick<Leases, 'settle'>
 }
 
 /** Changes responses of oidc-provider before they are sent. */
@@ -28,8 +30,7 @@ export function amendAnswers(provider: Provider, parts: Parts): void {
   provider.use(async (ctx, next) => {
     await next()
     await amend(ctx as KoaContextWithOIDC, parts)
-    // The token may have been removed by a concurrent request that still waits for the holders of leases.
-    if (ctx['_matchedRouteName'] === 'revocation') await parts.leases.settled()
+    if (ctx['_matchedRouteName'] === 'revocation') await settleRevocation(ctx as KoaContextWithOIDC, parts)
   })
 }
 
@@ -83,4 +84,10 @@ async function showExpiry(ctx: KoaContextWithOIDC, { introspection }: Parts): Pr
   const { answer } = await introspection.introspect(String(ctx.oidc.params?.['token']))
   // oidc-provider does not know exchanged tokens.
   if (answer.active || answer.exp !== undefined) ctx.body = answer
+}
+
+/** An earlier request may have removed the token and still wait for the holders of leases. */
+async function settleRevocation(ctx: KoaContextWithOIDC, { leases }: Parts): Promise<void> {
+  const token = ctx.oidc.params?.['token']
+  if (typeof token === 'string' && !hasInvalidated(ctx)) await leases.settle(`t:${storedId(token)}`)
 }

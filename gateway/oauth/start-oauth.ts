@@ -14,6 +14,7 @@ import { ExternalTokenExchange } from './exchange/external-exchange.ts'
 import { StatementSigner } from './exchange/statements.ts'
 import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
 import { secretsFingerprint } from './key-files.ts'
+import type { LeaseRecords } from './leases/lease-records.ts'
 import type { OAuthStore } from './oauth-store.ts'
 import { encryptRecords } from './record-encryption.ts'
 import { EmbeddedTokenExchange, type TokenExchange } from './token-exchange.ts'
@@ -40,6 +41,8 @@ export interface OAuthOptions {
     keys: GatewayKeys
     /** Undefined if the store is not shared with other gateways. */
     claims: Claims | undefined
+    /** Undefined if the store is not shared with other gateways. */
+    leases: LeaseRecords | undefined
     ping(): Promise<void>
   }
   addresses: Addresses
@@ -70,7 +73,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   const provider = await createIdentityProvider({
     issuer: `${addresses.public}/oauth2`,
     store: state.oauth,
-    sharesStore: state.claims !== undefined,
+    leaseRecords: state.leases,
     files,
     log,
     production,

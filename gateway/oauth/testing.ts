@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -70,28 +70,34 @@ export async function temporaryFolder(): Promise<AsyncDisposable & { dir: string
   return { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
 }
 
+function collectingLog() {
+  const lines: string[] = []
+  const destination = { write: (line: string) => void lines.push(line) }
+  return { lines, log: makeLog({ level: 'debug', name: 'test', destination }) }
+}
+
 /** Starts a server. Pass `dir` and `port` of an earlier server to restart that server. */
 export async function startIdentityProvider(options: {
   dir: string
   port?: number
   issuer?: string
   agents?: Pick<IdentityProviderOptions, 'isTrusted' | 'namesOf'>
+  /** A store that several servers share, which then have the same `dir`. Default: a file in `dir`. */
+  shared?: Required<Pick<IdentityProviderOptions, 'store' | 'leaseRecords'>>
 }): Promise<TestIdentityProvider> {
-  const databaseFile = path.join(options.dir, 'gateway.db')
+  const databaseFile = path.join(
+    options.dir,
+    options.shared === undefined ? 'gateway.db' : `${randomUUID()}.db`,
+  )
   const database = await openDatabase(databaseFile, gatewayMigrations)
   const documents = sqliteDocuments(database)
-  const lines: string[] = []
-  const log = makeLog({
-    level: 'debug',
-    name: 'test',
-    destination: { write: (line) => void lines.push(line) },
-  })
+  const { log, lines } = collectingLog()
   const opened = GatewayKeys.open({ dataDir: options.dir, settings: noSettings, documents, log })
   const { files, cipher } = await opened.catch(async (error: unknown) => {
     await database[Symbol.asyncDispose]()
     throw error
   })
-  const store = oauthStore(documents, cipher)
+  const store = options.shared?.store ?? oauthStore(documents, cipher)
   const http = createHttpServer()
   await new Promise<void>((done) => http.listen(options.port ?? 0, '127.0.0.1', done))
   const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
@@ -102,6 +108,7 @@ export async function startIdentityProvider(options: {
     log,
     production: false,
     ...options.agents,
+    ...options.shared,
   }).catch(async (error: unknown) => {
     http.close()
     await database[Symbol.asyncDispose]()

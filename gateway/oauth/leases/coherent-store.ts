@@ -1,8 +1,9 @@
+import { Provider } from 'oidc-provider'
 import { settingsModel } from '../clients/client-settings.ts'
 import { keyModel } from '../clients/long-lived-keys.ts'
 import { revocationModel } from '../introspect.ts'
 import type { OAuthEntry, OAuthStore } from '../oauth-store.ts'
-import type { LeaseGrantor } from './lease-grantor.ts'
+import type { Leases } from './leases.ts'
 
 /** The prefix of the tag of a record, by model. Introspection responses depend on no other models. */
 const tagPrefixes: Readonly<Record<string, string>> = {
@@ -14,6 +15,14 @@ const tagPrefixes: Readonly<Record<string, string>> = {
   [settingsModel]: 'c',
 }
 
+/** Requests that have invalidated responses. */
+const invalidating = new WeakSet<object>()
+
+/** Whether the request has invalidated responses, and has waited until they are not used any longer. */
+export function hasInvalidated(request: object): boolean {
+  return invalidating.has(request)
+}
+
 /** A change whose outcome is unknown may take effect until this time after the call. */
 const lateChangeMs = 15_000
 
@@ -21,23 +30,25 @@ const lateChangeMs = 15_000
  * Invalidates cached introspection responses with each change that may remove access. Such a call resolves when no
  * server uses an outdated response any longer.
  */
-export function coherentStore(store: OAuthStore, leases: Pick<LeaseGrantor, 'invalidate'>): OAuthStore {
+export function coherentStore(store: OAuthStore, leases: Pick<Leases, 'invalidate'>): OAuthStore {
   const changing = async <T>(tags: string[], change: Promise<T>): Promise<T> => {
+    if (tags.length === 0) return change
     try {
       const result = await change
-      if (tags.length > 0) await leases.invalidate(tags)
+      await leases.invalidate(tags)
+      if (Provider.ctx !== undefined) invalidating.add(Provider.ctx)
       return result
     } catch (error) {
-      if (tags.length > 0) {
-        void leases.invalidate(tags)
-        setTimeout(() => void leases.invalidate(tags), lateChangeMs).unref()
-      }
+      const again = () => void leases.invalidate(tags).catch(() => {})
+      again()
+      setTimeout(again, lateChangeMs).unref()
       throw error
     }
   }
   return {
     upsert: (entry) => changing(tagsOfWrite(entry), store.upsert(entry)),
-    insert: (entry) => changing(tagsOfWrite(entry), store.insert(entry)),
+    // A new client has no responses yet.
+    insert: (entry) => changing(entry.model === 'Client' ? [] : tagsOfWrite(entry), store.insert(entry)),
     exchange: (model, id, was, payload) =>
       changing(tagsOf(model, id), store.exchange(model, id, was, payload)),
     find: (model, id) => store.find(model, id),

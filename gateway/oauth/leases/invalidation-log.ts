@@ -5,11 +5,16 @@ const answerTagsMax = 100
 
 /** The latest invalidations by number. */
 export class InvalidationLog {
-  #last = 0
-  /** The invalidations after number `#from`. */
+  #last: number
+  /** The tags of the invalidations after number `#from`. */
   readonly #tags: (readonly string[])[] = []
-  #from = 0
+  #from: number
   #count = 0
+
+  constructor(last = 0) {
+    this.#last = last
+    this.#from = last
+  }
 
   get last(): number {
     return this.#last
@@ -25,14 +30,25 @@ export class InvalidationLog {
     }
   }
 
+  /** Forgets all invalidations up to this number, so that holders which have not applied it drop all responses. */
+  skipTo(seq: number): void {
+    this.#tags.length = 0
+    this.#count = 0
+    this.#last = seq
+    this.#from = seq
+  }
+
   /** Returns the tags of all invalidations after the given one, or `all` if they are unknown or too many. */
   since(seq: number): 'all' | string[] {
     if (seq < this.#from) return 'all'
     const tags = new Set<string>()
     for (const added of this.#tags.slice(seq - this.#from)) {
       for (const tag of added) tags.add(tag)
-      if (tags.size > answerTagsMax) return 'all'
+      if (tags.size > answerTagsMax || tags.has(allTags)) return 'all'
     }
     return [...tags]
   }
 }
+
+/** An invalidation with this tag concerns all responses. */
+export const allTags = '*'

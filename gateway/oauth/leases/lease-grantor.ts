@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type LeaseGrant, type LeasePoll, type LeaseState, leaseMaxMs } from '@parley/kit/auth/lease-protocol'
 import { InvalidationLog } from './invalidation-log.ts'
+import type { SharedLog } from './lease-records.ts'
 
 export interface LeaseGrantorOptions {
   /** Whether an earlier process may have granted leases that have not ended. */
@@ -29,10 +30,8 @@ interface Holder {
   client: string
   /** Number of the last poll. */
   poll: number
-  /** The holder has applied all invalidations up to this number. */
-  applied: number
-  /** Number up to which the last answer contained invalidations, or undefined if no poll was answered. */
-  answered: number | undefined
+  /** Number up to which the last answer contained invalidations. */
+  answered: number
   /** When the last lease ends at the latest. */
   leaseEndsAt: number
   seenAt: number
@@ -44,8 +43,7 @@ interface Holder {
 const earlierProcess: Holder = {
   client: '',
   poll: 0,
-  applied: 0,
-  answered: undefined,
+  answered: 0,
   leaseEndsAt: 0,
   seenAt: 0,
   answer: undefined,
@@ -65,10 +63,13 @@ interface Settlement {
  * (docs/decisions/0023-coherent-introspection.md).
  */
 export class LeaseGrantor {
-  readonly instance = randomUUID()
+  #instance: string = randomUUID()
   readonly #now: () => number
   readonly #holdersMax: number
-  readonly #log = new InvalidationLog()
+  #log = new InvalidationLog()
+  /** Number of the last invalidation that is settled. */
+  #settledSeq = 0
+  #grantsUntil = Number.POSITIVE_INFINITY
   readonly #holders = new Map<string, Holder>()
   readonly #settlements = new Set<Settlement>()
   /** The settlement of the invalidations in this turn of the event loop. */
@@ -85,8 +86,21 @@ export class LeaseGrantor {
     this.#earlierLeasesEndAt = mayBeOutstanding ? this.#now() + leaseWaitMs : Number.NEGATIVE_INFINITY
   }
 
+  get instance(): string {
+    return this.#instance
+  }
+
   get seq(): number {
     return this.#log.last
+  }
+
+  /** No holder uses a response from before this invalidation. */
+  get settledSeq(): number {
+    return this.#settlements.size === 0 ? this.seq : this.#settledSeq
+  }
+
+  get hasHolders(): boolean {
+    return this.#holders.size > 0
   }
 
   /** Whether a holder may still use a lease. */
@@ -106,6 +120,32 @@ export class LeaseGrantor {
     return this.#settle()
   }
 
+  /**
+   * Applies the invalidations of the log that several gateways share.
+   * @returns a promise that resolves when they are settled
+   */
+  follow({ instance, seq, recent }: SharedLog): Promise<void> {
+    if (instance !== this.#instance) {
+      this.#instance = instance
+      this.#log = new InvalidationLog((recent[0]?.seq ?? seq + 1) - 1)
+      this.#settledSeq = 0
+      for (const settlement of this.#settlements) settlement.seq = seq
+    } else if (seq <= this.seq) return this.settled()
+    for (const invalidation of recent) {
+      if (invalidation.seq <= this.seq) continue
+      if (invalidation.seq > this.seq + 1) this.#log.skipTo(invalidation.seq - 1)
+      this.#log.add(invalidation.tags)
+    }
+    if (this.seq < seq) this.#log.skipTo(seq)
+    this.#wakeLater()
+    return this.#settle()
+  }
+
+  /** Grants no leases after this time on the monotonic clock. */
+  grantUntil(time: number): void {
+    this.#grantsUntil = time
+  }
+
   /** Resolves when all earlier invalidations are settled. */
   async settled(): Promise<void> {
     // Invalidations of an earlier process are settled when its leases have ended.
@@ -115,7 +155,7 @@ export class LeaseGrantor {
 
   /** The state for which a response is valid that is read after this call. Undefined if no leases are granted. */
   stateFor(now = Date.now()): Omit<LeaseState, 'tags'> | undefined {
-    return this.#stopped ? undefined : { instance: this.instance, seq: this.seq, now }
+    return this.#stopped ? undefined : { instance: this.#instance, seq: this.seq, now }
   }
 
   /**
@@ -132,17 +172,18 @@ export class LeaseGrantor {
     superseded?.()
     if (request.leave === true) return this.#leave(holder, client, request)
     const { applied } = request
-    if (applied?.instance !== this.instance || holder.answered === undefined) {
-      // The holder's cache is empty, or the holder has no lease.
+    if (applied?.instance !== this.#instance) {
+      // The holder's cache is empty.
       this.#acknowledge(holder, this.seq)
       return this.#answer(holder, receivedAt, 'all')
     }
-    // A holder applies each answer before its next poll.
-    if (applied.seq !== holder.answered) return this.#penalize(holder)
+    // A holder applies each answer before its next poll. Another gateway may have answered the last one.
+    if (applied.seq < holder.answered) return this.#penalize(holder)
+    if (applied.seq > this.seq) return this.#refusal()
     this.#acknowledge(holder, applied.seq)
     if (applied.seq === this.seq) await this.#hold(holder, signal)
     if (signal.aborted || request.poll !== holder.poll) return this.#refusal()
-    return this.#answer(holder, receivedAt, this.#log.since(holder.applied))
+    return this.#answer(holder, receivedAt, this.#since(applied))
   }
 
   /** Answers all polls and grants no more leases. */
@@ -162,8 +203,7 @@ export class LeaseGrantor {
     const holder: Holder = {
       client,
       poll: -1,
-      applied: this.seq,
-      answered: undefined,
+      answered: 0,
       leaseEndsAt: Number.NEGATIVE_INFINITY,
       seenAt: this.#now(),
       answer: undefined,
@@ -173,14 +213,21 @@ export class LeaseGrantor {
   }
 
   #answer(holder: Holder, receivedAt: number, drop: LeaseGrant['drop']): LeaseGrant {
-    if (this.#stopped || (this.#penalties.get(holder.client) ?? 0) > this.#now()) return this.#refusal()
+    const now = this.#now()
+    if (this.#stopped || now >= this.#grantsUntil || (this.#penalties.get(holder.client) ?? 0) > now)
+      return this.#refusal()
     holder.answered = this.seq
     holder.leaseEndsAt = Math.max(holder.leaseEndsAt, receivedAt + leaseWaitMs)
-    return { instance: this.instance, seq: this.seq, drop, lease_ms: leaseMaxMs }
+    return { instance: this.#instance, seq: this.seq, drop, lease_ms: leaseMaxMs }
+  }
+
+  /** The log may have been replaced while the poll was held. */
+  #since({ instance, seq }: NonNullable<LeasePoll['applied']>): LeaseGrant['drop'] {
+    return instance === this.#instance ? this.#log.since(seq) : 'all'
   }
 
   #refusal(): LeaseGrant {
-    return { instance: this.instance, seq: this.seq, drop: 'all', lease_ms: 0 }
+    return { instance: this.#instance, seq: this.seq, drop: 'all', lease_ms: 0 }
   }
 
   #leave(holder: Holder, client: string, { holder: id }: LeasePoll): LeaseGrant {
@@ -239,7 +286,6 @@ export class LeaseGrantor {
   }
 
   #acknowledge(holder: Holder, seq: number): void {
-    holder.applied = Math.max(holder.applied, seq)
     for (const settlement of this.#settlements) {
       const { outstanding } = settlement
       if (settlement.seq <= seq && outstanding.delete(holder) && outstanding.size === 0)
@@ -267,6 +313,7 @@ export class LeaseGrantor {
     }
     if (this.#current === settlement) this.#current = undefined
     this.#settlements.delete(settlement)
+    this.#settledSeq = Math.max(this.#settledSeq, settlement.seq)
     settlement.settled.resolve()
   }
 

@@ -2,15 +2,13 @@ import type { IncomingMessage } from 'node:http'
 import { leasePath, leasePollSchema } from '@parley/kit/auth/lease-protocol'
 import type { FastifyInstance } from 'fastify'
 import { type IntrospectionClientOptions, introspectionClient } from '../introspection-client.ts'
-import type { LeaseGrantor } from './lease-grantor.ts'
+import type { Leases } from './leases.ts'
 
 const bodyMaxBytes = 4096
 
 export interface LeaseRouteOptions extends IntrospectionClientOptions {
   prefix: string
-  leases: LeaseGrantor
-  /** Called before each poll. */
-  beforeGrant: () => Promise<void>
+  leases: Leases
 }
 
 /**
@@ -31,15 +29,15 @@ export function mountLeases(scope: FastifyInstance, options: LeaseRouteOptions):
       void reply.code(400)
       return JSON.stringify({ error: 'invalid_request', error_description: 'the poll is malformed' })
     }
-    await options.beforeGrant()
+    await leases.prepare(poll.data.applied?.seq)
     const disconnected = new AbortController()
     const abort = () => disconnected.abort()
     reply.raw.once('close', abort)
     if (reply.raw.closed) abort()
-    return JSON.stringify(await leases.poll(client, poll.data, disconnected.signal))
+    return JSON.stringify(await leases.grantor.poll(client, poll.data, disconnected.signal))
   })
   scope.addHook('preClose', (done) => {
-    leases.stop()
+    leases.grantor.stop()
     done()
   })
 }
