@@ -22,6 +22,7 @@ export const layers: Record<string, string[][]> = {
     ['store', 'did', 'keys', 'config.ts', 'addresses.ts'],
     ['registry', 'oauth'],
     ['health', 'registration'],
+    ['isolation'],
     ['routing', 'supervisor'],
     ['http'],
   ],

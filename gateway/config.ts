@@ -33,6 +33,25 @@ export interface GatewayConfig extends CommonConfig {
   routeMinScore: number
   /** Whether routing learns from task outcomes. */
   routeLearning: boolean
+  isolation: IsolationSettings
+}
+
+/** How supervised agents are isolated. */
+export interface IsolationSettings {
+  mode: 'auto' | 'user' | 'namespace' | 'permission' | 'none'
+  /** First and last id of the users that agents may run as. */
+  uids: readonly [first: number, last: number]
+  /** Limits per agent. 0 means unlimited. */
+  limits: AgentLimits
+}
+
+export interface AgentLimits {
+  /** Of all its processes together. */
+  memoryMb: number
+  /** Open files per process. */
+  files: number
+  /** Processes and threads. */
+  processes: number
 }
 
 export interface GatewaySecrets {
@@ -83,6 +102,15 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       registryOpen: values.REGISTRY_OPEN,
       routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,
+      isolation: {
+        mode: values.AGENT_ISOLATION,
+        uids: values.AGENT_UIDS,
+        limits: {
+          memoryMb: values.AGENT_MEMORY_MAX_MB,
+          files: values.AGENT_FILES_MAX,
+          processes: values.AGENT_PROCESSES_MAX,
+        },
+      },
       registryAllowedHosts: allowedHosts(
         'REGISTRY_ALLOWED_HOSTS',
         values.REGISTRY_ALLOWED_HOSTS ?? localHosts(common),

@@ -88,6 +88,7 @@ async function announce(app: GatewayApp, config: GatewayConfig, log: Log): Promi
       ),
       oauthIssuer,
       agents: outcomes.map((outcome) => rowOf(outcome, app)),
+      isolation: app.supervisor?.isolation,
       ...(withToken && { dataDir: config.dataDir === path.resolve('.parley') ? '' : config.dataDir }),
     }),
   )

@@ -22,6 +22,8 @@ export interface StartupTable {
   /** Data folder with the development client. Empty for the default folder, and undefined in production. */
   dataDir?: string
   agents: AgentRow[]
+  /** Undefined if the gateway runs no agents. */
+  isolation?: { mode: string; summary: string; missing: readonly string[] } | undefined
 }
 
 /** Returns the output of `npm start`: a table of addresses and a `curl` command to paste. */
@@ -31,6 +33,7 @@ export function startupTable(table: StartupTable): string {
     ...(table.additional ?? []).map(({ url, ready }) => ['gateway', ready ? 'ready' : 'not running', url]),
     ['OAuth server', 'ready', table.oauthIssuer],
     ...table.agents.map((line) => agentRow(line, table.gatewayUrl)),
+    ...isolationRows(table),
   ]
   const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const lines = rows.map((row) =>
@@ -48,6 +51,12 @@ export function startupTable(table: StartupTable): string {
 /** Returns the gateway's own address and, with several gateways, the public address that they share. */
 function gatewayCell({ gatewayUrl, ownUrl = gatewayUrl, additional = [] }: StartupTable): string {
   return additional.length === 0 || ownUrl === gatewayUrl ? gatewayUrl : `${ownUrl}  (for all: ${gatewayUrl})`
+}
+
+function isolationRows({ isolation, agents }: StartupTable): string[][] {
+  if (isolation === undefined || agents.length === 0) return []
+  const { mode, summary, missing } = isolation
+  return [['isolation', mode, summary], ...missing.map((one) => ['', 'missing', printable(one)])]
 }
 
 function agentRow({ name, entry, url, reason }: AgentRow, gatewayUrl: string): string[] {

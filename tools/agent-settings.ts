@@ -19,4 +19,5 @@ export function agentSettingsFiles(): { agent: string; settings: AgentSettings }
       agent: path.basename(path.dirname(file)),
       settings: JSON.parse(readFileSync(path.join(root, file), 'utf8')) as AgentSettings,
     }))
+    .filter(({ settings }) => settings.env.length > 0)
 }

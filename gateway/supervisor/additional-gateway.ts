@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '@parley/kit/process/log'
 import { request } from 'undici'
-import { AgentProcess, type Command } from './agent-process.ts'
+import type { Command } from '../isolation/launch.ts'
+import { AgentProcess } from './agent-process.ts'
 import { Backoff } from './backoff.ts'
 import { watchForHang } from './watchdog.ts'
 

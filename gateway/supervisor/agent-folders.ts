@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { agentFileOf } from '@parley/kit/process/agent-file'
-import { agentSettings, commonSettings, gatewaySettings } from '@parley/kit/process/settings'
+import { agentSettings, cliSettings, commonSettings, gatewaySettings } from '@parley/kit/process/settings'
 import { z } from 'zod'
 
 /** Name of a variable that an agent reads besides the common settings, listed in its `settings.json`. */
@@ -14,6 +14,15 @@ const settingsFile = z.object({
   env: z.array(settingName).max(100).default([]),
   /** Variables without which the agent is not started. They are also passed to the agent. */
   required: z.array(settingName).max(100).default([]),
+  /** Rights beyond those of every isolated agent: to start programs and threads, and to load native addons. */
+  allow: z.array(z.enum(['processes', 'threads', 'addons'])).default([]),
+  /** Further files and folders that the agent may read: absolute, or relative to the folder of the agent. */
+  read: z.array(z.string().min(1).max(4096)).max(100).default([]),
+  /** The only destinations of the agent's connections, as `host:port`. Undefined if they are not limited. */
+  egress: z
+    .array(z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]{1,253}):\d{1,5}$/, 'must be host:port'))
+    .max(100)
+    .optional(),
 })
 
 export interface AgentFolder {
@@ -40,7 +49,7 @@ export async function findAgentFolders(agentsDir: string): Promise<AgentFolder[]
 
 async function readFolder(folder: string, name: string): Promise<AgentFolder | undefined> {
   if ((await agentFileOf(folder)) === undefined) return undefined
-  const none = { env: [], required: [] }
+  const none = settingsFile.parse({})
   try {
     const text = await readFile(path.join(folder, 'settings.json'), 'utf8').catch(nullIfMissing)
     const settings = text === null ? none : settingsFile.parse(JSON.parse(text))
@@ -60,8 +69,8 @@ function faultOf(error: unknown): string {
   return error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`).join('; ')
 }
 
-/** Agents must not receive the gateway's settings and secrets, or variables that change how Node.js runs. */
+/** Agents must not receive the settings and secrets of the gateway, or variables that change how Node.js runs. */
 function isReserved(name: string): boolean {
-  const ours = { ...commonSettings, ...agentSettings, ...gatewaySettings }
-  return name in ours || /^(SERVICE_GATEWAY|PARLEY|OAUTH|NODE|LD|npm)_/i.test(name)
+  const ours = { ...commonSettings, ...agentSettings, ...gatewaySettings, ...cliSettings }
+  return name in ours || /^(SERVICE_GATEWAY|PARLEY|OAUTH|NODE|LD|npm)_|_OAUTH_CLIENT_(ID|SECRET)$/i.test(name)
 }

@@ -39,7 +39,8 @@ export interface SupervisedAgentsOptions {
 }
 
 /** The agents that the supervisor runs. */
-export type RunningAgents = Pick<Supervisor, 'settled' | 'notStarted' | 'pids'> & AsyncDisposable
+export type RunningAgents = Pick<Supervisor, 'settled' | 'notStarted' | 'pids' | 'isolation'> &
+  AsyncDisposable
 
 interface RegisteredProcess {
   /** Id of the registry entry, or undefined during registration. */
@@ -86,12 +87,14 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     pass: logForwarder(process.stderr),
     log,
     command: agentCommand,
+    isolation: config.isolation,
     ...options.overrides,
   })
   return {
     settled: () => supervisor.settled(),
     notStarted: () => supervisor.notStarted(),
     pids: () => supervisor.pids(),
+    isolation: supervisor.isolation,
     [Symbol.asyncDispose]: async () => {
       clearInterval(registerTimer)
       await supervisor[Symbol.asyncDispose]()

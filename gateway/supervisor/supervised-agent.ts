@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '@parley/kit/process/log'
+import type { Isolation, Launch } from '../isolation/isolation.ts'
 import type { AgentFolder } from './agent-folders.ts'
-import { AgentProcess, type Command, type Exit } from './agent-process.ts'
+import { AgentProcess, type AgentProcessOptions, type Exit } from './agent-process.ts'
 import { Backoff, type BackoffOptions } from './backoff.ts'
 import type { AgentMessage, IdentityMessage, ReadyMessage } from './messages.ts'
 import { type WatchdogOptions, watchForHang } from './watchdog.ts'
@@ -24,8 +25,11 @@ export interface ReadyAgent extends ReadyMessage {
 
 /** Functions and settings that the gateway provides for a supervised process. */
 export interface ProcessHooks {
-  command: (folder: string) => Command
-  environment: (agent: AgentFolder, port: number) => NodeJS.ProcessEnv
+  isolation: Isolation
+  /** Prepares the agent's folders and returns its command and environment. */
+  launch: (agent: AgentFolder, port: number) => Promise<Launch>
+  /** Whether an address that a process reports is the one that it was given. */
+  isAssigned: (url: string, port: number) => boolean
   takePort: (preferred?: number) => Promise<number>
   releasePort: (port: number) => void
   /**
@@ -129,6 +133,7 @@ export class SupervisedAgent {
     }
     const startLimitMs = this.#timing.startLimitMs ?? 60_000
     const startLimit = setTimeout(() => kill(`did not listen within ${startLimitMs} ms`), startLimitMs)
+    await using swept = new AsyncDisposableStack()
     try {
       let identity: { did: string; owner: string } | undefined
       let listens = false
@@ -136,6 +141,8 @@ export class SupervisedAgent {
         if (message.type === 'identity') {
           identity ??= await this.#provideClient(message, from)
         } else if (!listens) {
+          if (!this.#hooks.isAssigned(message.url, port))
+            throw new Error(`it reported ${message.url}, which is not its address`)
           listens = true
           clearTimeout(startLimit)
           await this.#announce(message, identity)
@@ -143,9 +150,20 @@ export class SupervisedAgent {
           if (hangs) kill('stopped responding to /health')
         }
       }
-      own = this.#spawn(port, (message, from) => {
-        onMessage(message, from).catch((error: unknown) => kill(`was refused: ${sentenceOf(error)}`))
+      const launch = await this.#hooks.launch(this.folder, port)
+      let sweep: Promise<void> | undefined
+      const sweepOnce = () => (sweep ??= this.#hooks.isolation.ended(launch))
+      swept.defer(sweepOnce)
+      own = this.#spawn(launch, {
+        onMessage: (message, from) => {
+          onMessage(message, from).catch((error: unknown) => kill(`was refused: ${sentenceOf(error)}`))
+        },
+        onFlood: kill,
+        // The agent's other processes may keep its output open, so they are killed before it is read to the end.
+        onExit: () => void sweepOnce(),
       })
+      using _limit =
+        own.pid === undefined ? undefined : this.#hooks.isolation.limitMemory(launch, own.pid, kill)
       const exit = await own.exited
       return why ?? reasonOf(exit)
     } finally {
@@ -156,14 +174,12 @@ export class SupervisedAgent {
     }
   }
 
-  #spawn(port: number, onMessage: (message: AgentMessage, from: AgentProcess) => void): AgentProcess {
-    const process = new AgentProcess({
-      command: this.#hooks.command(this.folder.folder),
-      cwd: this.folder.folder,
-      env: this.#hooks.environment(this.folder, port),
-      pass: this.#hooks.pass,
-      onMessage,
-    })
+  #spawn(
+    { command, cwd, env, forks }: Launch,
+    listeners: Pick<AgentProcessOptions, 'onMessage' | 'onFlood' | 'onExit'>,
+  ): AgentProcess {
+    const { pass } = this.#hooks
+    const process = new AgentProcess({ command, cwd, env, forks, pass, ...listeners })
     this.#process = process
     // `stop` was called during the search for a port and does not know about this process.
     if (this.#stopping.signal.aborted) void process.stop(this.#timing.stopLimitMs ?? 15_000)

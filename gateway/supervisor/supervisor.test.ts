@@ -66,6 +66,9 @@ async function addAgent(name: string, script: string, settings?: unknown): Promi
   }
 }
 
+const isolationMode = 'none'
+const noLimits = { memoryMb: 0, files: 0, processes: 0 }
+
 /** Starts a supervisor for the test's agents. `heard` collects all events. */
 async function start(options: Partial<SupervisorOptions> = {}) {
   const heard = { ready: [] as ReadyAgent[], gone: [] as string[], lines: [] as string[], log: '' }
@@ -97,6 +100,7 @@ async function start(options: Partial<SupervisorOptions> = {}) {
     onGone: (name, back) => onGone(`${name} ${back}`),
     pass: note(heard.lines),
     log: makeLog({ level: 'info', name: 'test', destination }),
+    isolation: { mode: isolationMode, uids: [1_900_000_000, 1_999_999_999], limits: noLimits },
     command: (agent) => ({ file: process.execPath, args: [path.join(agent, 'run.mjs'), agent] }),
     timing: { backoff: { firstMs: 10 }, watchdog: { everyMs: 50, missesMax: 2 }, stopLimitMs: 5000 },
     ...options,

@@ -1,9 +1,10 @@
-import { mkdir } from 'node:fs/promises'
 import path from 'node:path'
 import { verifyDocument } from '@parley/kit/did/document'
 import type { Log } from '@parley/kit/process/log'
+import type { IsolationSettings } from '../config.ts'
+import { type AgentFolders, Isolation, type Launch } from '../isolation/isolation.ts'
+import type { Command } from '../isolation/launch.ts'
 import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
-import type { Command } from './agent-process.ts'
 import { agentEnvironment } from './environment.ts'
 import type { IdentityMessage } from './messages.ts'
 import { Ports } from './ports.ts'
@@ -40,6 +41,7 @@ export interface SupervisorOptions {
   pass: (line: string) => void
   log: Log
   command: (folder: string) => Command
+  isolation: IsolationSettings
   timing?: Timing
   /** Number of processes per agent. Defaults to 1. Several processes need a shared store and a shared queue. */
   replicas?: number
@@ -47,23 +49,30 @@ export interface SupervisorOptions {
 
 /** Runs each folder in `agents/` as a process with its own key, OAuth client, port and database. */
 export class Supervisor implements AsyncDisposable {
+  /** How the agents are isolated. */
+  readonly isolation: Isolation
   readonly #options: SupervisorOptions
   readonly #ports: Ports
   readonly #nameOfDid = new Map<string, string>()
   readonly #agents: SupervisedAgent[] = []
   readonly #notStarted: Outcome[] = []
 
-  private constructor(options: SupervisorOptions) {
+  private constructor(options: SupervisorOptions, isolation: Isolation) {
     this.#options = options
+    this.isolation = isolation
     this.#ports = new Ports(options.host, options.firstPort)
   }
 
   /**
    * Starts all agents concurrently without waiting for them. An agent that cannot start does not affect the others.
+   * @throws ConfigError if the agents cannot be isolated as AGENT_ISOLATION demands
    */
   static async start(options: SupervisorOptions): Promise<Supervisor> {
-    const supervisor = new Supervisor(options)
-    for (const folder of await findAgentFolders(options.agentsDir)) await supervisor.#add(folder)
+    const { isolation: settings, dataDir, agentsDir, command, log } = options
+    const isolation = await Isolation.open({ settings, dataDir, agentsDir, command })
+    log.info({ isolation: isolation.mode, missing: isolation.missing }, isolation.summary)
+    const supervisor = new Supervisor(options, isolation)
+    for (const folder of await findAgentFolders(agentsDir)) supervisor.#add(folder)
     return supervisor
   }
 
@@ -89,8 +98,8 @@ export class Supervisor implements AsyncDisposable {
     await Promise.all(this.#agents.map((agent) => agent.stop()))
   }
 
-  async #add(folder: AgentFolder): Promise<void> {
-    const { environment, log, dataDir } = this.#options
+  #add(folder: AgentFolder): void {
+    const { environment, log } = this.#options
     const required = [...folder.settings.required, ...(this.#options.alsoRequired?.(folder) ?? [])]
     const missing = required.filter((name) => (environment[name] ?? '') === '')
     const reason = folder.fault ?? (missing.length === 0 ? undefined : `needs ${missing.join(', ')}`)
@@ -100,23 +109,17 @@ export class Supervisor implements AsyncDisposable {
       this.#notStarted.push({ name: folder.name, number: 1, state: 'not-started', reason })
       return
     }
-    await mkdir(path.join(dataDir, 'agents', folder.name), { recursive: true, mode: 0o700 })
     const { timing = {}, replicas = 1 } = this.#options
     for (let number = 1; number <= replicas; number += 1)
       this.#agents.push(new SupervisedAgent(folder, this.#processHooks(), timing, number))
   }
 
   #processHooks(): ProcessHooks {
-    const { host, dataDir, environment, command, onReady, onGone, pass, log } = this.#options
+    const { host, onReady, onGone, pass, log } = this.#options
     return {
-      command,
-      environment: (agent, port) =>
-        agentEnvironment(environment, agent.settings, {
-          ...this.#options.settings(agent),
-          HOST: host,
-          PORT: String(port),
-          DATA_DIR: path.join(dataDir, 'agents', agent.name),
-        }),
+      isolation: this.isolation,
+      launch: (agent, port) => this.#launch(agent, port),
+      isAssigned: (url, port) => isAssigned(url, host, port),
       takePort: (preferred) => this.#ports.take(preferred),
       releasePort: (port) => this.#ports.release(port),
       clientFor: (agent, identity) => this.#clientFor(agent, identity),
@@ -125,6 +128,20 @@ export class Supervisor implements AsyncDisposable {
       pass,
       log,
     }
+  }
+
+  async #launch(agent: AgentFolder, port: number): Promise<Launch> {
+    const { host, dataDir, environment } = this.#options
+    const data = path.join(dataDir, 'agents', agent.name)
+    const env = agentEnvironment(environment, agent.settings, {
+      ...this.#options.settings(agent),
+      HOST: host,
+      PORT: String(port),
+      DATA_DIR: data,
+    })
+    const database = /^sqlite:(.+)$/.exec(env['STORE_URL'] ?? '')?.[1]
+    const folders: AgentFolders = database === undefined ? [data] : [data, path.resolve(database)]
+    return this.isolation.prepare(agent, { env, folders })
   }
 
   /** Verifies that the process holds the key of its DID and that no other agent uses the DID. */
@@ -136,6 +153,15 @@ export class Supervisor implements AsyncDisposable {
     this.#nameOfDid.set(did, agent.name)
     return this.#options.clientFor({ name: agent.name, did, publicKey })
   }
+}
+
+/** Whether an agent reported the address that it was given. Port 0 lets the operating system choose the port. */
+function isAssigned(text: string, host: string, port: number): boolean {
+  const url = new URL(text)
+  const name = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const isHost = name === host || ['127.0.0.1', '::1', 'localhost'].includes(name)
+  const isPort = port === 0 || Number(url.port) === port
+  return isHost && isPort && url.pathname === '/' && url.username === '' && url.search === ''
 }
 
 /** Returns the current signing key. @throws Error unless the document links that key to the key in the DID */

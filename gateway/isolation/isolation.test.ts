@@ -1,0 +1,283 @@
+import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { chmodSync, chownSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { AgentClient } from '@parley/client/internal/client'
+import { operatorClient } from '@parley/e2e/harness/operator'
+import { ParleyProcess, root } from '@parley/e2e/harness/parley-process'
+import { ClientToken } from '@parley/kit/auth/client-token'
+import { freePorts } from '@parley/tools/testing/port'
+import { afterEach, expect, test } from 'vitest'
+
+const agentsDir = path.join(root, 'tools/testing/isolated-agents')
+/** A user without an account, for gateways that do not run as root. */
+const unprivileged = 61_234
+const open: AsyncDisposableStack[] = []
+
+afterEach(async () => {
+  while (open.length > 0) await open.pop()?.disposeAsync()
+})
+
+type Mode = 'user' | 'namespace' | 'permission' | 'none'
+
+/** Root without the right to mount, as in a container. */
+const withoutMounts = ['setpriv', '--bounding-set=-sys_admin']
+
+/** Why a mode cannot be tested here, or undefined. */
+function obstacle(mode: Mode): string | undefined {
+  if (process.platform !== 'linux') return mode === 'permission' ? undefined : 'needs Linux'
+  const isRoot = process.getuid?.() === 0
+  if (mode === 'user') return isRoot ? undefined : 'needs root'
+  if (mode === 'none') return undefined
+  const words = isRoot ? asUnprivileged : []
+  const probe = (...command: string[]) => {
+    const [file = '', ...args] = [...words, ...command]
+    return spawnSync(file, args).status === 0
+  }
+  if (!probe('test', '-r', path.join(root, 'cli/bin.mjs')))
+    return 'needs a checkout that other users may read'
+  if (mode === 'namespace' && !probe('unshare', '--user', '--map-root-user', '--mount', 'true'))
+    return 'needs user namespaces'
+  return undefined
+}
+
+const asUnprivileged = ['setpriv', `--reuid=${unprivileged}`, `--regid=${unprivileged}`, '--clear-groups']
+
+interface Started {
+  gateway: ParleyProcess
+  dataDir: string
+  cache: string
+  ask: (agent: string, message: object) => Promise<string>
+}
+
+interface StartOptions {
+  mode: Mode
+  env?: Record<string, string>
+  /** Words before the command of the gateway. */
+  prefix?: string[]
+}
+
+async function start({ mode, env = {}, prefix = [] }: StartOptions): Promise<Started> {
+  const stack = new AsyncDisposableStack()
+  open.push(stack)
+  const folder = await mkdtemp(path.join(tmpdir(), 'parley-isolation-'))
+  stack.defer(() => rm(folder, { recursive: true, force: true }))
+  const [dataDir, cache] = [path.join(folder, 'data'), path.join(folder, 'cache')]
+  for (const one of [dataDir, cache]) mkdirSync(one, { mode: 0o700 })
+  // Agents with their own user have to reach their data folder.
+  chmodSync(folder, 0o755)
+  const demoted = mode !== 'user' && process.getuid?.() === 0
+  if (demoted) for (const one of [folder, dataDir, cache]) chownSync(one, unprivileged, unprivileged)
+  const port = await freePorts(4)
+  const command = [
+    ...prefix,
+    ...(demoted ? asUnprivileged : []),
+    process.execPath,
+    path.join(root, 'cli/bin.mjs'),
+  ]
+  const gateway = new ParleyProcess({
+    name: 'gateway',
+    command,
+    args: ['up', '--agents', agentsDir],
+    cwd: folder,
+    port,
+    env: {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      XDG_CACHE_HOME: cache,
+      PORT: String(port),
+      DATA_DIR: dataDir,
+      AGENT_ISOLATION: mode,
+      OTHER_SECRET: marker,
+      ...env,
+    },
+    readyOutput: /\nisolation /,
+  })
+  stack.defer(async () => void (await gateway.stop()))
+  await gateway.start()
+  const client = { ...operatorClient(dataDir), scope: 'agent:read agent:write' }
+  const ask = async (agent: string, message: object) => {
+    const token = await new ClientToken(client).get()
+    const caller = new AgentClient({ url: `${gateway.url}/agents/${agent}`, token })
+    const sent = await caller.send(JSON.stringify(message))
+    const isFinal = (state: string) => ['completed', 'failed', 'rejected'].includes(state)
+    await expect.poll(async () => isFinal((await caller.get(sent.id)).status.state)).toBe(true)
+    const task = await caller.get(sent.id)
+    return JSON.stringify(task.artifacts?.[0]?.parts[0] ?? task.status)
+  }
+  return { gateway, dataDir, cache, ask }
+}
+
+const marker = `marker-${randomUUID()}`
+const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes', RATE_LIMIT_PER_MINUTE: '0' }
+
+/** The pids of the processes that run an agent of this gateway. */
+function pidsOf(agent: string, gateway: ParleyProcess): number[] {
+  return globSync('/proc/[0-9]*').flatMap((folder) => {
+    try {
+      const words = readFileSync(`${folder}/cmdline`, 'utf8').split('\0')
+      const isAgent = words.at(-2) === path.join(agentsDir, agent) && words[0] === process.execPath
+      const pid = Number(path.basename(folder))
+      return isAgent && descendsFrom(gateway.pid, pid) ? [pid] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+function descendsFrom(ancestor: number | undefined, pid: number): boolean {
+  const parent = Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+  return parent === ancestor || (parent > 1 && descendsFrom(ancestor, parent))
+}
+
+function targetFor(agent: string, { gateway, dataDir, cache }: Started) {
+  const own = path.join('agents', agent)
+  const names = globSync('**/*', { cwd: dataDir }).filter(
+    (name) => name !== own && !name.startsWith(`${own}/`) && !name.includes('/cache/'),
+  )
+  const isFile = (name: string) => statSync(path.join(dataDir, name)).isFile()
+  const secrets = names.filter(isFile).map((name) => path.join(dataDir, name))
+  const folders = names.filter((name) => !isFile(name)).map((name) => path.join(dataDir, name))
+  return {
+    secrets,
+    folders: [dataDir, ...folders],
+    pids: [gateway.pid, ...pidsOf('neighbour', gateway)],
+    code: [
+      root,
+      path.join(root, 'node_modules'),
+      path.join(root, 'shared/agent'),
+      path.join(agentsDir, agent),
+    ],
+    caches: [cache, path.join(cache, 'parley/compiled')],
+    marker,
+  }
+}
+
+/** Returns what the agent gained by its attempts. */
+async function gainsOf(agent: string, started: Started): Promise<string[]> {
+  const target = targetFor(agent, started)
+  expect(target.secrets.map((file) => path.basename(file))).toEqual(
+    expect.arrayContaining(['agent.key.json', 'agent.db', 'gateway.db', 'operator-client.json']),
+  )
+  expect(target.pids.length).toBeGreaterThanOrEqual(2)
+  const answer = await started.ask(agent, { what: 'try', target })
+  const part = JSON.parse(answer) as { text: string }
+  const { attempts, gained } = JSON.parse(part.text) as { attempts: number; gained: [string, string][] }
+  expect(attempts).toBeGreaterThan(100)
+  return gained.map(([name]) => name)
+}
+
+const modes = (['user', 'namespace', 'permission'] as const).map((mode) => ({ mode, reason: obstacle(mode) }))
+const environments = [
+  ['development', {}],
+  ['production', production],
+] as const
+
+const titleOf = ({ mode, reason }: (typeof modes)[number]) =>
+  reason === undefined ? `isolation mode ${mode}` : `isolation mode ${mode} (${reason})`
+
+for (const { mode, reason } of modes) {
+  test.skipIf(reason !== undefined).each(environments)(
+    `${titleOf({ mode, reason })}, %s: a hostile agent reaches nothing of the gateway or of another agent`,
+    async (_name, env) => {
+      const started = await start({ mode, env })
+      expect(started.gateway.output).toMatch(new RegExp(`\\nisolation +${mode} `))
+      // Without its own user or namespace, an agent can send signals. The start reports it as missing.
+      const pids = [started.gateway.pid, ...pidsOf('neighbour', started.gateway)]
+      const known = mode === 'permission' ? pids.map((pid) => `signal ${pid}`) : []
+      expect(await gainsOf('intruder', started)).toEqual(known)
+      const reported = /missing +protection .* from signals/.test(started.gateway.output)
+      expect(reported).toBe(mode === 'permission')
+    },
+  )
+}
+
+for (const { mode, reason } of modes.filter((one) => one.mode !== 'permission')) {
+  test.skipIf(reason !== undefined)(
+    `${titleOf({ mode, reason })}: neither does a hostile agent that may start programs`,
+    async () => {
+      const started = await start({ mode })
+      expect(await gainsOf('intruder-with-processes', started)).toEqual([])
+    },
+  )
+}
+
+test.skipIf(process.getuid?.() !== 0)(
+  'isolation mode user without the right to mount: a hostile agent reaches nothing, and the start reports the missing private root',
+  async () => {
+    const started = await start({ mode: 'user', prefix: withoutMounts })
+    expect(started.gateway.output).toMatch(/\n +missing +a private root folder per agent/)
+    expect(await gainsOf('intruder', started)).toEqual([])
+    // Its capabilities are limited to the namespace.
+    expect(await gainsOf('intruder-with-processes', started)).toEqual(['make a user namespace in a program'])
+  },
+)
+
+test('without isolation, the same attempts read the secrets of the gateway and of the other agents', async () => {
+  const started = await start({ mode: 'none' })
+  expect(started.gateway.output).toMatch(
+    /\n +missing +AGENT_ISOLATION=none: every agent can read the secrets/,
+  )
+  const gained = await gainsOf('intruder', started)
+  expect(gained).toContain(`read ${started.dataDir}/oauth/operator-client.json`)
+  expect(gained).toContain(`read ${started.dataDir}/agents/neighbour/agent.key.json in a thread`)
+  expect(gained).toContain(`change ${started.dataDir}/gateway.db`)
+  expect(gained).toContain(`read /proc/${started.gateway.pid}/environ in a program`)
+  expect(gained).toContain(`write into ${started.cache}/parley/compiled`)
+})
+
+const limits = { AGENT_MEMORY_MAX_MB: '400', AGENT_FILES_MAX: '256', AGENT_PROCESSES_MAX: '150' }
+
+for (const { mode, reason } of modes) {
+  test.skipIf(reason !== undefined)(
+    `${titleOf({ mode, reason })}: open files and memory of an agent are limited`,
+    async () => {
+      const { gateway, ask } = await start({ mode, env: limits })
+      const files = await ask('intruder', { what: 'files' })
+      expect(files).toContain('EMFILE')
+      expect(countIn(files)).toBeLessThan(256)
+      const before = pidsOf('intruder', gateway)
+      void ask('intruder', { what: 'memory' }).catch(() => undefined)
+      await expect.poll(() => gateway.output).toContain('exceeded its memory limit of 400 MiB')
+      await expect.poll(() => pidsOf('intruder', gateway)).toHaveLength(1)
+      expect(pidsOf('intruder', gateway)).not.toEqual(before)
+    },
+  )
+}
+
+test.each(modes.filter(({ mode, reason }) => mode !== 'permission' && reason === undefined))(
+  'isolation mode $mode: the processes of an agent are limited, and those that left its group are killed with it',
+  async ({ mode }) => {
+    const { gateway, ask } = await start({ mode, env: limits })
+    const started = countIn(await ask('intruder-with-processes', { what: 'processes' }))
+    expect(started).toBeGreaterThan(50)
+    expect(started).toBeLessThan(150)
+    const sleeping = () => spawnSync('pgrep', ['-f', '^/bin/sleep 1000$']).status === 0
+    expect(await gateway.stop()).toBe(0)
+    expect(sleeping()).toBe(false)
+  },
+)
+
+function countIn(answer: string): number {
+  const { text } = JSON.parse(answer) as { text: string }
+  return (JSON.parse(text) as { count: number }).count
+}
+
+test('an agent that floods the gateway with messages is killed and its forged messages have no effect', async () => {
+  const { gateway, ask } = await start({ mode: obstacle('user') === undefined ? 'user' : 'none' })
+  await ask('intruder', { what: 'flood' }).catch(() => undefined)
+  await expect.poll(() => gateway.output).toContain('sent more than 100 messages to the gateway')
+  const entries = await (await fetch(`${gateway.url}/.well-known/agents`)).text()
+  expect(entries).not.toContain('forged')
+})
+
+test.skipIf(obstacle('permission') !== undefined)(
+  'a gateway that does not run as root refuses to start with AGENT_ISOLATION=user',
+  async () => {
+    await expect(start({ mode: 'none', env: { AGENT_ISOLATION: 'user' } })).rejects.toThrow(
+      'AGENT_ISOLATION=user is not available on this machine (isolation mode user: it needs a gateway that runs as root)',
+    )
+  },
+)

@@ -1,0 +1,106 @@
+import { existsSync, lstatSync, readlinkSync, statSync } from 'node:fs'
+import path from 'node:path'
+
+/** System folders and files that every isolated agent may read. None of them contains secrets of the gateway. */
+export const systemPaths: readonly string[] = [
+  '/usr /bin /sbin /lib /lib32 /lib64 /opt /nix',
+  '/etc/ssl /etc/pki /etc/ca-certificates /etc/fonts /etc/alternatives /etc/ld.so.cache',
+  '/etc/resolv.conf /etc/hosts /etc/host.conf /etc/nsswitch.conf /etc/gai.conf',
+  '/etc/passwd /etc/group /etc/services /etc/protocols /etc/localtime /etc/os-release',
+].flatMap((line) => line.split(' '))
+
+const devices = ['/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom']
+/** Folders of which one serves as the mount point of the new root. */
+const mountPoints = ['/mnt', '/media', '/srv', '/var/empty', '/tmp']
+/** Limit of a folder in memory, which is not counted as memory of the agent. */
+const memoryFolderMb = 64
+
+export interface PrivateRoot {
+  /** Files and folders that the agent may read, without the system's. */
+  readable: readonly string[]
+  /** Folders that the agent may write. The first one also contains its temporary files. */
+  writable: readonly [string, ...string[]]
+  cwd: string
+  /** Whether the process has its own PID namespace, in which `unshare` has already mounted /proc. */
+  ownPids: boolean
+}
+
+/**
+ * Returns a shell script that runs its arguments in a root folder that contains only the system, the readable paths
+ * (read-only) and the writable folders. It runs in a new mount namespace, as root there.
+ */
+export function privateRootScript({ readable, writable, cwd, ownPids }: PrivateRoot): string {
+  const system = systemPaths.filter((one) => existsSync(one))
+  const shown = outermost([...system.filter((one) => !isLink(one)), ...readable])
+  const stage = mountPoints.find((one) => existsSync(one) && ![...shown, ...writable].some(isBelow(one)))
+  if (stage === undefined) throw new Error(`none of ${mountPoints.join(', ')} can be a mount point`)
+  const lines = [
+    'set -e',
+    `r=${quoted(stage)}`,
+    'mount -t tmpfs -o mode=0755,nosuid,nodev,size=1m parley "$r"',
+    'mkdir -p "$r/tmp" "$r/var"',
+    'ln -s /tmp "$r/var/tmp"',
+    // With code or data below /tmp, there is no shared /tmp to write to, and only TMPDIR remains.
+    ...([...shown, ...writable].some(isBelow('/tmp'))
+      ? []
+      : [`mount --bind ${quoted(path.join(writable[0], 'tmp'))} "$r/tmp"`]),
+    ...system.filter(isLink).flatMap(linked),
+    ...shown.flatMap((one) => [...bound(one), ...readOnly(one)]),
+    ...devices.flatMap(bound),
+    'mkdir -p "$r/proc" "$r/dev/shm"',
+    `mount -t tmpfs -o mode=1777,nosuid,nodev,size=${memoryFolderMb}m parley "$r/dev/shm"`,
+    ownPids ? 'mount --rbind /proc "$r/proc"' : foreignProcessesHidden,
+    ...writable.flatMap(bound),
+    'mount -o remount,bind,ro,nosuid,nodev "$r"',
+    // Signals that arrive during the set-up keep their default action, because `exec` replaces this shell.
+    `exec chroot "$r" /bin/sh -c 'cd "$0" && exec "$@"' ${quoted(cwd)} "$@"`,
+  ]
+  return lines.join('\n')
+}
+
+/** `hidepid=invisible` needs Linux 5.8; older kernels reject the word. */
+const foreignProcessesHidden =
+  'mount -t proc -o nosuid,nodev,noexec,hidepid=invisible proc "$r/proc" 2>/dev/null || mount --rbind /proc "$r/proc"'
+
+/** Copies a link, such as /bin or /etc/localtime. A target outside the shown folders is bound instead. */
+function linked(link: string): string[] {
+  const target = path.resolve(path.dirname(link), readlinkSync(link))
+  if (!systemPaths.some((one) => target === one || target.startsWith(`${one}/`)))
+    return [...bound(link), ...readOnly(link)]
+  return [
+    `mkdir -p "$r"${quoted(path.dirname(link))}`,
+    `ln -s ${quoted(readlinkSync(link))} "$r"${quoted(link)}`,
+  ]
+}
+
+function bound(source: string): string[] {
+  const at = `"$r"${quoted(source)}`
+  const made = statSync(source).isDirectory()
+    ? `[ -d ${at} ] || mkdir -p ${at}`
+    : `[ -e ${at} ] || { mkdir -p "$r"${quoted(path.dirname(source))}; : > ${at}; }`
+  return [made, `mount --rbind ${quoted(source)} ${at}`]
+}
+
+/** The flags of a mount that belongs to a user namespace cannot be removed, so `noexec` is kept where it is set. */
+function readOnly(source: string): string[] {
+  const at = `"$r"${quoted(source)}`
+  return [
+    `mount -o remount,bind,ro,nosuid,nodev ${at} 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec ${at}`,
+  ]
+}
+
+/** Removes the paths below another one. */
+function outermost(paths: readonly string[]): string[] {
+  const unique = [...new Set(paths)].sort((a, b) => a.length - b.length)
+  return unique.filter((one) => !unique.some((other) => other !== one && isBelow(other)(one)))
+}
+
+const isBelow = (folder: string) => (one: string) => one === folder || one.startsWith(`${folder}/`)
+
+function isLink(one: string): boolean {
+  return lstatSync(one).isSymbolicLink()
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}

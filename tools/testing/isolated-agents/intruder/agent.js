@@ -1,0 +1,3 @@
+import { agentOf } from './intruder.js'
+
+export default agentOf('intruder')
