@@ -80,7 +80,7 @@ test('the gateway prints the table and the curl command on stdout, and SIGTERM s
 })
 
 test('a gateway whose storage is busy reports that it is ready once /health returns 200', async () => {
-  const go = path.join(folder, 'go')
+  const go = path.join(folder, 'agents', 'echo', 'go')
   // The first start of the agents fails while the database is locked.
   await writeFile(
     path.join(folder, 'agents', 'echo', 'agent.js'),

@@ -19,7 +19,7 @@ const agentSource = `
   import { setTimeout as wait } from 'node:timers/promises'
   import { defineAgent } from ${JSON.stringify(urlOf('shared/agent/author/define-agent.ts'))}
   const skill = { id: 'work', name: 'Work', description: 'Works', examples: ['100 a'] }
-  const note = (name, what) => appendFileSync(path.join(process.env.NOTES, name), what + ' ' + process.pid + '\\n')
+  const note = (name, what) => appendFileSync(path.join(process.env.DATA_DIR, name), what + ' ' + process.pid + '\\n')
   export default defineAgent({
     name: 'worker', description: 'Works', skills: [skill], concurrency: 4,
     async *handle({ text, signal }) {
@@ -50,9 +50,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     folder = await mkdtemp(path.join(os.tmpdir(), 'parley-replicas-'))
     const agentDir = path.join(folder, 'agents', 'worker')
     await mkdir(agentDir, { recursive: true })
-    await mkdir(path.join(folder, 'notes'))
     await writeFile(path.join(agentDir, 'agent.js'), agentSource)
-    await writeFile(path.join(agentDir, 'settings.json'), JSON.stringify({ env: ['NOTES'] }))
     up = spawnUp({ STORE_URL: mongodb.newUrl(), REDIS_URL: redis.url })
     up.stdout?.on('data', (text: Buffer) => (said += text.toString()))
     up.stderr?.on('data', (text: Buffer) => (said += text.toString()))
@@ -80,7 +78,6 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
         DATA_DIR: 'data',
         PORT: '0',
         LOG_LEVEL: 'warn',
-        NOTES: path.join(folder, 'notes'),
         ...env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -143,7 +140,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
   }
   const notes = (name: string) => {
     try {
-      return readFileSync(path.join(folder, 'notes', name), 'utf8')
+      return readFileSync(path.join(folder, 'data', 'agents', 'worker', name), 'utf8')
         .trim()
         .split('\n')
     } catch {

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import type { Deprecation, DeprecationMark } from '@parley/wire/model/deprecation'
 import { z } from 'zod'
+import { isolationSettings } from './isolation-settings.ts'
 
 /**
  * A setting read from the environment, with its default and meaning. `.env.example` is generated from these tables,
@@ -30,7 +31,6 @@ const byteLimit = (fallback: number) =>
     .refine((bytes) => bytes > 0, byteLimitError)
     .default(fallback)
 const portError = 'must be a port number'
-const uidRangeError = 'must be a range of user ids from 1000, like 20000-29999'
 const yesNo = z.enum(['yes', 'no'], { error: 'must be yes or no' }).transform((value) => value === 'yes')
 
 /** A comma-separated list. */
@@ -338,44 +338,7 @@ export const gatewaySettings = {
     meaning: 'embeddings model',
   },
   EMBEDDINGS_KEY: { schema: optional, example: '', meaning: 'bearer token for EMBEDDINGS_URL', secret: true },
-  AGENT_ISOLATION: {
-    schema: z
-      .enum(['auto', 'user', 'namespace', 'permission', 'none'], {
-        error: 'must be auto, user, namespace, permission or none',
-      })
-      .default('auto'),
-    example: 'auto',
-    meaning:
-      'how supervised agents are isolated: user (a user per agent; needs root on Linux), namespace (Linux user namespaces), permission (the permission model of Node.js), none, or auto (the first of these that this machine offers); the gateway does not start if a named mode is unavailable',
-  },
-  AGENT_UIDS: {
-    schema: text
-      .regex(/^\d{1,10}-\d{1,10}$/, uidRangeError)
-      .transform((range) => range.split('-').map(Number))
-      .pipe(z.tuple([z.number().min(1000), z.number().max(2 ** 32 - 2)], uidRangeError))
-      .refine(([first, last]) => first <= last, uidRangeError)
-      .default([1_900_000_000, 1_999_999_999]),
-    example: '1900000000-1999999999',
-    meaning:
-      'user and group ids for agents in the isolation mode user; a gateway takes random ids from this range and keeps them in DATA_DIR/agent-users.json',
-  },
-  AGENT_MEMORY_MAX_MB: {
-    schema: wholeNumber(2048),
-    example: '2048',
-    meaning:
-      'maximum memory of an agent with its child processes, in MiB; above it the agent is restarted; 0 = unlimited',
-  },
-  AGENT_FILES_MAX: {
-    schema: wholeNumber(4096),
-    example: '4096',
-    meaning: 'maximum number of open files and connections per process of an agent (Linux); 0 = unlimited',
-  },
-  AGENT_PROCESSES_MAX: {
-    schema: wholeNumber(512),
-    example: '512',
-    meaning:
-      'maximum number of processes and threads of an agent (Linux, isolation mode user or namespace); 0 = unlimited',
-  },
+  ...isolationSettings,
   PARLEY_EMBEDDED_OAUTH: {
     schema: yesNo.optional(),
     example: '',
