@@ -105,7 +105,8 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
   addExchangeGrant(provider, { ...exchange, store: requestStore, issuer, namesOf, audit })
-  amendAnswers(provider, { introspection, exchanger, audit, leases })
+  const clientKeys = new LongLivedKeys(store)
+  amendAnswers(provider, { introspection, exchanger, keys: clientKeys, audit, leases })
   logEvents(provider, log, audit)
   provider.on('grant.success', ({ oidc }) => {
     if (oidc.client !== undefined) uses.note('lastTokenAt', oidc.client.clientId)
@@ -141,7 +142,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     exchanger,
     clientMetadata: metadataOf,
     clients: new ClientDirectory(store, uses),
-    keys: new LongLivedKeys(store),
+    keys: clientKeys,
     sweep: () => sweepAll(store),
     invalidate: (tags) => leases.invalidate(tags),
     [Symbol.asyncDispose]: async () => {

@@ -4,6 +4,7 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { errorPage, unavailableText } from './approval/pages.ts'
 import { scopes } from './client-rules.ts'
+import { isKey, type LongLivedKeys } from './clients/long-lived-keys.ts'
 import type { TokenExchanger } from './exchange/embedded-exchange.ts'
 import { storedId } from './exchange/sealed-tokens.ts'
 import type { TokenIntrospection } from './introspect.ts'
@@ -18,6 +19,7 @@ const outages = new WeakMap<KoaContextWithOIDC, ParleyError>()
 interface Parts {
   introspection: TokenIntrospection
   exchanger: Pick<TokenExchanger, 'revoke'>
+  keys: LongLivedKeys
   audit: Audit
   leases: Pick<Leases, 'settle'>
 }
@@ -51,22 +53,21 @@ async function amend(ctx: KoaContextWithOIDC, parts: Parts): Promise<void> {
   } else if (ctx._matchedRouteName === 'discovery') {
     // oidc-provider always lists "openid", although no client can use it here.
     ctx.body = { ...body, scopes_supported: scopes, ...originMetadata(ctx) }
-  } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === true) {
-    // As in `introspect`, the client is the subject of its client credentials token.
-    ctx.body = { ...body, sub: body['sub'] ?? body['client_id'] }
-  } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === false) {
-    await showExpiry(ctx, parts)
+  } else if (ctx._matchedRouteName === 'introspection' && typeof body?.['active'] === 'boolean') {
+    await completeIntrospection(ctx, body, parts)
   } else if (ctx._matchedRouteName === 'revocation' && ctx.status === 200) {
-    await revokeExchanged(ctx, parts)
+    await revokeOther(ctx, parts)
   }
 }
 
-/** Revokes an exchanged token, which oidc-provider does not know. */
-async function revokeExchanged(ctx: KoaContextWithOIDC, { exchanger, audit }: Parts): Promise<void> {
+/** Revokes an exchanged token or a long-lived key, which oidc-provider does not know. */
+async function revokeOther(ctx: KoaContextWithOIDC, { exchanger, keys, audit }: Parts): Promise<void> {
   const who = ctx.oidc.client?.clientId ?? ''
   try {
-    if (!(await exchanger.revoke(String(ctx.oidc.params?.['token']), who))) return
-    audit.record({ who, address: addressOf(ctx.req), action: 'oauth.revoke-exchanged', allowed: true })
+    const token = String(ctx.oidc.params?.['token'])
+    const isRevoked = isKey(token) ? await keys.revokeOwn(token, who) : await exchanger.revoke(token, who)
+    const action = isKey(token) ? 'oauth.revoke-key' : 'oauth.revoke-exchanged'
+    if (isRevoked) audit.record({ who, address: addressOf(ctx.req), action, allowed: true })
   } catch (error) {
     const { status, headers, message } = ParleyError.from(error)
     ctx.status = status
@@ -78,12 +79,28 @@ async function revokeExchanged(ctx: KoaContextWithOIDC, { exchanger, audit }: Pa
   }
 }
 
-/** Answers clients that may introspect about exchanged tokens, and reports expired tokens as expired. */
-async function showExpiry(ctx: KoaContextWithOIDC, { introspection }: Parts): Promise<void> {
-  if (ctx.oidc.client?.['introspection'] !== true) return
+/**
+ * Completes the answer of oidc-provider, which does not know the limits of clients, exchanged tokens and long-lived keys, and
+ * does not report expired tokens as expired.
+ */
+async function completeIntrospection(
+  ctx: KoaContextWithOIDC,
+  body: Record<string, unknown>,
+  { introspection }: Parts,
+): Promise<void> {
+  const { client } = ctx.oidc
+  const isRefreshToken = body['active'] === true && body['token_type'] === undefined
+  if (client === undefined || isRefreshToken) return
   const { answer } = await introspection.introspect(String(ctx.oidc.params?.['token']))
-  // oidc-provider does not know exchanged tokens.
-  if (answer.active || answer.exp !== undefined) ctx.body = answer
+  if (body['active'] === true) ctx.body = answer.active ? { ...body, ...answer } : answer
+  else if (client['introspection'] === true) ctx.body = answer
+  // A client may introspect its own keys, as its own tokens.
+  else if (
+    answer.client_id === client.clientId &&
+    answer.act === undefined &&
+    client.clientAuthMethod !== 'none'
+  )
+    ctx.body = answer
 }
 
 /** An earlier request may have removed the token and still wait for the holders of leases. */

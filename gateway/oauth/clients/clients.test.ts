@@ -214,6 +214,30 @@ test('a key is refused after it was revoked, or has expired, or with any other c
   expect(await server.provider.keys.list(client.clientId)).toEqual([])
 })
 
+test('a client introspects and revokes its own keys at the OAuth endpoints, and other clients do not', async () => {
+  const { key } = await newKeyOf()
+  const ask = (path: string, as: Credentials) => server.post(`/oauth2/${path}`, { token: key }, as)
+  const other = await newClient()
+  expect((await ask('introspect', other)).body).toEqual({ active: false })
+  expect((await ask('introspect', client)).body).toMatchObject({ active: true, client_id: client.clientId })
+  await ask('revoke', other)
+  expect(await introspect(key)).toMatchObject({ active: true })
+  expect((await ask('revoke', client)).status).toBe(200)
+  expect(await introspect(key)).toEqual({ active: false })
+})
+
+test('limits apply to introspection with a client secret in the form, which oidc-provider answers', async () => {
+  const token = await server.token(client)
+  await clients().limit(client.clientId, { scope: 'agent:read' })
+  const ask = async () => {
+    const form = { token, client_id: client.clientId, client_secret: client.clientSecret }
+    return (await server.post('/oauth2/introspect', form)).body
+  }
+  expect(await ask()).toMatchObject({ active: true, scope: 'agent:read' })
+  await clients().limit(client.clientId, { resources: ['https://one.example'] })
+  expect(await ask()).toEqual({ active: false })
+})
+
 test('a key whose record contains another hash is refused', async () => {
   const { record } = await newKeyOf()
   const other = newKey()

@@ -91,6 +91,13 @@ export class LongLivedKeys {
     return found && shown(found)
   }
 
+  /** Revokes a key if it belongs to the client. Returns false otherwise. */
+  async revokeOwn(key: string, clientId: string): Promise<boolean> {
+    if ((await findKey(this.#store, key))?.clientId !== clientId) return false
+    await this.revoke(keyIdOf(key))
+    return true
+  }
+
   async revoke(id: string): Promise<void> {
     await this.#store.destroy(keyModel, id)
   }
