@@ -9,11 +9,11 @@ import type { RequestLimits } from '@parley/kit/http/request-limits'
 import { openLimits } from '@parley/kit/http/request-limits'
 import { createServer } from '@parley/kit/http/server'
 import { AnswerBudget } from '@parley/kit/process/answer-budget'
-import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
 import { version } from '@parley/kit/process/version'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { callerAccess, enforceChangedPolicies } from './access-policies.ts'
 import { type Addresses, resolveAddresses } from './addresses.ts'
 import type { GatewayConfig, Settings } from './config.ts'
 import { type GatewayState, openGatewayState } from './gateway-state.ts'
@@ -34,11 +34,10 @@ import { addRegistrationRoutes } from './http/registration-routes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { addSignatureRoutes } from './http/signature-routes.ts'
-import { clientFacts } from './oauth/client-facts.ts'
 import { isLoopback } from './oauth/client-rules.ts'
 import { type OAuth, type OAuthOptions, startOAuth } from './oauth/start-oauth.ts'
 import type { GuardedClientOptions } from './registration/guarded-client.ts'
-import { CallerAccess } from './registry/caller-access.ts'
+import type { CallerAccess } from './registry/caller-access.ts'
 import { type AgentEntry, audienceNamesOf } from './registry/entry.ts'
 import { Registry } from './registry/registry.ts'
 import { type RegistrySync, startRegistrySync } from './registry/registry-sync.ts'
@@ -119,20 +118,17 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   await using stack = new AsyncDisposableStack()
   const { storeUrl, redisUrl } = secrets
   const supervises = options.agentsDir !== undefined
-  const state = stack.use(
-    await openGatewayState({ config, storeUrl, supervises, masterKey: secrets.masterKey, log }),
-  )
+  const { masterKey } = secrets
+  const state = stack.use(await openGatewayState({ config, storeUrl, supervises, masterKey, log }))
   const addresses = await resolveAddresses(config)
   const reserved = await slugsOf(options.agentsDir)
   const registry = await openRegistry(options, state, reserved)
   const awaited = new AwaitedAgents({ host: os.hostname(), runs: supervises ? reserved : undefined })
   const publicUrl = addresses.public
   const agents = agentClients(registry, publicUrl)
+  const trustOptions = { config, secrets, registry, guardedClient: options.guardedClient }
   const ownAddresses = [publicUrl, addresses.local]
-  const { guardedClient } = options
-  const trust = stack.use(
-    startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, guardedClient }),
-  )
+  const trust = stack.use(startTrust({ ...trustOptions, gatewayUrl: publicUrl, ownAddresses }))
   const access = callerAccess({ config, state, registry, log })
   const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, agents, trust }))
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
@@ -140,16 +136,17 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const dispatcherFor = (entry: AgentEntry) =>
     ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
   const { detector, keeper } = watchAgents({ registry, state, dispatcherFor, log }, stack)
-  const gatewayNames = namesOf(publicUrl, trust)
-  const tokens = new AgentTokens(oauth.tokenExchange, gatewayNames)
+  const tokens = new AgentTokens(oauth.tokenExchange, namesOf(publicUrl, trust))
   const shared = { config, state, registry, access, detector, dispatcherFor, tokens, log }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...shared, ...routed }))
   const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }
   const sync = registry.shared ? stack.use(await startRegistrySync(syncOptions)) : undefined
   const metrics = createMetrics()
-  const perMinute = config.rateLimitPerMinute
-  const limits = await openLimits({ perMinute, redisUrl, name: 'gateway', log }, stack)
+  const limits = await openLimits(
+    { perMinute: config.rateLimitPerMinute, redisUrl, name: 'gateway', log },
+    stack,
+  )
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
   const answers = new AnswerBudget(config.answers)
@@ -200,21 +197,6 @@ function agentClients(registry: Registry, gatewayUrl: string): OAuthOptions['age
 /** The names by which an audience may name the gateway. */
 function namesOf(publicUrl: string, { identity }: Pick<Trust, 'identity'>): GatewayNames {
   return identity === undefined ? [publicUrl] : [publicUrl, identity.did]
-}
-
-/** Clients of another OAuth server have no tags here. */
-function callerAccess({
-  config,
-  state,
-  registry,
-  log,
-}: Pick<Parts, 'config' | 'state' | 'registry' | 'log'>) {
-  const factsOf = (clientId: string) => clientFacts(state.oauth, clientId)
-  return new CallerAccess({
-    registry,
-    factsOf: config.embeddedOAuth ? factsOf : undefined,
-    audit: new Audit(log),
-  })
 }
 
 function watchAgents(
@@ -280,15 +262,15 @@ function leaderElection({ claims }: GatewayState, { leaseMs }: Registry) {
 /** Adds `/agents/{slug}/…`. The agents limit the rate of these requests per caller. */
 async function addAgents(
   app: FastifyInstance,
-  { addresses, oauth, registry, routing, answers, state, tokens }: Omit<Parts, 'draining'>,
+  parts: Omit<Parts, 'draining'>,
   dispatcherFor: DispatcherFor,
 ): Promise<void> {
+  const { addresses, oauth, access, routing, answers, tokens } = parts
   const audiences = () => [addresses.public]
-  const authenticator = new Authenticator(oauth.introspector, audiences, {
-    proofs: proofRules({ addresses, state }),
-  })
+  const authenticator = new Authenticator(oauth.introspector, audiences, { proofs: proofRules(parts) })
+  enforceChangedPolicies(app, parts)
   await proxyAgents(app, {
-    find: (slug) => registry.bySlug(slug),
+    find: (slug, request) => access.findNamed(slug, request, authenticator),
     dispatcherFor,
     tokens: new NamedAgentTokens(authenticator, tokens),
     reportSignal: routing.reportSignal,
@@ -339,7 +321,8 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   })
   addNegotiationRoutes(app, { ...parts.routing, authenticator, access })
   addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
-  addPolicyRoutes(app, { registry, authenticator, access })
+  const onChange = async () => oauth.provider?.invalidate(['policy'])
+  addPolicyRoutes(app, { registry, authenticator, access, onChange })
   if (oauth.provider !== undefined) {
     const { clients, keys } = oauth.provider
     addClientRoutes(app, { clients, registry, authenticator })

@@ -65,6 +65,32 @@ export class CallerAccess {
     return authenticator.authenticate(request).catch(() => undefined)
   }
 
+  /**
+   * Finds the agent that a request names, for a sender that the agent itself will authenticate. Requests for agents
+   * without a policy need no introspection here.
+   * @returns undefined if the agent does not exist or the sender may not see it
+   */
+  async findNamed(
+    slug: string,
+    request: RequestHead & RequestOrigin,
+    authenticator: Pick<Authenticator, 'identify'>,
+  ): Promise<{ entry: AgentEntry; requireSkill?: (skill: string) => Promise<void> } | undefined> {
+    const { registry } = this.#options
+    const found = registry.bySlug(slug)
+    if (!this.applies || (found !== undefined && found.policy === undefined)) return found && { entry: found }
+    // An unknown agent costs the same time as a hidden one.
+    const isAnonymous = request.headers.authorization === undefined
+    const caller = isAnonymous ? undefined : await authenticator.identify(request).catch(() => undefined)
+    const agents = await this.agentsFor(caller)
+    const entry = agents.bySlug(slug)
+    if (entry === undefined) {
+      await this.auditHidden('agents.call', slug, caller, request)
+      return undefined
+    }
+    if (agents.restrictions?.limited.has(entry.id) !== true) return { entry }
+    return { entry, requireSkill: (skill) => this.requireSkill(caller, entry, skill) }
+  }
+
   async policyCaller(caller: Identified | undefined): Promise<PolicyCaller> {
     if (caller === undefined) return anonymousCaller
     const { subject, delegate, scopes } = caller

@@ -67,7 +67,7 @@ const keptMs = {
 
 /** Builds the agent index, which follows the registry, and the routers that use it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
-  const { config, registry, detector, dispatcherFor, tokens, log, gatewayUrl, awaited } = options
+  const { config, registry, access, detector, dispatcherFor, tokens, log, gatewayUrl, awaited } = options
   const { store } = options
   // In development, a single person may be the only caller.
   const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
@@ -93,13 +93,12 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     isAwaited,
     holderKey: storeKey,
   })
-  const taskLocator = new TaskLocator({ store, registry, dispatcherFor, tokens, isAwaited })
+  const taskLocator = new TaskLocator({ store, dispatcherFor, tokens, isAwaited })
   const reportSignal: ReportSignal = (id, sign) =>
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
-  const around = { registry, store, taskLocator, feedback, dispatcherFor, tokens, reportSignal, log }
+  const around = { registry, access, store, taskLocator, feedback, dispatcherFor, tokens, reportSignal, log }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
   const lists = new MergedLists({
-    registry,
     store,
     dispatcherFor,
     tokens,
@@ -112,8 +111,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     negotiator,
     feedback,
     reportSignal,
-    router: (authenticator, answers) =>
-      new RpcRouter({ ...around, access: options.access, authenticator, answers, messages, lists }),
+    router: (authenticator, answers) => new RpcRouter({ ...around, authenticator, answers, messages, lists }),
     namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }

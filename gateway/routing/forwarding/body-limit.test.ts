@@ -46,7 +46,7 @@ async function gatewayBefore(agentPort: number): Promise<number> {
   open.push(() => upstream.destroy())
   const app = server()
   app.post('/', async (request) => (request.body as Buffer).byteLength)
-  await proxyAgents(app, { find: () => entry, dispatcherFor: () => upstream, tokens: acceptsAnyToken })
+  await proxyAgents(app, { find: () => ({ entry }), dispatcherFor: () => upstream, tokens: acceptsAnyToken })
   return listen(app)
 }
 

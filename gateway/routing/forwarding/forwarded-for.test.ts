@@ -26,7 +26,7 @@ async function gatewayBefore(
   const app = createServer({ log, metrics: createMetrics(), ...options })
   const upstream = createUpstream()
   const entry = { slug: 'calc', url: agent, origin, status: 'ready', admitted: true } as AgentEntry
-  const find = (slug: string) => (slug === 'calc' ? entry : undefined)
+  const find = (slug: string) => (slug === 'calc' ? { entry } : undefined)
   await proxyAgents(app, { find, dispatcherFor: () => upstream, tokens: acceptsAnyToken })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   open.push(async () => {

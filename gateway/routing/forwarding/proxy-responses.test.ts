@@ -42,7 +42,7 @@ async function gatewayBefore(answer: string) {
   })
   const app = createServer({ log, metrics: createMetrics() })
   const upstream = createUpstream()
-  await proxyAgents(app, { find: () => entry, dispatcherFor: () => upstream, tokens: acceptsAnyToken })
+  await proxyAgents(app, { find: () => ({ entry }), dispatcherFor: () => upstream, tokens: acceptsAnyToken })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   open.push(
     () => upstream.destroy(),

@@ -63,7 +63,7 @@ async function gatewayBefore(
     ...(options.resolver !== undefined && { resolver: options.resolver }),
   })
   await proxyAgents(app, {
-    find: (slug) => (slug === 'calc' ? entry : undefined),
+    find: (slug) => (slug === 'calc' ? { entry } : undefined),
     tokens: acceptsAnyToken,
     dispatcherFor: ({ origin }) => (origin === 'supervised' ? upstream : outside),
     ...(options.bodyMaxBytes !== undefined && { bodyMaxBytes: options.bodyMaxBytes }),

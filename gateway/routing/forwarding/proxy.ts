@@ -9,7 +9,6 @@ import { dialectOf, rpcPaths } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
-import type { AgentEntry } from '../../registry/entry.ts'
 import { type DispatcherFor, type Target, targetOf } from './agent-target.ts'
 import type { AuthorizedTarget, NamedAgentTokens } from './agent-tokens.ts'
 import { checkLength, limited } from './body-limit.ts'
@@ -17,6 +16,7 @@ import { isBodiless, joined } from './exchange.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
 import { headersFor, type RelayOptions, type ReportSignal, relay } from './relay.ts'
+import { type FoundAgent, limitedAnswer, requireAllowedSkills } from './skill-limit.ts'
 import { abortable, type ForwardTarget, forwardTargetKey } from './upstream.ts'
 import { upstreamError } from './upstream-error.ts'
 
@@ -31,8 +31,8 @@ export interface ResponseRecorder {
 }
 
 export interface ProxyOptions {
-  /** Finds the agent with this slug in the registry. */
-  find: (slug: string) => AgentEntry | undefined
+  /** Finds the agent with this slug, or undefined if the sender of the request may not see it. */
+  find: (slug: string, request: FastifyRequest) => FoundAgent | undefined | Promise<FoundAgent | undefined>
   dispatcherFor: DispatcherFor
   tokens: Pick<NamedAgentTokens, 'authorize'>
   /** Called with the outcome of every forwarded POST of JSON. */
@@ -96,21 +96,28 @@ async function prepare(
   options: ProxyOptions,
   maxBytes: number,
 ): Promise<unknown> {
+  let found: FoundAgent
   let target: AuthorizedTarget
   let isBuffered: boolean
   try {
     checkLength(request.headers['content-length'], maxBytes)
     const path = forwardPath(request.url)
-    target = await options.tokens.authorize(request, resolve(request, path, options), path)
-    const isRecorded = options.routes !== undefined && isExternal(target.entry)
+    found = await resolve(request, options)
+    const { entry, requireSkill } = found
+    target = await options.tokens.authorize(request, targetOf(entry, path, options.dispatcherFor), path)
+    const limited = requireSkill && limitedAnswer(request, path, entry)
+    if (limited !== undefined) return reply.send(limited)
+    const isRecorded = options.routes !== undefined && isExternal(entry)
     const caller = request.token?.caller
-    isBuffered = isJsonPost(request, isRecorded || caller?.delegate !== undefined ? maxBytes : wholeMaxBytes)
+    const isRead = isRecorded || requireSkill !== undefined || caller?.delegate !== undefined
+    isBuffered = isJsonPost(request, isRead ? maxBytes : wholeMaxBytes)
+    if (requireSkill !== undefined && request.method === 'POST' && !isBuffered) throw unreadableRequest()
     if (caller !== undefined && !isBuffered) requireNoDelegate(caller)
   } catch (error) {
     return refuse(request, error)
   }
   // Skips the handler of @fastify/http-proxy, which would double the cost.
-  if (isBuffered) return relayWhole(request, reply, target, options)
+  if (isBuffered) return relayWhole(request, reply, { ...options, target, found })
   const { body } = request
   // This must not happen earlier, because a stream without a reader could emit an error without a listener.
   if (body !== undefined) request.body = limited(body as Readable, maxBytes)
@@ -128,8 +135,12 @@ function isJsonPost({ method, headers }: FastifyRequest, maxBytes: number): bool
 async function relayWhole(
   request: FastifyRequest,
   reply: FastifyReply,
-  target: AuthorizedTarget,
-  { reportSignal, routes }: Pick<ProxyOptions, 'reportSignal' | 'routes'>,
+  {
+    target,
+    found: { requireSkill },
+    reportSignal,
+    routes,
+  }: Pick<ProxyOptions, 'reportSignal' | 'routes'> & { target: AuthorizedTarget; found: FoundAgent },
 ) {
   const body = await bytesOf(request.body as Readable)
   if (body === undefined) return reply.hijack()
@@ -137,6 +148,7 @@ async function relayWhole(
   const path = query === -1 ? target.path : target.path + request.url.slice(query)
   try {
     if (request.token?.caller.delegate !== undefined) requireDelegable(request, request.token.caller, body)
+    if (requireSkill !== undefined) await requireAllowedSkills(body, requireSkill)
     const watch = routes?.observerOf(request, reply, target, body)
     return await relay(request, reply, { ...target, path }, { body }, { reportSignal, watch })
   } catch (error) {
@@ -183,12 +195,19 @@ function bytesOf(body: Readable): Promise<Buffer | undefined> {
   return promise
 }
 
-function resolve(request: FastifyRequest, path: string, options: ProxyOptions): Target {
+async function resolve(request: FastifyRequest, options: ProxyOptions): Promise<FoundAgent> {
   const { slug } = request.params as { slug: string }
-  const entry = options.find(slug)
-  if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
-  return targetOf(entry, path, options.dispatcherFor)
+  const found = await options.find(slug, request)
+  if (found === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
+  return found
 }
+
+const unreadableRequest = () =>
+  new ParleyError('InvalidRequest', {
+    message:
+      'The policy limits you to some skills of this agent: send JSON with a Content-Length, so that the gateway can read which skill the request names',
+    data: { reason: 'policy' },
+  })
 
 /** Aborted when the client disconnects before the end of the response. */
 function clientLeft(reply: FastifyReply): AbortSignal {

@@ -87,6 +87,8 @@ export function begin(
   const answered = { ...gatewayHeaders(reply), ...responseHeaders(headers, entry), ...more }
   // Needed for the response size metrics.
   if (headers['content-length'] !== undefined) void reply.header('content-length', headers['content-length'])
+  if (headers['content-type']?.startsWith('text/event-stream') === true)
+    reply.server.openStreams?.add(reply, entry)
   reply.hijack()
   reply.raw.writeHead(status, answered as Record<string, string>)
 }

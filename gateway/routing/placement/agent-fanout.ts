@@ -3,8 +3,8 @@ import { RecentMap } from '@parley/kit/did/recent-map'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { readSessionId } from '@parley/wire/codecs/parley/payments'
 import { isExternal } from '../../registry/admission.ts'
+import type { AgentDirectory } from '../../registry/agent-policies.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
-import type { Registry } from '../../registry/registry.ts'
 import {
   forEachLimited,
   getFromAgent,
@@ -19,7 +19,6 @@ import type { CallerToken } from '../forwarding/caller-token.ts'
 import { isPaidAgent } from './agent-prices.ts'
 
 export interface AgentFanoutOptions {
-  registry: Registry
   dispatcherFor: DispatcherFor
   tokens: AgentTokens
   /** Whether an agent that is down is expected back. Lookups wait for no other absent agent. Default: every agent. */
@@ -34,6 +33,8 @@ export interface AgentFanoutOptions {
 
 /** The caller on whose behalf agents are queried. */
 export interface LookupCaller {
+  /** The agents that the caller may see. */
+  agents: AgentDirectory
   headers: IncomingHttpHeaders
   /** The request's token, which is exchanged for each agent. */
   token: CallerToken | undefined
@@ -128,14 +129,18 @@ export class AgentFanout {
   }
 
   /** The agents to query. Agents that cannot be queried are added to `answered`. */
-  #targets({ kind, known, hurry }: Lookup, { token }: LookupCaller, answered: FanoutResult): Target[] {
-    const { registry, tokens, agentsMax = 1000, isAwaited = () => true } = this.#options
+  #targets(
+    { kind, known, hurry }: Lookup,
+    { token, agents }: LookupCaller,
+    answered: FanoutResult,
+  ): Target[] {
+    const { tokens, agentsMax = 1000, isAwaited = () => true } = this.#options
     const targets: Target[] = []
     const isSilent = (entry: AgentEntry) =>
       this.#wasSilent(memoOf(entry, false)) || (hurry && this.#wasSilent(memoOf(entry, true)))
-    for (const entry of inOrder(registry.left(), known))
+    for (const entry of inOrder(agents.left(), known))
       if (known.has(entry.id) && (kind !== 'session' || isPaidAgent(entry))) answered.unknown.push(entry.slug)
-    for (const entry of inOrder(registry.admitted(), known)) {
+    for (const entry of inOrder(agents.admitted(), known)) {
       if (kind === 'session' && !isPaidAgent(entry)) continue
       const isGone = !isAwaited(entry)
       if (isGone && !known.has(entry.id)) continue

@@ -1,5 +1,5 @@
+import type { AgentDirectory } from '../../registry/agent-policies.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
-import type { Registry } from '../../registry/registry.ts'
 import { agentHasLeft } from '../forwarding/upstream-error.ts'
 import type { Route, RouteKind, RoutingStore } from '../store/routing-store.ts'
 import type { Affinity } from './message-affinity.ts'
@@ -8,7 +8,6 @@ import { type RouteClaims, settledRoute } from './route-claims.ts'
 import type { Sending } from './sending.ts'
 
 export interface AffinityBindingsOptions {
-  registry: Registry
   store: RoutingStore
   paymentAffinity: PaymentAffinity
 }
@@ -29,23 +28,23 @@ export class AffinityBindings {
     const mine: Route = { owner, kind: 'key', id, agent: entry.id, at: Date.now() }
     const existing = await settledRoute(store, await store.claim(mine))
     if (existing === undefined) return this.bound(sending, entry)
-    return existing.agent === entry.id ? undefined : this.#affinityAt(existing, 'key')
+    return existing.agent === entry.id ? undefined : affinityAt(existing, 'key', sending.agents)
   }
 
   /** Returns undefined if the message may be sent to the agent, otherwise the agent that another gateway chose first. */
   async claim(sending: Sending, entry: AgentEntry, routeClaims: RouteClaims): Promise<Affinity | undefined> {
     const existing = await routeClaims.claim(entry.id)
-    if (existing !== undefined) return this.#affinityAt(existing, existing.kind)
+    if (existing !== undefined) return affinityAt(existing, existing.kind, sending.agents)
     if (sending.payment === undefined) return undefined
-    const payee = await this.#options.paymentAffinity.claim(sending.message, sending.owner, entry)
+    const payee = await this.#options.paymentAffinity.claim(sending.message, sending, entry)
     if (payee === undefined) return undefined
     await routeClaims.release()
     return { entry: payee, by: 'payment' }
   }
+}
 
-  #affinityAt({ agent }: Route, kind: RouteKind): Affinity {
-    const entry = this.#options.registry.find(agent)
-    if (entry === undefined) throw agentHasLeft('message')
-    return { entry, by: kind === 'key' || kind === 'task' ? kind : 'context' }
-  }
+function affinityAt({ agent }: Route, kind: RouteKind, agents: AgentDirectory): Affinity {
+  const entry = agents.find(agent)
+  if (entry === undefined) throw agentHasLeft('message')
+  return { entry, by: kind === 'key' || kind === 'task' ? kind : 'context' }
 }

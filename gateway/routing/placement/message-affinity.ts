@@ -1,6 +1,5 @@
 import type { IncomingMessage } from '@parley/wire/model/call'
 import type { AgentEntry } from '../../registry/entry.ts'
-import type { Registry } from '../../registry/registry.ts'
 import { agentHasLeft, mayBeAt } from '../forwarding/upstream-error.ts'
 import type { RoutingStore } from '../store/routing-store.ts'
 import { settledRoute } from './route-claims.ts'
@@ -21,7 +20,6 @@ export interface AffinityLookup {
 }
 
 interface RouteSources {
-  registry: Registry
   store: RoutingStore
   taskLocator: TaskLocator
 }
@@ -33,13 +31,13 @@ interface RouteSources {
  * @throws ParleyError Unavailable if the agent has left the registry or an unresponsive agent may have the task
  */
 export async function affinityOf(
-  { registry, store, taskLocator }: RouteSources,
+  { store, taskLocator }: RouteSources,
   { taskId, contextId }: IncomingMessage,
   key: string | undefined,
   caller: LookupOwner,
 ): Promise<AffinityLookup> {
   const at = (agent: string, by: 'key' | 'task' | 'context', mayHaveTask: readonly string[] = []) => {
-    const entry = registry.find(agent)
+    const entry = caller.agents.find(agent)
     if (entry === undefined) throw agentHasLeft(by === 'key' ? 'message' : by)
     return { affinity: { entry, by }, mayHaveTask }
   }

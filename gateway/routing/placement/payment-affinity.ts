@@ -4,8 +4,8 @@ import { readPresentedPayment } from '@parley/engine/payments/x402/presented-pay
 import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage } from '@parley/wire/model/call'
 import { isExternal } from '../../registry/admission.ts'
+import type { AgentDirectory } from '../../registry/agent-policies.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
-import type { Registry } from '../../registry/registry.ts'
 import { agentHasLeft, mayBeAt } from '../forwarding/upstream-error.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
 import { payeesOf } from './agent-prices.ts'
@@ -16,10 +16,12 @@ import type { LookupOwner, TaskLocator } from './task-locator.ts'
 export type PresentedPayment = { kind: 'transfer'; payTo?: string } | { kind: 'session'; id: string }
 
 interface RouteSources {
-  registry: Registry
   store: RoutingStore
   taskLocator: TaskLocator
 }
+
+/** The caller of a message with a payment. */
+type PaymentCaller = Pick<LookupOwner, 'owner' | 'agents'>
 
 /** How long a message stays with the agent that requested a payment for it. */
 const pricedForMs = 15 * 60_000
@@ -79,7 +81,7 @@ export class PaymentAffinity {
   ): Promise<Affinity | undefined> {
     const [affinity, requester] = await Promise.all([
       ownAffinity,
-      payment?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, caller.owner),
+      payment?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, caller),
     ])
     const payee =
       payment?.kind === 'session' ? await this.#ofSession(payment.id, message, caller, affinity) : requester
@@ -109,21 +111,22 @@ export class PaymentAffinity {
   /** Runs before a payment is sent to the agent. Returns the agent to which another gateway sends it concurrently. */
   async claim(
     message: IncomingMessage,
-    owner: string,
+    { owner, agents }: PaymentCaller,
     { id: agent }: AgentEntry,
   ): Promise<AgentEntry | undefined> {
     const { store } = this.#sources
     const mine: Route = { owner, kind: 'priced', id: message.messageId.toLowerCase(), agent, at: Date.now() }
     const existing = await store.claim(mine)
-    if (existing.agent !== agent && existing.at >= mine.at - pricedForMs) return this.#entryOf(existing.agent)
+    if (existing.agent !== agent && existing.at >= mine.at - pricedForMs)
+      return entryOf(existing.agent, agents)
     if (existing.at !== mine.at) await store.save([mine])
     return undefined
   }
 
-  async #ofMessage(messageId: string, owner: string): Promise<AgentEntry | undefined> {
+  async #ofMessage(messageId: string, { owner, agents }: PaymentCaller): Promise<AgentEntry | undefined> {
     const route = await this.#sources.store.find(owner, 'priced', messageId.toLowerCase())
     if (route === undefined || route.at < Date.now() - pricedForMs) return undefined
-    return this.#entryOf(route.agent)
+    return entryOf(route.agent, agents)
   }
 
   async #ofSession(
@@ -137,21 +140,21 @@ export class PaymentAffinity {
     // The agent that has the task validates the session.
     if (known === undefined && (affinity?.by === 'task' || affinity?.by === 'key')) return undefined
     const found = await taskLocator.find('session', id, caller)
-    if ('route' in found) return this.#entryOf(found.route.agent)
+    if ('route' in found) return entryOf(found.route.agent, caller.agents)
     const missing = [...found.silent, ...found.unknown]
     if (missing.length > 0) throw mayBeAt(missing, 'payment session')
     // External agents are not queried, so only the agent that requested the payment can have created the session.
-    const requester = await this.#ofMessage(messageId, caller.owner)
+    const requester = await this.#ofMessage(messageId, caller)
     if (requester !== undefined && isExternal(requester)) return requester
     throw new ParleyError('NotFound', {
       message: 'Payment session not found',
       data: { reason: 'payment_session' },
     })
   }
+}
 
-  #entryOf(agent: string): AgentEntry {
-    const entry = this.#sources.registry.find(agent)
-    if (entry === undefined) throw agentHasLeft('payment')
-    return entry
-  }
+function entryOf(agent: string, agents: AgentDirectory): AgentEntry {
+  const entry = agents.find(agent)
+  if (entry === undefined) throw agentHasLeft('payment')
+  return entry
 }

@@ -37,12 +37,12 @@ function taskLocator(more: Partial<TaskLocatorOptions> = {}): TaskLocator {
     forLedger: async () => 'exchanged',
   }
   const tokens = new AgentTokens(exchange, [gateway().addresses.public])
-  const { registry } = gateway()
-  return new TaskLocator({ store, registry, tokens, dispatcherFor: () => upstream, ...more })
+  return new TaskLocator({ store, tokens, dispatcherFor: () => upstream, ...more })
 }
 
 const caller = () => ({
   owner: 'alice',
+  agents: gateway().registry,
   headers: {},
   token: {
     caller: { id: 'alice', subject: 'alice', scopes: new Set(['agent:read']) },

@@ -1,8 +1,8 @@
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import { isExternal } from '../../registry/admission.ts'
+import type { AgentDirectory } from '../../registry/agent-policies.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
-import type { Registry } from '../../registry/registry.ts'
 import type { Claim, Route, RoutingStore } from '../store/routing-store.ts'
 import {
   AgentFanout,
@@ -43,7 +43,6 @@ const claimVerifiedMs = 60 * 60 * 1000
  */
 export class TaskLocator {
   readonly #store: RoutingStore
-  readonly #registry: Registry
   readonly #around: AgentFanout
   readonly #missing = new RecentMap<string, number>(10_000)
   readonly #underWay = new Map<string, Promise<LookupResult>>()
@@ -52,14 +51,13 @@ export class TaskLocator {
 
   constructor({ store, ...options }: TaskLocatorOptions) {
     this.#store = store
-    this.#registry = options.registry
     this.#around = new AgentFanout(options)
   }
 
   /** @param hurry whether to use the short deadline */
   async find(kind: LookupKind, id: string, caller: LookupOwner, hurry = false): Promise<LookupResult> {
     const route = await settledRoute(this.#store, await this.#store.find(caller.owner, kind, id))
-    const claim = route === undefined ? undefined : this.#claimOf(route)
+    const claim = route === undefined ? undefined : claimOf(route, caller.agents)
     if (route !== undefined && isValid(claim)) return { route }
     const found = await this.#lookUp(kind, id, caller, hurry)
     if ('route' in found || route === undefined || claim === undefined || claim.until <= Date.now())
@@ -81,13 +79,6 @@ export class TaskLocator {
   /** Records that the id exists from now on. */
   markExisting(kind: 'task' | 'context', id: string, owner: string): void {
     this.#missing.delete(keyOf(owner, kind, id))
-  }
-
-  /** Returns undefined if the route needs no verification. Routes of earlier versions never carry a claim. */
-  #claimOf({ agent, claim, at }: Route): Claim | undefined {
-    const entry = this.#registry.find(agent)
-    if (entry === undefined) return claim
-    return isExternal(entry) ? (claim ?? { until: at + claimKeptMs, verifiedUntil: 0 }) : undefined
   }
 
   #isMissing(key: string): boolean {
@@ -125,6 +116,13 @@ export class TaskLocator {
     await this.#store.save([route])
     return { route }
   }
+}
+
+/** Returns undefined if the route needs no verification. Routes of earlier versions never carry a claim. */
+function claimOf({ agent, claim, at }: Route, agents: AgentDirectory): Claim | undefined {
+  const entry = agents.find(agent)
+  if (entry === undefined) return claim
+  return isExternal(entry) ? (claim ?? { until: at + claimKeptMs, verifiedUntil: 0 }) : undefined
 }
 
 function isValid(claim: Claim | undefined): boolean {

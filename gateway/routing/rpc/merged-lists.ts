@@ -5,8 +5,8 @@ import { parseParams } from '@parley/wire/codecs/parley/params'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isExternal } from '../../registry/admission.ts'
+import type { AgentDirectory } from '../../registry/agent-policies.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
-import type { Registry } from '../../registry/registry.ts'
 import {
   forEachLimited,
   type QueryResponse,
@@ -21,7 +21,6 @@ import type { RoutingStore } from '../store/routing-store.ts'
 import { cursorMaxLength, MergedCursor, type Position, type Progress } from './merged-cursor.ts'
 
 export interface MergedListsOptions {
-  registry: Registry
   store: RoutingStore
   cursors: Cursors
   dispatcherFor: DispatcherFor
@@ -47,6 +46,8 @@ export interface List {
   method: string
   params: Record<string, unknown>
   owner: string
+  /** The agents that the caller may see. */
+  agents: AgentDirectory
   request: FastifyRequest
   /** The original bytes, which are sent for the first page so that a signature stays valid. */
   body: Buffer
@@ -117,14 +118,14 @@ export class MergedLists {
 
   /** `absent` holds the slugs of agents that may have the caller's items but are not queried. */
   async #lines(
-    { method, owner, request }: List,
+    { method, owner, request, agents }: List,
     cursor: string | undefined,
   ): Promise<{ lines: AgentList[]; absent: string[] }> {
-    const { registry, store, tokens, isAwaited = () => true } = this.#options
+    const { store, tokens, isAwaited = () => true } = this.#options
     const known = new Set(await store.agentsOf(owner, agentsMax))
     const absent: string[] = []
     const queried = new Map<string, AgentEntry>()
-    for (const entry of registry.all()) {
+    for (const entry of agents.all()) {
       const { id, slug } = entry
       if (isExternal(entry)) {
         if (known.has(id)) absent.push(slug)
@@ -133,7 +134,7 @@ export class MergedLists {
         absent.push(slug)
       else queried.set(id, entry)
     }
-    for (const { id, slug } of registry.left()) if (known.has(id)) absent.push(slug)
+    for (const { id, slug } of agents.left()) if (known.has(id)) absent.push(slug)
     const ids = [...queried.keys()]
     const from: Progress[] =
       cursor === undefined

@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { actingAgents } from '@parley/kit/auth/caller'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
+import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
 import type { FastifyReply } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
+import type { CallerAccess } from '../../registry/caller-access.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { type DispatcherFor, rpcPath, type Target, targetOf } from '../forwarding/agent-target.ts'
@@ -39,6 +41,7 @@ import { noAgent, noAgentAvailable } from './routing-errors.ts'
 
 export interface MessageRouterOptions {
   registry: Registry
+  access: CallerAccess
   store: RoutingStore
   negotiator: Negotiator
   taskLocator: TaskLocator
@@ -88,10 +91,10 @@ export class MessageRouter {
   }
 
   async #route(incoming: Incoming, payment: PresentedPayment | undefined): Promise<FastifyReply> {
-    const { request, owner, codec, params } = incoming
+    const { request, owner, agents, codec, params } = incoming
     const sent = codec.readParams('sendMessage', params)
     const key = keyOf(request)
-    const caller = { owner, headers: request.headers, token: request.token, requestId: request.id }
+    const caller = { owner, agents, headers: request.headers, token: request.token, requestId: request.id }
     const found = affinityOf(this.#options, sent.message, key, caller)
     const ownAffinity = found.then(({ affinity }) => affinity)
     const affinity = await this.#paymentAffinity.affinityOf(sent.message, payment, caller, ownAffinity)
@@ -110,12 +113,12 @@ export class MessageRouter {
     const negotiation = codec.readQuery(params)
     const wanted = requirementsOf(sent, negotiation, this.#options.minScore)
     const minScoreIsOurs = !isObject(negotiation) || wanted.minScore === this.#options.minScore
-    const refuse = this.#refusalOf(sending, mayHaveTask)
+    const refuse = refusalOf(sending, mayHaveTask)
     const newcomerWins = this.#shareOf()
     return this.#toBest(sending, {
       wanted,
       owner,
-      agents: incoming.agents,
+      agents,
       method: incoming.method,
       newcomerWins,
       refuse,
@@ -138,7 +141,7 @@ export class MessageRouter {
   }
 
   async #toBest(sending: Sending, question: DecisionRequest): Promise<FastifyReply> {
-    const { negotiator, registry, store } = this.#options
+    const { negotiator, store } = this.#options
     const decision = await this.#decide(sending, question)
     const named = { 'x-negotiation-id': decision.id }
     const record = () => negotiator.record(decision, question)
@@ -156,7 +159,7 @@ export class MessageRouter {
       const id = nextChoice(decision.order, notTaken)?.ranked.id
       if (id === undefined) break
       notTaken.add(id)
-      const entry = registry.find(id)
+      const entry = sending.agents.find(id)
       if (entry === undefined) continue
       // Claim before the first byte is sent: a repeated message must go to the same agent, even on another gateway.
       const holder = await this.#bindings.claim(sending, entry, routeClaims)
@@ -187,8 +190,8 @@ export class MessageRouter {
   }
 
   /** Waits briefly for the best agent if it is starting or may be back soon. */
-  async #decide({ owner, reply }: Sending, question: DecisionRequest): Promise<Decision> {
-    const { negotiator, registry, waitMs = waitMaxMs } = this.#options
+  async #decide({ owner, reply, agents }: Sending, question: DecisionRequest): Promise<Decision> {
+    const { negotiator, waitMs = waitMaxMs } = this.#options
     const until = Date.now() + waitMs
     for (;;) {
       const decision = await negotiator.decide(question)
@@ -196,7 +199,7 @@ export class MessageRouter {
       if (awaited.length === 0) return decision
       const isBack = () =>
         awaited.some(({ ranked }) => {
-          const entry = registry.find(ranked.id)
+          const entry = agents.find(ranked.id)
           return entry !== undefined && exclusionOf(entry) === undefined
         })
       const hasLeft = () => reply.raw.destroyed
@@ -216,6 +219,7 @@ export class MessageRouter {
   async #deliver(sending: Sending, entry: AgentEntry, continues = false): Promise<Delivered> {
     const { reportSignal, dispatcherFor, repeatMs, tokens } = this.#options
     const { request, reply, key, claim } = sending
+    await this.#requireSkill(sending, entry)
     let target: Target
     try {
       target = targetOf(entry, rpcPath(entry, request), dispatcherFor)
@@ -239,19 +243,11 @@ export class MessageRouter {
     }
   }
 
-  /** Why an agent must not receive the message, regardless of its score. */
-  #refusalOf(sending: Sending, mayHaveTask: readonly string[]): NonNullable<DecisionRequest['refuse']> {
-    return (id) =>
-      this.#cannotStream(sending, id) ??
-      this.#cannotTakeTask(id, mayHaveTask) ??
-      this.#cannotSeePayment(sending, id) ??
-      this.#cannotActAgain(sending, id)
-  }
-
-  #cannotTakeTask(id: string, [slug]: readonly string[]): string | undefined {
-    const entry = this.#options.registry.find(id)
-    if (slug === undefined || entry === undefined || !isExternal(entry)) return undefined
-    return `it is external, and agent ${slug} may have the task`
+  /** @throws ParleyError InsufficientPermissions if the caller may not use the skill that the message names */
+  async #requireSkill({ agents, message, request }: Sending, entry: AgentEntry): Promise<void> {
+    const skill = skillIdIn(message.metadata)
+    if (typeof skill !== 'string' || agents.restrictions?.limited.has(entry.id) !== true) return
+    await this.#options.access.requireSkill(request.token?.caller, entry, skill)
   }
 
   /** @param continues whether the message continues one of the agent's tasks */
@@ -268,26 +264,45 @@ export class MessageRouter {
     const contextId = task?.context ?? (continues ? undefined : seededUuid(seed, 'context'))
     return completeRequest(entry, { headers, body }, { seed, contextId })
   }
+}
 
-  #cannotStream({ operation }: Sending, id: string): string | undefined {
-    if (operation !== 'streamMessage') return undefined
-    const capabilities = this.#options.registry.find(id)?.card['capabilities']
-    return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
-  }
-
-  /** An agent that calls others for a client would otherwise often receive its own message. */
-  #cannotActAgain({ request }: Sending, id: string): string | undefined {
-    const did = this.#options.registry.find(id)?.did
-    const agents = request.token === undefined ? [] : actingAgents(request.token.caller)
-    return did !== undefined && agents.includes(did)
-      ? 'it already acts for the client in this chain'
+/** Why an agent must not receive the message, regardless of its score. */
+function refusalOf(sending: Sending, mayHaveTask: readonly string[]): NonNullable<DecisionRequest['refuse']> {
+  const skill = skillIdIn(sending.message.metadata)
+  return (id) => {
+    const entry = sending.agents.find(id)
+    const refusal =
+      entry &&
+      (cannotStream(sending, entry) ??
+        cannotTakeTask(entry, mayHaveTask) ??
+        cannotBePaid(entry, sending.payment) ??
+        cannotActAgain(sending, entry))
+    if (refusal !== undefined || typeof skill !== 'string') return refusal
+    const allowed = sending.agents.restrictions?.limited.get(id)
+    return allowed?.has(skill) === false
+      ? 'its policy does not allow the skill that the message names'
       : undefined
   }
+}
 
-  #cannotSeePayment({ payment }: Sending, id: string): string | undefined {
-    const entry = this.#options.registry.find(id)
-    return entry && cannotBePaid(entry, payment)
-  }
+function cannotStream({ operation }: Sending, { card }: AgentEntry): string | undefined {
+  if (operation !== 'streamMessage') return undefined
+  const { capabilities } = card
+  return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
+}
+
+function cannotTakeTask(entry: AgentEntry, [slug]: readonly string[]): string | undefined {
+  return slug === undefined || !isExternal(entry)
+    ? undefined
+    : `it is external, and agent ${slug} may have the task`
+}
+
+/** An agent that calls others for a client would otherwise often receive its own message. */
+function cannotActAgain({ request }: Sending, { did }: AgentEntry): string | undefined {
+  const agents = request.token === undefined ? [] : actingAgents(request.token.caller)
+  return did !== undefined && agents.includes(did)
+    ? 'it already acts for the client in this chain'
+    : undefined
 }
 
 function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {

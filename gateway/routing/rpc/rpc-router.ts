@@ -123,8 +123,8 @@ export class RpcRouter {
     }
   }
 
-  async #find(kind: 'task' | 'context', id: string, { request, owner }: Incoming): Promise<Route> {
-    const caller = { owner, headers: request.headers, token: request.token, requestId: request.id }
+  async #find(kind: 'task' | 'context', id: string, { request, owner, agents }: Incoming): Promise<Route> {
+    const caller = { owner, agents, headers: request.headers, token: request.token, requestId: request.id }
     const found = await this.#options.taskLocator.find(kind, id, caller)
     if ('route' in found) return found.route
     // "Not found" would be wrong if an unresponsive agent has the task.
@@ -136,13 +136,16 @@ export class RpcRouter {
   }
 
   async #relay(
-    { request, reply, body }: Incoming,
+    { request, reply, body, agents, method }: Incoming,
     route: Route,
     watch: (() => ResponseObserver) | undefined,
   ): Promise<FastifyReply> {
-    const { registry, dispatcherFor, reportSignal, tokens } = this.#options
-    const entry = registry.find(route.agent)
-    if (entry === undefined) throw agentHasLeft(route.kind === 'context' ? 'context' : 'task')
+    const { dispatcherFor, reportSignal, tokens, access } = this.#options
+    const entry = agents.find(route.agent)
+    if (entry === undefined) {
+      await access.auditHidden(method, route.agent, request.token?.caller, request)
+      throw agentHasLeft(route.kind === 'context' ? 'context' : 'task')
+    }
     const path = rpcPath(entry, request)
     const target = await tokens.authorize(targetOf(entry, path, dispatcherFor), request.token)
     return relay(request, reply, target, completeRequest(entry, { headers: request.headers, body }), {

@@ -1,0 +1,67 @@
+import { cardPaths, defaultDialect } from '@parley/wire/codecs/dialects'
+import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
+import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { jsonOf } from '@parley/wire/model/json-text'
+import { operations } from '@parley/wire/model/operation'
+import type { FastifyRequest } from 'fastify'
+import type { AgentEntry } from '../../registry/entry.ts'
+
+/** An agent that a request names, as its caller sees it. */
+export interface FoundAgent {
+  entry: AgentEntry
+  /**
+   * Set if the policy limits the caller to the skills of `entry`. Rejects for a skill that the caller may not use
+   * (spec/policy.md#skills).
+   */
+  requireSkill?: (skill: string) => Promise<void>
+}
+
+/**
+ * Returns the response to a request for the card or the skills of an agent that is limited to some skills for its
+ * caller, because the agent itself would list all of them.
+ * @param path path on the agent
+ * @throws ParleyError SkillNotFound, InsufficientPermissions for the agent's own negotiation
+ */
+export function limitedAnswer(
+  { method, url }: Pick<FastifyRequest, 'method' | 'url'>,
+  path: string,
+  { slug, skills, card }: AgentEntry,
+): object | undefined {
+  if (path === '/agent/negotiation')
+    throw new ParleyError('InsufficientPermissions', {
+      message: `The policy limits you to some skills of agent ${slug}: negotiate with the gateway (POST /agent/negotiation)`,
+      data: { reason: 'policy', agent: slug },
+    })
+  if (method !== 'GET' && method !== 'HEAD') return undefined
+  if (path === '/agent/skills') return { skills, total: skills.length }
+  const named = /^\/agent\/skills\/([^/]+)/.exec(path)?.[1]
+  if (named !== undefined) {
+    const name = decodeURIComponent(named)
+    if (skills.some((skill) => skill.id === name || skill.name === name)) return undefined
+    throw new ParleyError('SkillNotFound', { data: { reason: 'skill' } })
+  }
+  const isCard = cardPaths().includes(path) || path === '/.well-known/agent-card.json'
+  return isCard ? { ...card, url: url.slice(0, url.indexOf(path)) } : undefined
+}
+
+/**
+ * Checks the skills that a request names, and refuses a request for the agent's own extended card.
+ * @throws ParleyError InsufficientPermissions, AuthenticatedExtendedCardNotConfigured
+ */
+export async function requireAllowedSkills(
+  body: Buffer,
+  requireSkill: NonNullable<FoundAgent['requireSkill']>,
+): Promise<void> {
+  const json = jsonOf(body.toString('utf8'))
+  if (!isObject(json)) return
+  const { method, params } = json
+  const operation = typeof method === 'string' ? defaultDialect.methods.get(method)?.operation : undefined
+  if (operation !== undefined && operations[operation].target === 'server')
+    throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
+  // Payment sessions name the skill in the body itself, and messages in their metadata.
+  const message = isObject(params) && isObject(params['message']) ? params['message'] : {}
+  const { metadata } = message
+  for (const skill of [skillIdIn(json), isObject(metadata) ? skillIdIn(metadata) : undefined])
+    if (typeof skill === 'string') await requireSkill(skill)
+}
