@@ -299,6 +299,11 @@ describe('who may exchange', () => {
     })
   })
 
+  test('a client whose id looks like a gateway is refused', async () => {
+    const { body } = await attempt(await agent('https://gateway.example'), await aliceToken())
+    expect(body['error']).toBe('unauthorized_client')
+  })
+
   test('a wrong client secret is refused', async () => {
     const { status } = await attempt({ ...planner, clientSecret: 'wrong-wrong-wrong' }, await aliceToken())
     expect(status).toBe(401)

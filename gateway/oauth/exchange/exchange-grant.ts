@@ -2,7 +2,7 @@ import type { Audit } from '@parley/kit/process/audit'
 import { type Client, errors, type Provider, type TokenEndpointGrantContext } from 'oidc-provider'
 import validateDpop, { checkDpopReplay } from 'oidc-provider/lib/helpers/validate_dpop.js'
 import { requireAllowedResource } from '../clients/client-settings.ts'
-import type { TokenIntrospection } from '../introspect.ts'
+import { delegatesOf, type TokenIntrospection } from '../introspect.ts'
 import { addressOf } from '../mount.ts'
 import type { OAuthStore } from '../oauth-store.ts'
 import { resourceServer } from '../oidc-policies.ts'
@@ -66,6 +66,9 @@ export function addExchangeGrant(provider: Provider, options: ExchangeGrantOptio
 async function exchange(ctx: Context, options: ExchangeGrantOptions): Promise<void> {
   const { client, params, provider } = ctx.oidc
   const { exchanger, mayAct, namesOf, audit, store } = options
+  // A client with such an id would be taken for a gateway, which acts for no client.
+  if (delegatesOf([client.clientId]).length === 0)
+    throw new errors.UnauthorizedClient('a client whose id is an http address cannot exchange tokens')
   if (client.clientAuthMethod === 'none')
     throw new errors.UnauthorizedClient('token exchange requires client authentication')
   if (!(await mayAct(client.clientId)))

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { CircuitBreaker } from '@parley/kit/auth/circuit-breaker'
+import { isStatement } from '@parley/kit/auth/statement'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { boundedText } from '@parley/kit/net/bounded-text'
 import { jsonOf } from '@parley/wire/model/json-text'
@@ -29,6 +30,9 @@ export class ExchangeRefusedError extends Error {
   override readonly name = 'ExchangeRefusedError'
 }
 
+/** The gateway vouches for a caller with a statement if the OAuth server issues no tokens for agents. */
+const notExchangeable =
+  'the OAuth server of this deployment (OAUTH_ISSUER) does not exchange tokens, which only the gateway’s own OAuth server does for agents'
 const timeoutMs = 5000
 const cachedMax = 1000
 
@@ -48,6 +52,7 @@ export class ExchangedTokens {
 
   /** @throws ExchangeRefusedError; Error if the OAuth server does not respond */
   get(subject: string): Promise<string> {
+    if (isStatement(subject)) return Promise.reject(new ExchangeRefusedError(notExchangeable))
     const key = hash('sha256', subject)
     const cached = this.#cached.get(key)
     if (cached !== undefined && Date.now() < cached.until) return Promise.resolve(cached.token)
