@@ -156,7 +156,7 @@ test('only operators manage clients, and changes and refusals are in the audit l
   expect(lines.some((line) => line.includes('clients.tag') && line.includes(id))).toBe(true)
 })
 
-test('a client creates a key of its own, uses it as a bearer token, lists it and revokes it', async () => {
+test('a client creates a key, uses it as a bearer token, lists it and revokes it', async () => {
   const token = await tokenOf()
   const made = await send('POST', '/client-keys', { token, body: { name: 'cron', scope: 'agent:read' } })
   expect(made.status).toBe(201)

@@ -99,8 +99,9 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const leases = await openLeases(options)
   const store = coherentStore(options.store, leases)
   const requestStore = coherentStore(withRequestDeadline(options.store), leases)
-  const provider = openProvider({ issuer, prefix, store: requestStore, keys, initialAccessToken, keysOf })
   const uses = new ClientUses(store, log)
+  const configuration = { issuer, prefix, store: requestStore, keys, initialAccessToken, keysOf }
+  const provider = openProvider(configuration, uses)
   const exchange = tokenExchange({ ...options, store: requestStore }, keys, uses)
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
@@ -108,9 +109,6 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const clientKeys = new LongLivedKeys(store)
   amendAnswers(provider, { introspection, exchanger, keys: clientKeys, audit, leases })
   logEvents(provider, log, audit)
-  provider.on('grant.success', ({ oidc }) => {
-    if (oidc.client !== undefined) uses.note('lastTokenAt', oidc.client.clientId)
-  })
   if (options.production) warnWithoutTls(issuer, log)
   const signIn = new SignIn(signInCode, store)
   const clients = new Clients(provider, store)
@@ -202,12 +200,15 @@ function tokenExchange(
   return { introspection, exchanger: new TokenExchanger({ introspection, sealed, store }), mayAct }
 }
 
-function openProvider(options: ConfigurationOptions): Provider {
+function openProvider(options: ConfigurationOptions, uses: ClientUses): Provider {
   const provider = new Provider(options.issuer, oidcConfiguration(options))
   // oidc-provider trusts the X-Forwarded-* headers that mount.ts sets in place of those of the request.
   provider.proxy = true
   keepRegistrationBytes(provider)
   acceptOriginAsAudience(provider)
+  provider.on('grant.success', ({ oidc }) => {
+    if (oidc.client !== undefined) uses.note('lastTokenAt', oidc.client.clientId)
+  })
   return provider
 }
 

@@ -238,7 +238,7 @@ test('limits apply to introspection with a client secret in the form, which oidc
   expect(await ask()).toEqual({ active: false })
 })
 
-test('a key whose record contains another hash is refused', async () => {
+test('a key with a record that contains another hash is refused', async () => {
   const { record } = await newKeyOf()
   const other = newKey()
   const payload = await server.store.find(keyModel, record.id)

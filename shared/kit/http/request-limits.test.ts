@@ -43,7 +43,7 @@ const statuses = async (count: number, send: (number: number) => Promise<{ statu
   return codes
 }
 
-test('a client with a limit of its own receives 429 above it, whichever token it sends', async () => {
+test('a client above its individual limit receives 429, whichever token it sends', async () => {
   const agent = await limitedAgent(100)
   const limited = { requests_per_minute: 2 }
   const [one, two] = [1, 2].map(() => agent.identityProvider.issue('alice', limited))
@@ -53,7 +53,7 @@ test('a client with a limit of its own receives 429 above it, whichever token it
   expect(await statuses(4, () => list(bob))).toEqual([200, 200, 200, 200])
 })
 
-test('a client’s own limit does not exceed that of the server', async () => {
+test('a client’s individual limit does not exceed that of the server', async () => {
   const agent = await limitedAgent(2)
   const token = agent.identityProvider.issue('alice', { requests_per_minute: 50 })
   const list = () => rpc(agent, 'tasks/list', {}, { token })

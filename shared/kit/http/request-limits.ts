@@ -77,7 +77,7 @@ export class RequestLimits {
   readonly #clientOfToken: RecentMap<string, LimitedClient>
   /** End of the block by key, in milliseconds since 1970. */
   readonly #blockedUntil: RecentMap<string, number>
-  /** The limits of clients with a limit of their own, by key. */
+  /** The limits that operators have set for individual clients, by key. */
   readonly #perMinuteOf: RecentMap<string, number>
   #counter: Counter | undefined
   #audit: Audit | undefined
