@@ -86,7 +86,10 @@ export class GatewayKeys {
   /** Removes the remains of plaintext records from the database file. A failure leaves the file unchanged. */
   async eraseFreed(log: Log): Promise<void> {
     await this.#eraseFreed?.().catch((error: unknown) => {
-      log.warn({ err: error }, 'remains of plaintext records could not be removed from the database file')
+      log.warn(
+        { err: error },
+        'remains of plaintext records could not be removed from the database file: run VACUUM on it when the gateway is stopped',
+      )
     })
   }
 

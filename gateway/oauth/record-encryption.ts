@@ -67,7 +67,6 @@ export async function encryptRecords(
   }
   await pass({ data_key: absent }, 'encrypted')
   for (const { id, current } of ring.summary.keys) if (!current) await pass({ data_key: id }, 'renewed')
-  if (ring.summary.plaintext && done.unreadable === 0) await ring.refusePlaintext()
   return done
 }
 

@@ -111,11 +111,15 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
  */
 async function encryptStoredSecrets(keys: GatewayKeys, log: Log): Promise<void> {
   await keys.files.encryptPlaintext()
-  const done = await encryptRecords(keys.documents, await keys.ring())
+  const ring = await keys.ring()
+  const done = await encryptRecords(keys.documents, ring)
   const { encrypted, renewed, unreadable } = done
   if (encrypted + renewed > 0) log.info({ encrypted, renewed }, 'stored OAuth records were encrypted')
-  if (encrypted > 0) await keys.eraseFreed(log)
   if (unreadable > 0) log.error({ unreadable }, 'stored OAuth records cannot be decrypted')
+  if (!ring.summary.plaintext) return
+  // The ring refuses plaintext only after this, so that an interrupted start repeats it.
+  await keys.eraseFreed(log)
+  await ring.refusePlaintext()
 }
 
 /** Lease of the claim that all gateways on a database share. It covers their OAuth issuer and secrets. */
