@@ -274,6 +274,7 @@ async function addAgents(
     dispatcherFor,
     tokens: new NamedAgentTokens(authenticator, tokens),
     reportSignal: routing.reportSignal,
+    grants: routing.grants,
     routes: routing.namedAgentRoutes(answers),
   })
 }

@@ -13,6 +13,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DispatcherFor } from './forwarding/agent-target.ts'
 import type { AgentTokens } from './forwarding/agent-tokens.ts'
+import { ReferenceGrants } from './forwarding/reference-grants.ts'
 import type { ReportSignal } from './forwarding/relay.ts'
 import { type FeedbackModel, FeedbackRecorder } from './learning/feedback.ts'
 import { decisionsKeptMs } from './negotiation/decisions.ts'
@@ -49,6 +50,7 @@ export interface Routing extends Disposable {
   negotiator: Negotiator
   feedback: FeedbackRecorder
   reportSignal: ReportSignal
+  grants: ReferenceGrants
   router: (authenticator: Authenticator, answers: AnswerBudget) => RpcRouter
   namedAgentRoutes: (answers: AnswerBudget) => NamedAgentRoutes
 }
@@ -96,7 +98,19 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const taskLocator = new TaskLocator({ store, dispatcherFor, tokens, isAwaited })
   const reportSignal: ReportSignal = (id, sign) =>
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
-  const around = { registry, access, store, taskLocator, feedback, dispatcherFor, tokens, reportSignal, log }
+  const grants = new ReferenceGrants(storeKey)
+  const around = {
+    registry,
+    access,
+    store,
+    taskLocator,
+    feedback,
+    dispatcherFor,
+    tokens,
+    grants,
+    reportSignal,
+    log,
+  }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
   const lists = new MergedLists({
     store,
@@ -111,6 +125,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     negotiator,
     feedback,
     reportSignal,
+    grants,
     router: (authenticator, answers) => new RpcRouter({ ...around, authenticator, answers, messages, lists }),
     namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Duplex } from 'node:stream'
 import type { Command } from '../isolation/launch.ts'
-import { readMessages } from './read-messages.ts'
 import { type AgentMessage, readAgentMessage } from './messages.ts'
 import { ProcessOutput } from './process-output.ts'
+import { readMessages } from './read-messages.ts'
 
 export interface AgentProcessOptions {
   command: Command

@@ -23,6 +23,8 @@ import {
 export interface AuthorizedTarget extends Target {
   /** Undefined if the agent receives no token. */
   authorization: string | undefined
+  /** Lets the agent read the tasks that the message refers to (`ReferenceGrants`). */
+  references?: string | undefined
 }
 
 const tokensMax = 10_000

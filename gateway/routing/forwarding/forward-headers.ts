@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AgentEntry } from '../../registry/entry.ts'
+import { referencesHeader } from './reference-grants.ts'
 
 /**
  * Request headers that are forwarded to an agent. The gateway itself sets the forwarding headers, the request id and
@@ -143,6 +144,8 @@ export interface Forwarding {
   hasBody: boolean
   /** The `Authorization` for this agent. The caller's own is never forwarded. */
   authorization: string | undefined
+  /** The grant for the tasks that the message refers to. A caller's own is never forwarded. */
+  references?: string | undefined
 }
 
 export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): IncomingHttpHeaders {
@@ -155,6 +158,7 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
   // Headers are copied one by one, because `delete` would turn the object into a slow dictionary.
   for (const name in headers) if (passes(name) && !named.includes(name)) forwarded[name] = headers[name]
   if (from.authorization !== undefined) forwarded['authorization'] = from.authorization
+  if (from.references !== undefined) forwarded[referencesHeader] = from.references
   forwarded['x-forwarded-for'] = from.addresses
   forwarded['x-forwarded-proto'] = from.protocol
   forwarded['x-forwarded-prefix'] = from.prefix

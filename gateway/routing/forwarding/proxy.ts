@@ -5,8 +5,10 @@ import type { Caller } from '@parley/kit/auth/caller'
 import { linger } from '@parley/kit/http/linger'
 import { peekId, readCall, requireOperation } from '@parley/kit/http/rpc-call'
 import { contentHeaders } from '@parley/kit/http/security-headers'
-import { dialectOf, rpcPaths } from '@parley/wire/codecs/dialects'
+import { defaultDialect, dialectOf, rpcPaths } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { jsonOf } from '@parley/wire/model/json-text'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
 import { type DispatcherFor, type Target, targetOf } from './agent-target.ts'
@@ -15,6 +17,7 @@ import { checkLength, limited } from './body-limit.ts'
 import { isBodiless, joined } from './exchange.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
+import type { ReferenceGrants } from './reference-grants.ts'
 import { headersFor, type RelayOptions, type ReportSignal, relay } from './relay.ts'
 import { type FoundAgent, limitedAnswer, requireAllowedSkills } from './skill-limit.ts'
 import { abortable, type ForwardTarget, forwardTargetKey } from './upstream.ts'
@@ -35,6 +38,8 @@ export interface ProxyOptions {
   find: (slug: string, request: FastifyRequest) => FoundAgent | undefined | Promise<FoundAgent | undefined>
   dispatcherFor: DispatcherFor
   tokens: Pick<NamedAgentTokens, 'authorize'>
+  /** Lets agents read the tasks that messages refer to. */
+  grants?: ReferenceGrants
   /** Called with the outcome of every forwarded POST of JSON. */
   reportSignal?: ReportSignal
   /** Records the tasks and payment sessions of external agents from their responses. */
@@ -140,7 +145,11 @@ async function relayWhole(
     found: { requireSkill },
     reportSignal,
     routes,
-  }: Pick<ProxyOptions, 'reportSignal' | 'routes'> & { target: AuthorizedTarget; found: FoundAgent },
+    grants,
+  }: Pick<ProxyOptions, 'reportSignal' | 'routes' | 'grants'> & {
+    target: AuthorizedTarget
+    found: FoundAgent
+  },
 ) {
   const body = await bytesOf(request.body as Readable)
   if (body === undefined) return reply.hijack()
@@ -150,11 +159,20 @@ async function relayWhole(
     if (request.token?.caller.delegate !== undefined) requireDelegable(request, request.token.caller, body)
     if (requireSkill !== undefined) await requireAllowedSkills(body, requireSkill)
     const watch = routes?.observerOf(request, reply, target, body)
-    return await relay(request, reply, { ...target, path }, { body }, { reportSignal, watch })
+    const references = grants?.seal(request.token, target.entry.id, referencesIn(body))
+    const sent = { ...target, path, references }
+    return await relay(request, reply, sent, { body }, { reportSignal, watch })
   } catch (error) {
     request.rpcId = peekId(body)
     throw error
   }
+}
+
+/** The tasks that a message refers to. Most requests do not contain the name of the field and are not parsed. */
+function referencesIn(body: Buffer): readonly string[] {
+  if (!body.includes('eference')) return []
+  const call = jsonOf(body.toString('utf8'))
+  return isObject(call) ? defaultDialect.readReferences(call['params']) : []
 }
 
 /**

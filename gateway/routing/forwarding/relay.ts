@@ -114,13 +114,14 @@ export function abortOnDisconnect(reply: FastifyReply, exchange: Exchange): () =
 /** The headers for the agent: the caller's forwarded headers and those that the gateway sets. */
 export function headersFor(
   request: FastifyRequest,
-  { entry, authorization }: Pick<AuthorizedTarget, 'entry' | 'authorization'>,
+  { entry, authorization, references }: Pick<AuthorizedTarget, 'entry' | 'authorization' | 'references'>,
   { hasBody }: Pick<Forwarding, 'hasBody'>,
   headers: FastifyRequest['headers'] = request.headers,
 ) {
   return requestHeaders(headers, {
     hasBody,
     authorization,
+    references,
     addresses: addressesOf(request),
     host: request.host === '' ? undefined : request.host,
     protocol: request.protocol,

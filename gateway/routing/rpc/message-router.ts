@@ -14,6 +14,7 @@ import { type DispatcherFor, rpcPath, type Target, targetOf } from '../forwardin
 import type { AgentTokens } from '../forwarding/agent-tokens.ts'
 import { completeRequest, mayComplete, seededUuid } from '../forwarding/completed-request.ts'
 import { type Delivered, type Delivery, deliver } from '../forwarding/deliver.ts'
+import type { ReferenceGrants } from '../forwarding/reference-grants.ts'
 import { refusalMaxBytes } from '../forwarding/refusal.ts'
 import type { ReportSignal } from '../forwarding/relay.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
@@ -48,6 +49,8 @@ export interface MessageRouterOptions {
   feedback: FeedbackRecorder
   dispatcherFor: DispatcherFor
   tokens: AgentTokens
+  /** Lets agents read the tasks that messages refer to. */
+  grants: ReferenceGrants
   reportSignal: ReportSignal
   log: Log
   /** ROUTE_MIN_SCORE. */
@@ -217,7 +220,7 @@ export class MessageRouter {
   }
 
   async #deliver(sending: Sending, entry: AgentEntry, continues = false): Promise<Delivered> {
-    const { reportSignal, dispatcherFor, repeatMs, tokens } = this.#options
+    const { reportSignal, dispatcherFor, repeatMs, tokens, grants } = this.#options
     const { request, reply, key, claim } = sending
     await this.#requireSkill(sending, entry)
     let target: Target
@@ -237,7 +240,8 @@ export class MessageRouter {
       ...(repeatMs !== undefined && { repeatMs }),
     }
     try {
-      return await deliver(authorized, delivery)
+      const references = grants.seal(request.token, entry.id, sending.message.referenceTaskIds)
+      return await deliver({ ...authorized, references }, delivery)
     } catch (error) {
       return { kind: 'not taken', why: 'not reached', error }
     }

@@ -1,4 +1,4 @@
-import type { Authenticator } from '@parley/kit/auth/authenticate'
+import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import { cutStalled, releaseWhenRead } from '@parley/kit/http/release-when-read'
 import { authenticateCall, type CallProgress, readCall, requireOperation } from '@parley/kit/http/rpc-call'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
@@ -18,6 +18,7 @@ import { BufferedResponse } from '../forwarding/buffered-response.ts'
 import { callerTokenOf, isOperator, operatorTokenRefused } from '../forwarding/caller-token.ts'
 import { completeRequest } from '../forwarding/completed-request.ts'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
+import { type ReferenceGrants, referencesHeader } from '../forwarding/reference-grants.ts'
 import { type ReportSignal, relay } from '../forwarding/relay.ts'
 import { agentHasLeft, incompleteHeader, mayBeAt } from '../forwarding/upstream-error.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
@@ -39,6 +40,7 @@ export interface RpcRouterOptions {
   lists: MergedLists
   feedback: FeedbackRecorder
   dispatcherFor: DispatcherFor
+  grants: ReferenceGrants
   reportSignal: ReportSignal
   tokens: AgentTokens
   log: Log
@@ -93,8 +95,26 @@ export class RpcRouter {
 
   async #toTask(incoming: Incoming): Promise<FastifyReply> {
     const taskId = incoming.codec.readTaskId(incoming.params)
+    if (incoming.operation === 'getTask') await this.#applyGrant(incoming, taskId)
     const route = await this.#find('task', taskId, incoming)
     return this.#relay(incoming, route, this.#observerOf(incoming, route))
+  }
+
+  /** An agent reads a task that the client's message refers to, and the client's token applies instead of its own. */
+  async #applyGrant(incoming: Incoming, taskId: string): Promise<void> {
+    const { request, owner } = incoming
+    const { authenticator, registry, grants, access } = this.#options
+    const header = request.headers[referencesHeader]
+    const grant = typeof header === 'string' ? grants.open(header, taskId) : undefined
+    if (grant === undefined) return
+    const entry = registry.find(grant.agent)
+    if (entry === undefined || ![entry.did, entry.owner].includes(owner)) return
+    const headers = { authorization: `Bearer ${grant.token}` }
+    const client = await authenticator.identify({ headers, method: 'POST', url: '/' })
+    requireScope(client, 'agent:read')
+    request.token = callerTokenOf(client)
+    incoming.owner = client.id
+    incoming.agents = await access.agentsFor(client)
   }
 
   async #clearContext(incoming: Incoming): Promise<FastifyReply> {

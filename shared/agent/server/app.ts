@@ -65,6 +65,8 @@ export interface AgentAppOptions {
   signatureClaims?: Pick<SharedSignatures, 'claimSignature'>
   /** How tasks call other agents through the gateway, or a replacement in tests. If absent, calls fail. */
   delegation?: DelegationOptions | Delegation | undefined
+  /** Returns this agent's own token for the gateway, with the scope agent:read. */
+  ownToken?: (() => Promise<string>) | undefined
   log: Log
   /** STORE_URL, a MongoDB database. Default: the embedded store. */
   storeUrl?: string | undefined
@@ -246,7 +248,7 @@ async function assemble(
     payments: paid?.payments,
     ...(delegation instanceof GatewayDelegation && { authority: delegation.seal }),
     ...(config.gatewayUrl !== undefined && {
-      foreignTasks: new ForeignTasks({ gatewayUrl: config.gatewayUrl }),
+      foreignTasks: new ForeignTasks({ gatewayUrl: config.gatewayUrl, ownToken: options.ownToken }),
     }),
     taskQueueMax: config.taskQueueMax,
     baseUrl: () => baseUrl,

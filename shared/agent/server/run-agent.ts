@@ -85,10 +85,12 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const replicaId = replicaIdOf(secrets)
   const membership = membershipOf(identity, { config, secrets, client, log, replicaId })
   if (membership !== undefined) stack.use(membership)
+  const reader = tokenSource({ config, secrets, client }, 'agent:read')
+  const ownToken = reader && (() => reader.get())
   const { redisUrl, storeUrl, webhookToken } = secrets
   const claims = membership === undefined ? {} : { signatureClaims: membership }
   const given = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken }
-  const options = { ...given, ...keys, ...claims, delegation: delegationOf(config, client) }
+  const options = { ...given, ...keys, ...claims, delegation: delegationOf(config, client), ownToken }
   const app = stack.use(await startAgentApp(options))
   stack.use(releaseIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
@@ -202,7 +204,7 @@ function replicaIdOf({ storeUrl, redisUrl }: AgentSecrets): string | undefined {
 function membershipOf(identity: Identity, parts: MembershipParts): Membership | undefined {
   const { config, log } = parts
   const { gatewayUrl } = config
-  const source = tokenSource(parts)
+  const source = tokenSource(parts, 'agent:write')
   if (gatewayUrl === undefined || source === undefined) return undefined
   const clientIsDid = parts.secrets.gatewayToken === undefined && parts.client?.clientId === identity.did
   return new Membership({
@@ -216,12 +218,15 @@ function membershipOf(identity: Identity, parts: MembershipParts): Membership | 
   })
 }
 
-function tokenSource({ config, secrets, client }: MembershipParts): TokenSource | undefined {
+function tokenSource(
+  { config, secrets, client }: Pick<MembershipParts, 'config' | 'secrets' | 'client'>,
+  scope: 'agent:read' | 'agent:write',
+): TokenSource | undefined {
   const given = secrets.gatewayToken
   if (given !== undefined) return { get: async () => given, forget: () => {} }
   const tokenUrl = endpoint(config.oauth.tokenUrl, config.oauth.issuer, 'token_endpoint')
   if (client === undefined || tokenUrl === undefined) return undefined
-  return new ClientToken({ tokenUrl, scope: 'agent:write', ...client })
+  return new ClientToken({ tokenUrl, scope, ...client })
 }
 
 /** Three heartbeat intervals. */

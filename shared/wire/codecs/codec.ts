@@ -68,6 +68,8 @@ export interface Codec {
   readStreamEnd(frame: unknown): TaskEnd | undefined
   /** Returns the message's IDs from the params of a call to another server. IDs of any other type count as absent. */
   readMessageIds(params: unknown): MessageIds
+  /** Returns the IDs of the tasks that the message in the params refers to, unvalidated except for their type. */
+  readReferences(params: unknown): string[]
   /** Whether a result without a task, such as that of `clearContext`, reports success. */
   isSuccess(result: unknown): boolean
   /** Returns the ID and the sort key of an item, used to merge the lists of several agents. */

@@ -15,12 +15,20 @@ export interface ForeignTask {
 
 export interface ForeignTasksOptions {
   gatewayUrl: string
+  /** This agent's own token for the gateway. Without it, only tasks of direct callers can be read. */
+  ownToken?: (() => Promise<string>) | undefined
   dispatcher?: Dispatcher
   /** Default 5 s, because the gateway may have to query its agents. */
   timeoutMs?: number
 }
 
-/** Reads other agents' tasks through the gateway with the caller's token, which is not stored. */
+/** The header with which the gateway lets this agent read the tasks that a message refers to. Only the gateway can read it. */
+const grantHeader = 'x-parley-references'
+
+/**
+ * Reads other agents' tasks through the gateway: with this agent's own token and the gateway's grant if the message came
+ * through the gateway, else with the caller's token, which is not stored.
+ */
 export class ForeignTasks {
   readonly #options: ForeignTasksOptions
 
@@ -31,14 +39,18 @@ export class ForeignTasks {
   /** Returns undefined if the caller has no such task or it cannot be read for any reason. */
   async read(
     taskId: string,
-    authorization: string,
+    headers: RequestHeaders,
     bounds: { maxBytes: number; signal: AbortSignal },
   ): Promise<ForeignTask | undefined> {
     const { gatewayUrl, dispatcher, timeoutMs = 5000 } = this.#options
     try {
       const response = await request(`${gatewayUrl.replace(/\/+$/, '')}/`, {
         method: 'POST',
-        headers: { authorization, 'content-type': 'application/json', accept: 'application/json' },
+        headers: {
+          ...(await this.#credentials(headers)),
+          'content-type': 'application/json',
+          accept: 'application/json',
+        },
         body: JSON.stringify({
           jsonrpc: '2.0',
           id: taskId,
@@ -57,10 +69,20 @@ export class ForeignTasks {
       return undefined
     }
   }
+
+  async #credentials(headers: RequestHeaders): Promise<Record<string, string>> {
+    const { ownToken } = this.#options
+    const grant = headers[grantHeader]
+    if (typeof grant !== 'string' || ownToken === undefined)
+      return { authorization: authorizationOf(headers) }
+    return { authorization: `Bearer ${await ownToken()}`, [grantHeader]: grant }
+  }
 }
 
+type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>
+
 /** Returns the caller's Authorization header. @throws ParleyError AuthenticationRequired */
-export function authorizationOf(headers: Readonly<Record<string, string | string[] | undefined>>): string {
+export function authorizationOf(headers: RequestHeaders): string {
   const { authorization } = headers
   if (typeof authorization === 'string') return authorization
   throw new ParleyError('AuthenticationRequired')

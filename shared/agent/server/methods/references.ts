@@ -1,6 +1,5 @@
 import { ParleyError } from '@parley/wire/errors'
 import { isTerminal, type Task } from '@parley/wire/model/task'
-import { authorizationOf } from './foreign-task.ts'
 import type { Call, Services } from './method.ts'
 
 /** Limits on the other agents' tasks that a message refers to: their number, their total output and the time to read them. */
@@ -29,12 +28,11 @@ export async function readReferences(
   const [first] = missing
   if (first === undefined) return []
   if (foreignTasks === undefined || missing.length > foreignMax) throw notFound(first)
-  const authorization = authorizationOf(call.headers)
   const foreign: Task[] = []
   const signal = AbortSignal.any([call.signal, AbortSignal.timeout(foreignMaxMs)])
   let maxBytes = foreignMaxBytes
   for (const taskId of missing) {
-    const read = await foreignTasks.read(taskId, authorization, { maxBytes, signal })
+    const read = await foreignTasks.read(taskId, call.headers, { maxBytes, signal })
     if (read === undefined) throw notFound(taskId)
     requireEnded(read.task)
     maxBytes -= read.bytes

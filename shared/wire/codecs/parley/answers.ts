@@ -60,6 +60,13 @@ export function readMessageIds(params: unknown): MessageIds {
   return messageIds.safeParse(message).data ?? {}
 }
 
+const references = wireObject({ referenceTaskIds: z.array(z.string().max(128)).max(100).optional() })
+
+export function readReferences(params: unknown): string[] {
+  const message = isObject(params) ? params['message'] : undefined
+  return references.safeParse(message).data?.referenceTaskIds ?? []
+}
+
 export function isSuccess(result: unknown): boolean {
   return isObject(result) && result['success'] === true
 }

@@ -4,6 +4,7 @@ import {
   readEnd,
   readListItem,
   readMessageIds,
+  readReferences,
   readStreamEnd,
   readTaskOutput,
   readTaskReference,
@@ -43,6 +44,7 @@ export const parley: Codec = {
   readEnd,
   readStreamEnd,
   readMessageIds,
+  readReferences,
   isSuccess,
   readListItem,
 }
