@@ -18,11 +18,10 @@ const agentScopes: ReadonlySet<string> = new Set(scopes.filter((scope) => scope 
 
 /**
  * Client metadata beyond RFC 7591. `public_key` is a raw Ed25519 key in base58, and `key_history` lists its
- * predecessors, each of which signed the next. A client with `introspection` may introspect all tokens, one with
- * `managed` was created by the gateway, and one with `token_exchange` may act for other clients. A client cannot
- * register the last three for itself.
+ * predecessors, each of which signed the next. A client with `introspection` may introspect all tokens, and one with
+ * `managed` was created by the gateway. A client cannot register the last two for itself.
  */
-export const extraMetadata = ['public_key', 'key_history', 'introspection', 'managed', 'token_exchange']
+export const extraMetadata = ['public_key', 'key_history', 'introspection', 'managed']
 
 const metadataMaxChars = 16 * 1024
 const nameMaxChars = 120
@@ -53,7 +52,7 @@ export function checkClient(metadata: ClientMetadata): void {
  */
 export function checkRegistration(metadata: ClientMetadata): void {
   if (JSON.stringify(metadata).length > metadataMaxChars) refuse('client metadata is too large')
-  for (const own of ['introspection', 'managed', 'token_exchange']) {
+  for (const own of ['introspection', 'managed']) {
     if (metadata[own] !== undefined) refuse(`${own} cannot be registered`)
   }
   // The server would have to fetch these documents from untrusted addresses.

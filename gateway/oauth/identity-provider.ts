@@ -9,12 +9,12 @@ import { acceptOriginAsAudience } from './client-assertions.ts'
 import type { ClientMetadata } from './client-route.ts'
 import { isLoopback } from './client-rules.ts'
 import { ClientDirectory } from './clients/client-directory.ts'
-import { findUsableClient } from './clients/client-settings.ts'
+import { findSettings, findUsableClient } from './clients/client-settings.ts'
 import { ClientUses } from './clients/client-uses.ts'
 import { LongLivedKeys } from './clients/long-lived-keys.ts'
 import { type ClientCredentials, Clients, type ManagedClient } from './clients.ts'
 import { TokenExchanger } from './exchange/embedded-exchange.ts'
-import { addExchangeGrant } from './exchange/exchange-grant.ts'
+import { addExchangeGrant, exchangeTag } from './exchange/exchange-grant.ts'
 import { SealedTokens } from './exchange/sealed-tokens.ts'
 import { type Introspected, TokenIntrospection } from './introspect.ts'
 import type { IntrospectionRouteOptions } from './introspection-route.ts'
@@ -188,12 +188,13 @@ function tokenExchange(
   uses: ClientUses,
 ): Exchange {
   const sealed = new SealedTokens(cookieKeys)
-  // Agents that the gateway runs or has admitted may act for other clients.
+  // Agents that the gateway runs or has admitted, and clients with the operator's tag, may act for other clients.
   const mayAct = async (clientId: string) => {
     const client = await findUsableClient(store, clientId)
     if (client === undefined) return false
-    if (client['token_exchange'] === true) return true
-    return (client['managed'] === true && client['introspection'] === true) || isTrusted?.(clientId) === true
+    if (client['managed'] === true && client['introspection'] === true) return true
+    if (isTrusted?.(clientId) === true) return true
+    return (await findSettings(store, clientId))?.tags?.includes(exchangeTag) === true
   }
   const onUse = (clientId: string) => uses.note('lastUsedAt', clientId)
   const introspection = new TokenIntrospection({ store, sealed, mayAct, onUse })

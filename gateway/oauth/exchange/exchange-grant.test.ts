@@ -252,7 +252,10 @@ describe('who may exchange', () => {
     const { status, body } = await attempt({ clientId, clientSecret }, await aliceToken())
     expect({ status, body }).toEqual({
       status: 400,
-      body: { error: 'unauthorized_client', error_description: expect.stringContaining('admit the agent') },
+      body: {
+        error: 'unauthorized_client',
+        error_description: expect.stringContaining('ask the operator to admit its agent'),
+      },
     })
   })
 
@@ -267,12 +270,23 @@ describe('who may exchange', () => {
     expect(await introspect(token)).toEqual({ active: false })
   })
 
-  test('a client cannot register the right for itself', async () => {
-    const { status, body } = await server.register({ client_name: 'x', token_exchange: true })
-    expect({ status, body }).toMatchObject({
-      status: 400,
-      body: { error_description: 'token_exchange cannot be registered' },
+  test('a client that an operator has tagged may exchange, until the tag is removed', async () => {
+    const tagged = await server.provider.ensureClient({
+      clientId: 'tagged',
+      clientName: 'Tagged',
+      scope: 'agent:read',
     })
+    expect((await attempt(tagged, await aliceToken())).body['error']).toBe('unauthorized_client')
+    await server.provider.clients.tag('tagged', ['token-exchange'])
+    const token = await exchanged(tagged, await aliceToken())
+    // The client's own scopes limit the token.
+    expect(await introspect(token)).toMatchObject({
+      active: true,
+      scope: 'agent:read',
+      act: { sub: 'tagged' },
+    })
+    await server.provider.clients.tag('tagged', [])
+    expect(await introspect(token)).toEqual({ active: false })
   })
 
   test('a client that registered the grant is refused all the same', async () => {

@@ -9,6 +9,8 @@ import { resourceServer } from '../oidc-policies.ts'
 import { ExchangeRefused, type RefusalReason, type TokenExchanger } from './embedded-exchange.ts'
 
 export const exchangeGrantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
+/** An operator gives this tag to other clients that may use the grant. */
+export const exchangeTag = 'token-exchange'
 export const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token'
 
 export interface ExchangeGrantOptions {
@@ -73,7 +75,7 @@ async function exchange(ctx: Context, options: ExchangeGrantOptions): Promise<vo
     throw new errors.UnauthorizedClient('token exchange requires client authentication')
   if (!(await mayAct(client.clientId)))
     throw new errors.UnauthorizedClient(
-      'only agents that run at this gateway or were admitted may exchange tokens: ask the operator to admit the agent',
+      `this client may not exchange tokens: ask the operator to admit its agent, or to run npx parley clients tag ${client.clientId} ${exchangeTag}`,
     )
   const subject = requireToken(params.subject_token, params.subject_token_type, 'subject_token')
   if (params.requested_token_type !== undefined && params.requested_token_type !== accessTokenType)

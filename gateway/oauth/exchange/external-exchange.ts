@@ -73,11 +73,13 @@ export class ExternalTokenExchange implements TokenExchange {
     try {
       this.#check(subject, recipient)
       const scope = narrowed(subject.introspection.scope ?? '')
-      const exchanged = await this.#exchange(subject, recipient, scope)
+      // The server may have narrowed the scope since the last request.
+      const cached = { ...subject, hash: `${subject.hash} ${scope}` }
+      const exchanged = await this.#exchange(cached, recipient, scope)
       if (exchanged !== undefined) return exchanged
       // An external agent need not understand statements, and a token that names only this agent is valid nowhere else.
       if (recipient.external === true && isOnlyFor(subject.introspection, recipient)) return subject.text
-      return await this.#statements.get(subject, recipient, async () => ({
+      return await this.#statements.get(cached, recipient, async () => ({
         text: await this.#state(subject, recipient, scope),
         renewAfterMs: statementRenewMs,
       }))

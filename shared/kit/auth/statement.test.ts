@@ -208,6 +208,13 @@ describe('the keys of the gateway', () => {
     })
   })
 
+  test('a gateway that signs no statements answers with 404, and no statement is active', async () => {
+    served = { status: 404, body: { error: { code: -32040 } } }
+    expect(await isActive(await statement())).toBe(false)
+    expect(await isActive(await statement({ claims: { iss: '' } }))).toBe(false)
+    expect(requests).toBe(1)
+  })
+
   test('known keys are used while the gateway does not respond, until they are five minutes old', async () => {
     expect(await isActive(await statement())).toBe(true)
     served = { status: 500, body: {} }

@@ -124,8 +124,13 @@ export class StatementVerifier {
       headers: { accept: 'application/json' },
     })
     const text = await boundedText(response.body)
+    // A gateway with its own OAuth server signs no statements.
+    if (response.statusCode === 404) return this.#use({ issuer: '', keys: [] }, fetchedAt)
     if (response.statusCode !== 200) throw new Error(`${this.#url} returned ${response.statusCode}`)
-    const { issuer, keys } = keySet.parse(JSON.parse(text))
+    return this.#use(keySet.parse(JSON.parse(text)), fetchedAt)
+  }
+
+  #use({ issuer, keys }: z.infer<typeof keySet>, fetchedAt: number): Keys {
     this.#keys = {
       issuer,
       keyFor: createLocalJWKSet({ keys }),
