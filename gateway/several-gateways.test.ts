@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto'
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { makeLog } from '@parley/kit/process/log'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
@@ -111,6 +113,46 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
   const rpc = (gateway: GatewayApp, token: string, method: string, params: object) =>
     ask(gateway, '/', { json: { jsonrpc: '2.0', id: '1', method, params }, headers: bearer(token) })
+
+  test('a proof, a revoked client and a long-lived key are the same at both gateways', async () => {
+    const { privateKey, publicKey } = await generateKeyPair('ES256')
+    const jwk = await exportJWK(publicKey)
+    const proofOf = (path: string, claims: object = {}) =>
+      new SignJWT({ htm: 'POST', htu: publicUrl + path, jti: crypto.randomUUID(), ...claims })
+        .setIssuedAt()
+        .setProtectedHeader({ alg: 'ES256', typ: 'dpop+jwt', jwk })
+        .sign(privateKey)
+    const initial = (await readFile(path.join(folder, 'oauth', 'initial-access-token'), 'utf8')).trim()
+    const { body: client } = await ask(one, '/oauth2/register', {
+      json: { client_name: 'bound', grant_types: ['client_credentials'] },
+      headers: bearer(initial),
+    })
+    const basic = `Basic ${Buffer.from(`${client.client_id}:${client.client_secret}`).toString('base64')}`
+    const request = (gateway: GatewayApp, more: Record<string, string> = {}) =>
+      ask(gateway, '/oauth2/token', {
+        method: 'POST',
+        headers: { authorization: basic, 'content-type': 'application/x-www-form-urlencoded', ...more },
+        body: 'grant_type=client_credentials',
+      })
+    const forToken = await proofOf('/oauth2/token')
+    const issued = await Promise.all([one, other].map((gateway) => request(gateway, { dpop: forToken })))
+    expect(issued.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 400])
+    const token = issued.find(({ status }) => status === 200)?.body.access_token as string
+    const dpop = await proofOf('/', { ath: createHash('sha256').update(token).digest('base64url') })
+    const json = { jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} }
+    const headers = { authorization: `DPoP ${token}`, dpop }
+    const sent = await Promise.all([one, other].map((gateway) => ask(gateway, '/', { json, headers })))
+    expect(sent.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401])
+    const plain = (await request(one)).body.access_token as string
+    const { body: made } = await ask(one, '/client-keys', { json: {}, headers: bearer(plain) })
+    expect((await rpc(other, made.key, 'tasks/list', {})).status).toBe(200)
+    const revocation = { json: { id: client.client_id }, headers: bearer(await operator(other)) }
+    expect((await ask(other, '/clients/revoke', revocation)).status).toBe(200)
+    for (const gateway of [one, other])
+      for (const credentials of [plain, made.key])
+        expect((await rpc(gateway, credentials, 'tasks/list', {})).status).toBe(401)
+    expect((await request(one)).status).toBe(401)
+  })
 
   test('an agent registered at one gateway is found by a negotiation at the other, and the first can read the decision', async () => {
     expect((await ask(other, '/registry/agents/painter')).body.status).toBe('ready')
