@@ -66,3 +66,38 @@ test('no token is forwarded if the OAuth server does not respond', async () => {
   }
   expect([...sky.calls, ...ours.calls]).toEqual([])
 })
+
+test('with an external OAuth server, agents receive a statement, and a revoked token is refused at the next request', async () => {
+  const [ours, sky] = [await agent('ours', 'Plays chess'), await agent('sky', weather, external)]
+  const token = identityProvider().issue('alice')
+  const headers = { authorization: `Bearer ${token}` }
+  const send = (slug: string) => post(`/agents/${slug}/`, forecast(), headers)
+  for (const slug of ['ours', 'sky', 'ours', 'sky']) expect((await send(slug)).status).toBe(200)
+  expect((await call('message/send', saying('play chess'), headers)).headers.get('x-agent')).toBe('ours')
+  for (const one of [ours, sky]) {
+    const [first, ...others] = one.sent().map((sent) => sent.headers.authorization?.replace('Bearer ', ''))
+    // The statement is signed once.
+    expect(others).toEqual(others.map(() => first))
+    const [header, payload] = (first ?? '').split('.').slice(0, 2).map(decoded)
+    expect(header).toMatchObject({ typ: 'parley-statement+jwt' })
+    expect(payload).toMatchObject({
+      client_id: 'alice',
+      aud: urlOf(one),
+      act: { sub: gateway().addresses.public },
+    })
+    one.calls.length = 0
+  }
+  identityProvider().revoke(token)
+  for (const slug of ['ours', 'sky'])
+    expect(await send(slug)).toMatchObject({ status: 401, json: { id: 'one', error: { code: -32010 } } })
+  for (const [method, params] of [
+    ['message/send', saying('play chess')],
+    ['tasks/list', {}],
+  ] as const)
+    expect((await call(method, params, headers)).status).toBe(401)
+  expect([...ours.calls, ...sky.calls]).toEqual([])
+})
+
+function decoded(part: string): unknown {
+  return JSON.parse(Buffer.from(part, 'base64url').toString())
+}
