@@ -63,7 +63,9 @@ function showRotation(io: Io, rotation: KeyRotation, { json }: KeysOptions): voi
     print(io, `${what}: ${records} records were encrypted again, ${unreadable} cannot be decrypted.\n`)
   }
   if (rotated === 'master') print(io, 'The master key was replaced.\n')
-  if (rotated === 'none') print(io, 'Nothing was changed. To replace the master key:\n')
+  if (rotated === 'none' && steps.length === 0)
+    print(io, 'Nothing was changed: there are no encrypted records, so there is no data key.\n')
+  else if (rotated === 'none') print(io, 'Nothing was changed. To replace the master key:\n')
   for (const [index, step] of steps.entries())
     print(io, rotated === 'none' ? `${index + 1}. ${step}\n` : `${step}\n`)
   showStatus(io, status, {})

@@ -8,7 +8,7 @@ import { type Log, makeLog } from '@parley/kit/process/log'
 import { ExposedSecretFile } from '@parley/kit/process/secret-file'
 import { expect, onTestFinished, test } from 'vitest'
 import { CipherKey } from './cipher-key.ts'
-import { KeyRing, keyRingCollection, UnreadableRecord } from './key-ring.ts'
+import { hasKeyRing, KeyRing, keyRingCollection, UnreadableRecord } from './key-ring.ts'
 import { KeysRefused, MasterKey, type MasterKeySettings } from './master-key.ts'
 import { GatewayKeys } from './open-keys.ts'
 
@@ -308,6 +308,15 @@ test('PARLEY_MASTER_KEY is replaced gateway by gateway', async () => {
     expect(await keys.files.loadOrCreate('a.json', secret)).toBe(value)
   }
   expect(await refusal(on(variable(1)))).toContain('Nothing was changed')
+})
+
+test('without records, nothing creates a ring: each gateway may have its own master key', async () => {
+  const { open, documents } = await setup()
+  const keys = await open(fileOnly)
+  await keys.files.loadOrCreate('a.json', secret)
+  expect(await keys.replaceMaster()).toBe(true)
+  expect(await hasKeyRing(documents)).toBe(false)
+  expect(await (await open()).files.loadOrCreate('a.json', secret)).toBe(secret.make())
 })
 
 test('a master key file is not replaced on a shared database, because other gateways have copies', async () => {

@@ -119,7 +119,7 @@ export class GatewayKeys {
 
   async #use(masters: MasterKeys): Promise<void> {
     this.#masters = masters
-    await (await this.ring()).useMasters(masters)
+    if (await hasKeyRing(this.documents)) await (await this.ring()).useMasters(masters)
     await this.files.useMasters(masters, false)
   }
 

@@ -39,6 +39,11 @@ export async function keyStatus(keys: GatewayKeys): Promise<KeyStatus> {
  * @param waitMs how long to wait for other gateways before the last pass
  */
 export async function rotateDataKey(keys: GatewayKeys, waitMs = settleMs): Promise<KeyRotation> {
+  // Only a gateway that stores records creates the ring: with another OAuth server, each gateway may have its own master key.
+  if (!(await hasKeyRing(keys.documents))) {
+    const status = await keyStatus(keys)
+    return { rotated: 'none', continued: false, records: 0, unreadable: 0, steps: [], status }
+  }
   const ring = await keys.ring()
   await ring.refresh()
   let done = await encryptRecords(keys.documents, ring)

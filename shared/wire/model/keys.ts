@@ -18,7 +18,7 @@ export interface KeyStatus {
 
 /** The result of `parley keys rotate`. */
 export interface KeyRotation {
-  /** The key that was replaced; `none` if the operator has to follow `steps` first. */
+  /** The key that was replaced; `none` if the operator has to follow `steps` first, or if there are no records. */
   rotated: 'data' | 'master' | 'none'
   /** Whether a rotation that had been interrupted was completed instead of starting another. */
   continued: boolean
