@@ -263,7 +263,7 @@ async function assemble(
 
 function delegationOf({ delegation, identity }: AgentAppOptions): Delegation {
   if (delegation === undefined) return noDelegation
-  return 'open' in delegation ? delegation : new GatewayDelegation(delegation, identity.key)
+  return 'open' in delegation ? delegation : new GatewayDelegation(delegation, identity)
 }
 
 function runnerOf(

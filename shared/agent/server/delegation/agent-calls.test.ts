@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { verifyDocument } from '@parley/kit/did/document'
 import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { CallResult } from '../../author/agents.ts'
@@ -151,6 +152,37 @@ test.each([true, false])(
     expect(new Set(whileItRuns)).toEqual(new Set(streaming ? ['delta', 'completed'] : []))
   },
 )
+
+test('an agent that requires signatures receives requests that the calling agent signs', async () => {
+  const signed: boolean[] = []
+  await using strict = await testAgent(
+    {
+      name: 'strict',
+      signatures: 'required',
+      handle: ({ caller, text }) => {
+        signed.push(caller.signed)
+        return text
+      },
+    },
+    { store: 'memory', ...gateway.options() },
+  )
+  gateway.agents.set('strict', strict)
+  await using planner = await agentOf('planner', async ({ agents }) => {
+    const answers = [await agents.call('strict', 'one'), await agents.call('strict', 'two')]
+    return answers.map(({ text }) => text).join()
+  })
+  const { key } = await agentIdentityOf(planner)
+  gateway.identityProvider.clients.set(planner.did, { public_key: key })
+  const task = await callerOf(planner, client()).sendAndWait('go')
+  expect(textOf(task)).toBe('one,two')
+  expect(signed).toEqual([true, true])
+})
+
+/** Returns the agent's public key. */
+async function agentIdentityOf(agent: TestAgent): Promise<{ key: string | undefined }> {
+  const response = await fetch(`${agent.url}/did/resolve?did=${encodeURIComponent(agent.did)}`)
+  return { key: verifyDocument(await response.json(), agent.did)[0] }
+}
 
 test('best records the agent that the gateway chose', async () => {
   gateway.best = 'chosen'

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { type Signer, signedFetch, type TokenSource } from '@parley/client'
 import { AgentClient } from '@parley/client/internal/client'
 import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
 import type { CallOptions } from '@parley/client/internal/transport'
@@ -24,22 +25,33 @@ const [repeatsMax, repeatDelayMs, repeatDelayMaxMs] = [6, 250, 5000]
 /** The maximum size of an answer. */
 const responseMaxBytes = 64 * 1024 * 1024
 
+export interface AgentConnectionParts {
+  gatewayUrl: string
+  tokens: ExchangedTokens
+  /** Signs requests to agents that require signatures. */
+  signer: Signer
+  /** The agents that have required a signature, by slug; `-` for messages to an agent that the gateway chooses. */
+  requireSignatures: Set<string>
+  /** The token that arrived with the task. */
+  subject: string
+}
+
 /** Sends requests to agents through the gateway, with tokens for which a task's token is exchanged. */
 export class AgentConnection {
+  readonly #parts: AgentConnectionParts
   readonly #gatewayUrl: string
-  readonly #tokens: ExchangedTokens
-  readonly #subject: string
+  readonly #token: TokenSource
 
-  /** @param subject the token that arrived with the task */
-  constructor(gatewayUrl: string, tokens: ExchangedTokens, subject: string) {
+  constructor(parts: AgentConnectionParts) {
+    const { gatewayUrl, tokens, subject } = parts
+    this.#parts = parts
     this.#gatewayUrl = gatewayUrl.replace(/\/+$/, '')
-    this.#tokens = tokens
-    this.#subject = subject
+    this.#token = { get: () => tokens.get(subject), forget: () => tokens.forget(subject) }
   }
 
   /** Checks that this agent may still act for the client. @throws ExchangeRefusedError */
   async requireAuthority(): Promise<void> {
-    await this.#tokens.get(this.#subject)
+    await this.#token.get()
   }
 
   /** @param agent undefined: the gateway chooses one */
@@ -68,17 +80,19 @@ export class AgentConnection {
   }
 
   async cancel(agent: string, taskId: string, signal: AbortSignal): Promise<TaskState> {
-    const client = this.#client(agent)
-    const task = await this.#withFreshToken(() => client.cancel(taskId, { signal }))
+    const task = await this.#authorized(agent, (client) => client.cancel(taskId, { signal }))
     return task.status.state
   }
 
   #client(agent: string | undefined): AgentClient {
     const path = agent === undefined ? '/' : `/agents/${encodeURIComponent(agent)}/`
+    const { signer, requireSignatures } = this.#parts
+    const isSigned = requireSignatures.has(agent ?? '-')
     return new AgentClient({
       url: `${this.#gatewayUrl}${path}`,
-      token: () => this.#tokens.get(this.#subject),
+      ...(isSigned ? { fetch: signedFetch(signer, this.#token) } : { token: () => this.#token.get() }),
       responseMaxBytes,
+      frameMaxChars: responseMaxBytes,
     })
   }
 
@@ -87,10 +101,9 @@ export class AgentConnection {
     signal: AbortSignal | undefined,
     step: (client: AgentClient) => Promise<T>,
   ): Promise<T> {
-    const client = this.#client(agent)
     for (let repeats = 0; ; repeats += 1) {
       try {
-        return await this.#withFreshToken(() => step(client))
+        return await this.#authorized(agent, step)
       } catch (error) {
         if (signal?.aborted === true || repeats >= repeatsMax || !isTransient(error)) throw error
         const delayMs = Math.min(repeatDelayMs * 2 ** repeats, repeatDelayMaxMs)
@@ -99,14 +112,20 @@ export class AgentConnection {
     }
   }
 
-  /** A cached token may have been revoked while the task's own token is still valid. */
-  async #withFreshToken<T>(step: () => Promise<T>): Promise<T> {
+  /**
+   * Repeats a request with a new token if the cached one was revoked while the task's own token is still valid, and with a
+   * signature if the agent requires one.
+   */
+  async #authorized<T>(agent: string | undefined, step: (client: AgentClient) => Promise<T>): Promise<T> {
     try {
-      return await step()
+      return await step(this.#client(agent))
     } catch (error) {
-      if (!(error instanceof RpcError) || error.status !== 401) throw error
-      this.#tokens.forget(this.#subject)
-      return step()
+      if (!(error instanceof RpcError)) throw error
+      const { requireSignatures } = this.#parts
+      if (error.status === 401) this.#token.forget()
+      else if (error.data['reason'] === 'missing_signature_headers') requireSignatures.add(agent ?? '-')
+      else throw error
+      return step(this.#client(agent))
     }
   }
 }

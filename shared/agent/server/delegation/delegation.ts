@@ -1,5 +1,6 @@
+import type { Signer } from '@parley/client'
 import type { TaskRecord } from '@parley/engine/store/store'
-import type { KeyPair } from '@parley/kit/did/keys'
+import type { Identity } from '@parley/kit/did/identity'
 import type { Agents } from '../../author/agents.ts'
 import { NoGatewayError } from '../../author/call-errors.ts'
 import type { CallingRun, Delegation, RunCalls } from '../../author/delegation.ts'
@@ -20,12 +21,15 @@ export class GatewayDelegation implements Delegation {
   readonly #options: DelegationOptions
   readonly #tokens: ExchangedTokens
   readonly #secret: Uint8Array
+  readonly #signer: Signer
+  readonly #requireSignatures = new Set<string>()
 
-  constructor(options: DelegationOptions, identityKey: Pick<KeyPair, 'deriveSecret'>) {
-    this.seal = new AuthoritySeal(identityKey)
+  constructor(options: DelegationOptions, identity: Pick<Identity, 'did' | 'key'>) {
+    this.seal = new AuthoritySeal(identity.key)
     this.#options = options
     this.#tokens = new ExchangedTokens(options)
-    this.#secret = identityKey.deriveSecret('parley call ids')
+    this.#secret = identity.key.deriveSecret('parley call ids')
+    this.#signer = identity
   }
 
   open(run: CallingRun): RunCalls {
@@ -35,9 +39,15 @@ export class GatewayDelegation implements Delegation {
 
   /** Undefined if the task has no authority, or none that this agent can read. */
   connectionOf({ authority }: Pick<TaskRecord, 'authority'>): AgentConnection | undefined {
-    const token = authority === undefined ? undefined : this.seal.open(authority)
-    if (token === undefined) return undefined
-    return new AgentConnection(this.#options.gatewayUrl, this.#tokens, token)
+    const subject = authority === undefined ? undefined : this.seal.open(authority)
+    if (subject === undefined) return undefined
+    return new AgentConnection({
+      gatewayUrl: this.#options.gatewayUrl,
+      tokens: this.#tokens,
+      signer: this.#signer,
+      requireSignatures: this.#requireSignatures,
+      subject,
+    })
   }
 }
 

@@ -45,6 +45,8 @@ export class ExchangedTokens {
   readonly #cached = new RecentMap<string, { token: string; until: number }>(cachedMax)
   readonly #pending = new Map<string, Promise<string>>()
   readonly #breaker = new CircuitBreaker()
+  /** The token endpoint, once discovery has succeeded. */
+  #tokenUrl: string | undefined
 
   constructor(client: ExchangeClient) {
     this.#client = client
@@ -78,6 +80,7 @@ export class ExchangedTokens {
 
   async #request(subject: string): Promise<{ status: number; json: unknown }> {
     const { tokenUrl, clientId, clientSecret, resource } = this.#client
+    this.#tokenUrl ??= typeof tokenUrl === 'string' ? tokenUrl : await tokenUrl()
     const form = {
       grant_type: grantType,
       subject_token: subject,
@@ -86,7 +89,7 @@ export class ExchangedTokens {
       client_id: clientId,
       client_secret: clientSecret,
     }
-    const response = await request(typeof tokenUrl === 'string' ? tokenUrl : await tokenUrl(), {
+    const response = await request(this.#tokenUrl, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
       body: new URLSearchParams(form).toString(),

@@ -6,6 +6,8 @@ import { TestIdentityProvider } from '../../testing/identity-provider.ts'
 import type { TestAgent } from '../../testing.ts'
 import type { DelegationOptions } from './delegation.ts'
 
+const signatureHeaders = ['x-did', 'x-did-timestamp', 'x-did-signature', 'x-did-audience']
+
 /** A gateway with a token endpoint: it exchanges tokens and forwards requests to the agents that were added. */
 export class StubGateway implements AsyncDisposable {
   readonly url: string
@@ -88,7 +90,8 @@ export class StubGateway implements AsyncDisposable {
       'content-type': 'application/json',
       authorization: `Bearer ${this.tokenFor(agent, read.client_id ?? '', actors)}`,
     }
-    for (const name of ['idempotency-key', 'accept', 'last-event-id']) {
+    const forwarded = ['idempotency-key', 'accept', 'last-event-id', ...signatureHeaders]
+    for (const name of forwarded) {
       const value = request.headers[name]
       if (typeof value === 'string') headers[name] = value
     }

@@ -1,4 +1,4 @@
-import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
+import { type Authenticator, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import type { Caller, Scope } from '@parley/kit/auth/caller'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
@@ -15,6 +15,7 @@ export async function callerOf(
 ): Promise<Caller> {
   const caller = await authenticator.authenticate(request, bodyOf(request))
   request.callerId = caller.id
+  requireNoDelegate(caller)
   const scope = typeof needed === 'function' ? needed(caller) : needed
   requireScope(caller, scope)
   if (scope === 'agent:write') await authenticator.takeOnce(caller)

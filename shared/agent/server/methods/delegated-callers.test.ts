@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { TestCaller } from '@parley/agent/testing'
+import { price } from '@parley/tools/testing/paid-agent'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { HandlerContext } from '../../author/context.ts'
 import { TestCaller as Caller, type TestAgent, testAgent } from '../../testing.ts'
@@ -132,3 +133,22 @@ test('a client that calls directly cannot name a parent', async () => {
   const metadata = { parent_task_id: randomUUID(), root_task_id: randomUUID() }
   expect(await agent.caller('alice').sendAndWait({ text: 'hello', metadata })).not.toHaveProperty('metadata')
 })
+
+test.each(['/api/start-payment-session', '/api/payment-status/x', '/payments'])(
+  'an agent that acts for a client uses no payment route (%s)',
+  async (path) => {
+    await using paid = await testAgent(
+      { executionCost: price, handle: () => 'done' },
+      { store: 'memory', identityProvider: agent.identityProvider },
+    )
+    const act = { sub: gateway, act: { sub: planner } }
+    const token = agent.identityProvider.issue('client', { aud: paid.did, act })
+    const method = path.startsWith('/api/start') ? 'POST' : 'GET'
+    const response = await fetch(`${paid.url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+    })
+    expect(response.status).toBe(403)
+    expect(await response.json()).toMatchObject({ error: { data: { reason: 'delegated_token' } } })
+  },
+)
