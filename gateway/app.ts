@@ -191,6 +191,10 @@ function agentClients(registry: Registry, gatewayUrl: string): OAuthOptions['age
       const entry = registry.find(clientId)
       return entry?.owner === clientId ? audienceNamesOf(entry, gatewayUrl) : []
     },
+    isBarred: (clientId) => {
+      const entry = registry.findIncludingLeft(clientId)
+      return entry?.owner === clientId && (!entry.admitted || entry.quarantine?.by !== undefined)
+    },
   }
 }
 
@@ -329,7 +333,9 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     addClientRoutes(app, { clients, registry, authenticator })
     addClientKeyRoutes(app, { clients, keys, authenticator })
   }
-  addRegistrationRoutes(app, { registry, authenticator, access, gatewayUrl, proofOf, registration })
+  const onTrustChange = async (client: string) => oauth.provider?.invalidate([`c:${client}`])
+  const entries = { registry, authenticator, access, gatewayUrl, proofOf }
+  addRegistrationRoutes(app, { ...entries, registration, onTrustChange })
   addDiscoveryRoutes(app, agentsFor, { version, gatewayUrl, did: identity?.did })
   return addHealthRoute(app, healthOptions(parts))
 }

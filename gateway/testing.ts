@@ -54,6 +54,7 @@ interface TokenRequest {
 /** A client of the gateway's own OAuth server. */
 export interface OAuthClient {
   id: string
+  secret: string
   /** Requests a token with client credentials. */
   token(more?: TokenRequest): Promise<string>
   revoke(token: string): Promise<void>
@@ -116,6 +117,7 @@ function clientOf(given: unknown): OAuthClient {
   }
   return {
     id: client.client_id,
+    secret: client.client_secret,
     async token(more = {}) {
       const form = { grant_type: 'client_credentials', scope: 'agent:read agent:write', ...more }
       return tokenAnswer.parse(JSON.parse(await send('token', form))).access_token

@@ -49,6 +49,8 @@ export interface IdentityProviderOptions {
   production: boolean
   /** Whether a self-registered client may introspect tokens because it is an admitted agent. */
   isTrusted?: (clientId: string) => boolean
+  /** Whether the client is an agent that may not act for other clients, although the gateway runs it. */
+  isBarred?: (clientId: string) => boolean
   /** Returns the names by which an audience may name the client's agent, beyond the client id. */
   namesOf?: (clientId: string) => readonly string[]
   /** Reads the keys in a did:web document through the private-address guard. By default, no keys are found. */
@@ -183,7 +185,7 @@ interface Exchange {
 }
 
 function tokenExchange(
-  { store, isTrusted }: Pick<IdentityProviderOptions, 'store' | 'isTrusted'>,
+  { store, isTrusted, isBarred }: Pick<IdentityProviderOptions, 'store' | 'isTrusted' | 'isBarred'>,
   { cookieKeys }: OAuthKeys,
   uses: ClientUses,
 ): Exchange {
@@ -191,7 +193,7 @@ function tokenExchange(
   // Agents that the gateway runs or has admitted, and clients with the operator's tag, may act for other clients.
   const mayAct = async (clientId: string) => {
     const client = await findUsableClient(store, clientId)
-    if (client === undefined) return false
+    if (client === undefined || isBarred?.(clientId) === true) return false
     if (client['managed'] === true && client['introspection'] === true) return true
     if (isTrusted?.(clientId) === true) return true
     return (await findSettings(store, clientId))?.tags?.includes(exchangeTag) === true

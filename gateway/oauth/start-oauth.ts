@@ -52,6 +52,8 @@ export interface OAuthOptions {
     isTrusted(clientId: string): boolean
     /** Returns the names by which an audience may name the client's agent. */
     namesOf(clientId: string): readonly string[]
+    /** Whether the client is an agent that was quarantined by an operator or is not admitted. */
+    isBarred(clientId: string): boolean
   }
   trust: {
     /** Undefined if the gateway has no DID. An audience may name the gateway by its DID. */

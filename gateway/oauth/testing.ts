@@ -81,7 +81,7 @@ export async function startIdentityProvider(options: {
   dir: string
   port?: number
   issuer?: string
-  agents?: Pick<IdentityProviderOptions, 'isTrusted' | 'namesOf'>
+  agents?: Pick<IdentityProviderOptions, 'isTrusted' | 'namesOf' | 'isBarred'>
   /** A store that several servers share, which then have the same `dir`. Default: a file in `dir`. */
   shared?: Required<Pick<IdentityProviderOptions, 'store' | 'leaseRecords'>>
 }): Promise<TestIdentityProvider> {

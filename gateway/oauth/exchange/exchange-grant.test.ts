@@ -22,6 +22,7 @@ let alice: Credentials
 let planner: Credentials
 let writer: Credentials
 const trusted = new Set<string>()
+const barred = new Set<string>()
 
 const agent = (clientId: string) =>
   server.provider.ensureClient({
@@ -37,6 +38,7 @@ beforeAll(async () => {
     ...folder,
     agents: {
       isTrusted: (clientId) => trusted.has(clientId),
+      isBarred: (clientId) => barred.has(clientId),
       namesOf: (clientId) => (clientId === 'did:key:planner' ? [agentUrl] : []),
     },
   })
@@ -268,6 +270,15 @@ describe('who may exchange', () => {
     expect(await introspect(token)).toMatchObject({ active: true })
     trusted.delete(external.clientId)
     expect(await introspect(token)).toEqual({ active: false })
+  })
+
+  test('an agent that the gateway runs can no longer act while an operator has quarantined it', async () => {
+    const token = await exchanged(writer, await aliceToken())
+    barred.add(writer.clientId)
+    expect(await introspect(token)).toEqual({ active: false })
+    expect((await attempt(writer, await aliceToken())).body['error']).toBe('unauthorized_client')
+    barred.delete(writer.clientId)
+    expect(await introspect(token)).toMatchObject({ active: true })
   })
 
   test('a client that an operator has tagged may exchange, until the tag is removed', async () => {
