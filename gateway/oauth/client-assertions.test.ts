@@ -20,7 +20,8 @@ const assertionType = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 beforeAll(async () => {
   folder = await temporaryFolder()
-  server = await startIdentityProvider({ dir: folder.dir })
+  const agents = { isTrusted: (id: string) => id === clientId }
+  server = await startIdentityProvider({ dir: folder.dir, agents })
   const pair = await generateKeyPair('ES256', { extractable: true })
   privateKey = pair.privateKey
   jwk = await exportJWK(pair.publicKey)
@@ -102,6 +103,25 @@ test.each<[string, () => unknown]>([
 test('jwks_uri is refused, because the server fetches nothing for clients', async () => {
   const { status, body } = await register(undefined, { jwks_uri: 'https://a.example/jwks' })
   expect([status, body['error_description']]).toEqual([400, expect.stringContaining('jwks_uri')])
+})
+
+test('an agent that authenticates with a key introspects the tokens of its callers, and other clients do not', async () => {
+  const { body: caller } = await server.register({
+    client_name: 'caller',
+    grant_types: ['client_credentials'],
+  })
+  const as = { clientId: String(caller['client_id']), clientSecret: String(caller['client_secret']) }
+  const token = await server.token(as)
+  const { body: unknown } = await register({ keys: [jwk] })
+  const ask = async (id: string) => {
+    const assertion = {
+      client_assertion_type: assertionType,
+      client_assertion: await signed(claims({ iss: id, sub: id })),
+    }
+    return (await server.post('/oauth2/introspect', { token, ...assertion })).body
+  }
+  expect(await ask(clientId)).toMatchObject({ active: true, client_id: as.clientId })
+  expect(await ask(String(unknown['client_id']))).toEqual({ active: false })
 })
 
 test('a client with a key is refused with another client’s method of authentication', async () => {

@@ -95,21 +95,21 @@ const keepExpiredSeconds = 3600
 
 /** @throws Error or KeysRefused for an invalid file, Error for an invalid issuer */
 export async function createIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
-  const { issuer, files, log, keysOf = async () => [], namesOf = () => [] } = options
+  const { issuer, files, log, isTrusted, keysOf = async () => [], namesOf = () => [] } = options
   const prefix = new URL(issuer).pathname.replace(/\/+$/, '')
   const { keys, signInCode, initialAccessToken } = await loadSecrets(files)
   const leases = await openLeases(options)
   const store = coherentStore(options.store, leases)
   const requestStore = coherentStore(withRequestDeadline(options.store), leases)
   const uses = new ClientUses(store, log)
-  const configuration = { issuer, prefix, store: requestStore, keys, initialAccessToken, keysOf }
+  const configuration = { issuer, prefix, store: requestStore, keys, initialAccessToken, keysOf, isTrusted }
   const provider = openProvider(configuration, uses)
   const exchange = tokenExchange({ ...options, store: requestStore }, keys, uses)
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
   addExchangeGrant(provider, { ...exchange, store: requestStore, issuer, namesOf, audit })
   const clientKeys = new LongLivedKeys(store)
-  amendAnswers(provider, { introspection, exchanger, keys: clientKeys, audit, leases })
+  amendAnswers(provider, { introspection, exchanger, keys: clientKeys, isTrusted, audit, leases })
   logEvents(provider, log, audit)
   if (options.production) warnWithoutTls(issuer, log)
   const signIn = new SignIn(signInCode, store)
@@ -126,7 +126,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
         introspection,
         leases,
         store,
-        isTrusted: options.isTrusted,
+        isTrusted,
         signIn,
         audit,
         log,

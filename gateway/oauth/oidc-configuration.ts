@@ -10,7 +10,8 @@ import type { OAuthStore } from './oauth-store.ts'
 import { oidcAdapter } from './oidc-adapter.ts'
 import {
   applyDefaultScope,
-  mayIntrospect,
+  type IsTrusted,
+  introspectionPolicy,
   renderError,
   resourceServer,
   validateClient,
@@ -38,6 +39,7 @@ export interface ConfigurationOptions {
   initialAccessToken: string
   /** Returns the keys that a did:web document lists. */
   keysOf: KeysOf
+  isTrusted: IsTrusted | undefined
 }
 
 /** Returns the configuration of oidc-provider, with all unused features disabled. */
@@ -123,6 +125,7 @@ function features({
   keysOf,
   keys,
   store,
+  isTrusted,
 }: ConfigurationOptions): NonNullable<Configuration['features']> {
   return {
     devInteractions: { enabled: false },
@@ -132,7 +135,7 @@ function features({
     // Nonces are offered and not required. All gateways with the same keys accept them.
     dPoP: { enabled: true, nonceSecret: nonceSecret(keys), requireNonce: () => false },
     clientCredentials: { enabled: true },
-    introspection: { enabled: true, allowedPolicy: mayIntrospect },
+    introspection: { enabled: true, allowedPolicy: introspectionPolicy(isTrusted) },
     revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
     registration: {
       enabled: true,

@@ -11,6 +11,7 @@ import type { TokenIntrospection } from './introspect.ts'
 import { hasInvalidated } from './leases/coherent-store.ts'
 import type { Leases } from './leases/leases.ts'
 import { addressOf } from './mount.ts'
+import { checksTokens, type IsTrusted } from './oidc-policies.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
 
 /** The requests that failed because the storage was temporarily unavailable. */
@@ -20,6 +21,7 @@ interface Parts {
   introspection: TokenIntrospection
   exchanger: Pick<TokenExchanger, 'revoke'>
   keys: LongLivedKeys
+  isTrusted: IsTrusted | undefined
   audit: Audit
   leases: Pick<Leases, 'settle'>
 }
@@ -86,14 +88,14 @@ async function revokeOther(ctx: KoaContextWithOIDC, { exchanger, keys, audit }: 
 async function completeIntrospection(
   ctx: KoaContextWithOIDC,
   body: Record<string, unknown>,
-  { introspection }: Parts,
+  { introspection, isTrusted }: Parts,
 ): Promise<void> {
   const { client } = ctx.oidc
   const isRefreshToken = body['active'] === true && body['token_type'] === undefined
   if (client === undefined || isRefreshToken) return
   const { answer } = await introspection.introspect(String(ctx.oidc.params?.['token']))
   if (body['active'] === true) ctx.body = answer.active ? { ...body, ...answer } : answer
-  else if (client['introspection'] === true) ctx.body = answer
+  else if (client.clientAuthMethod !== 'none' && checksTokens(client, isTrusted)) ctx.body = answer
   // A client may introspect its own keys, as its own tokens.
   else if (
     answer.client_id === client.clientId &&

@@ -15,18 +15,28 @@ const resourceMaxChars = 2048
 /** Routes that return HTML to browsers. */
 const pageRoutes = ['authorization', 'resume']
 
+/** Whether the client may introspect the tokens of other clients. */
+export function checksTokens(client: Client, isTrusted: IsTrusted | undefined): boolean {
+  return client['introspection'] === true || isTrusted?.(client.clientId) === true
+}
+
+/** Whether a self-registered client may introspect tokens because it is an admitted agent. */
+export type IsTrusted = (clientId: string) => boolean
+
 /**
- * Clients with `introspection` may introspect all access tokens, and other authenticated clients only their own. Refresh
+ * Clients that check tokens may introspect all access tokens, and other authenticated clients only their own. Refresh
  * tokens are never reported as active, because they must not be accepted as access tokens.
  */
-export function mayIntrospect(
-  _ctx: KoaContextWithOIDC,
-  client: Client,
-  token: { clientId?: string | undefined; kind: string },
-): boolean {
-  if (client.clientAuthMethod === 'none') return false
-  if (client['introspection'] === true && token.kind !== 'RefreshToken') return true
-  return token.clientId === client.clientId
+export function introspectionPolicy(isTrusted: IsTrusted | undefined) {
+  return (
+    _ctx: KoaContextWithOIDC,
+    client: Client,
+    token: { clientId?: string | undefined; kind: string },
+  ): boolean => {
+    if (client.clientAuthMethod === 'none') return false
+    if (token.kind !== 'RefreshToken' && checksTokens(client, isTrusted)) return true
+    return token.clientId === client.clientId
+  }
 }
 
 /**
