@@ -17,7 +17,7 @@ export interface StoredKeys extends AsyncDisposable {
 
 /**
  * Opens the store with the gateway's settings. If a running gateway has the store open, or a URL or token is given, the
- * gateway is asked instead.
+ * gateway executes the request instead.
  * @throws CommandFailed if nothing is encrypted yet, ConfigError, DatabaseRefused, KeysRefused
  */
 export async function openStoredKeys(io: Io, options: ServerOptions): Promise<StoredKeys> {

@@ -47,7 +47,7 @@ const commands = [
   'references',
 ]
 
-/** What clients of a gateway have created, and how they read it. */
+/** Clients of a gateway with their tokens, tasks and sessions. */
 export class Content implements AsyncDisposable {
   readonly #url: string
   readonly #dataDir: string
