@@ -36,6 +36,7 @@ import { addRpcRoutes } from './http/rpc-routes.ts'
 import { addSignatureRoutes } from './http/signature-routes.ts'
 import { isLoopback } from './oauth/client-rules.ts'
 import { type OAuth, type OAuthOptions, startOAuth } from './oauth/start-oauth.ts'
+import type { TokenExchange } from './oauth/token-exchange.ts'
 import type { GuardedClientOptions } from './registration/guarded-client.ts'
 import type { CallerAccess } from './registry/caller-access.ts'
 import { type AgentEntry, audienceNamesOf } from './registry/entry.ts'
@@ -74,6 +75,8 @@ export interface GatewayAppOptions {
   supervisor?: Partial<SupervisorOptions>
   /** Client options that tests override. */
   guardedClient?: Partial<GuardedClientOptions>
+  /** Replaces the token exchange in benchmarks, which measure its cost. */
+  tokenExchange?: TokenExchange
 }
 
 /** A running gateway. Disposing of it stops its agents first and then the gateway itself. */
@@ -136,7 +139,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const dispatcherFor = (entry: AgentEntry) =>
     ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
   const { detector, keeper } = watchAgents({ registry, state, dispatcherFor, log }, stack)
-  const tokens = new AgentTokens(oauth.tokenExchange, namesOf(publicUrl, trust))
+  const tokens = new AgentTokens(options.tokenExchange ?? oauth.tokenExchange, namesOf(publicUrl, trust))
   const shared = { config, state, registry, access, detector, dispatcherFor, tokens, log }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...shared, ...routed }))

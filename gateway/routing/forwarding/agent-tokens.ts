@@ -3,7 +3,7 @@ import type { Caller } from '@parley/kit/auth/caller'
 import type { Introspection } from '@parley/kit/auth/introspection'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import type { FastifyRequest } from 'fastify'
-import { hashOf, type TokenExchange } from '../../oauth/token-exchange.ts'
+import { hashOf, type Recipient, type TokenExchange } from '../../oauth/token-exchange.ts'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Target } from './agent-target.ts'
@@ -33,6 +33,8 @@ const tokensMax = 10_000
 export class AgentTokens {
   readonly #exchange: TokenExchange
   readonly #gateway: GatewayNames
+  /** Keyed by the entry object, because every change to an entry creates a new object. */
+  readonly #recipients = new WeakMap<AgentEntry, Recipient>()
 
   constructor(exchange: TokenExchange, gateway: GatewayNames) {
     this.#exchange = exchange
@@ -52,7 +54,7 @@ export class AgentTokens {
     const decision = tokenDecision(target.entry, token, this.#gateway)
     if (token === undefined || decision === 'omit') return { ...target, authorization: undefined }
     if (decision !== 'exchange') throw tokenRefused(target.entry, decision)
-    const exchanged = await this.#exchange.forAgent(token.subject, recipientOf(target.entry, this.#gateway))
+    const exchanged = await this.#exchange.forAgent(token.subject, this.#recipientOf(target.entry))
     return { ...target, authorization: `Bearer ${exchanged}` }
   }
 
@@ -63,9 +65,16 @@ export class AgentTokens {
   async authorizeLedger(target: Target, operator: CallerToken): Promise<AuthorizedTarget> {
     if (!isForRecipient(target.entry, operator, this.#gateway))
       throw tokenRefused(target.entry, 'wrong_audience')
-    const recipient = recipientOf(target.entry, this.#gateway)
-    const exchanged = await this.#exchange.forLedger(operator.subject, recipient)
+    const exchanged = await this.#exchange.forLedger(operator.subject, this.#recipientOf(target.entry))
     return { ...target, authorization: `Bearer ${exchanged}` }
+  }
+
+  #recipientOf(entry: AgentEntry): Recipient {
+    const known = this.#recipients.get(entry)
+    if (known !== undefined) return known
+    const recipient = recipientOf(entry, this.#gateway)
+    this.#recipients.set(entry, recipient)
+    return recipient
   }
 
   /** Whether an exchanged token ends with the caller's token, so that the agent's introspection covers both. */

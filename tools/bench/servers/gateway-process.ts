@@ -1,26 +1,43 @@
-/** A gateway with an agent at `UPSTREAM` that has a skill for numbers, and `AGENTS` other agents at the same address. */
+/**
+ * A gateway with an agent at `UPSTREAM` that has a skill for numbers, and `AGENTS` other agents at the same address. Without
+ * `OAUTH`, it runs its own OAuth server. With `EXCHANGE=none`, the agents receive the callers' tokens.
+ */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { startGatewayApp } from '@parley/gateway/app'
 import { gatewayConfig } from '@parley/gateway/config'
+import type { TokenExchange } from '@parley/gateway/oauth/token-exchange'
 import { makeLog } from '@parley/kit/process/log'
 import { variedAgents } from '../support/varied-agents.ts'
 
-const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-gateway-'))
-const oauth = process.env['OAUTH'] ?? ''
+const dataDir = process.env['DATA_DIR'] ?? (await mkdtemp(path.join(tmpdir(), 'parley-bench-gateway-')))
+const oauth = process.env['OAUTH']
 const settings = gatewayConfig({
   PORT: '0',
   DATA_DIR: dataDir,
   RATE_LIMIT_PER_MINUTE: '0',
   LOG_LEVEL: 'error',
-  OAUTH_ISSUER: oauth,
-  OAUTH_INTROSPECTION_URL: `${oauth}/introspect`,
-  OAUTH_CLIENT_METADATA_URL: `${oauth}/clients/{client_id}`,
-  OAUTH_CLIENT_ID: 'gateway',
-  OAUTH_CLIENT_SECRET: 'secret',
+  ...(oauth === undefined
+    ? { PARLEY_EMBEDDED_OAUTH: 'yes' }
+    : {
+        OAUTH_ISSUER: oauth,
+        OAUTH_INTROSPECTION_URL: `${oauth}/introspect`,
+        OAUTH_CLIENT_METADATA_URL: `${oauth}/clients/{client_id}`,
+        OAUTH_CLIENT_ID: 'gateway',
+        OAUTH_CLIENT_SECRET: 'secret',
+      }),
 })
-const gateway = await startGatewayApp({ settings, log: makeLog({ level: 'error', name: 'gateway' }) })
+const noExchange: TokenExchange = {
+  endsWithSubject: true,
+  forAgent: async ({ text }) => text,
+  forLedger: async ({ text }) => text,
+}
+const gateway = await startGatewayApp({
+  settings,
+  log: makeLog({ level: 'error', name: 'gateway' }),
+  ...(process.env['EXCHANGE'] === 'none' && { tokenExchange: noExchange }),
+})
 
 async function register(name: string, description: string, skill: string, tags: string[]): Promise<void> {
   await gateway.registry.register({
