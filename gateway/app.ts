@@ -330,6 +330,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   addNegotiationRoutes(app, { ...parts.routing, authenticator, access })
   addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
   const onChange = async () => oauth.provider?.invalidate(['policy'])
+  registry.listeners.onDistrusted(async (clientId) => oauth.provider?.invalidate([`c:${clientId}`]))
   addPolicyRoutes(app, { registry, authenticator, access, onChange })
   if (oauth.provider !== undefined) {
     const { clients, keys } = oauth.provider

@@ -72,11 +72,16 @@ export function isNewcomer({
 }
 
 /**
- * Returns whether the agent may introspect tokens. It must have proven its key, be admitted and not be quarantined by an
- * operator. An ejected agent may introspect, because it still serves requests for existing tasks.
+ * Returns the id of the client that may introspect tokens and act for other clients as this agent, if there is one. The
+ * agent must have proven its key, be admitted and not be quarantined by an operator. An ejected agent is trusted, because
+ * it still serves requests for existing tasks.
  */
-export function checksTokens(entry: Pick<AgentEntry, 'verified' | 'admitted' | 'quarantine'>): boolean {
-  return entry.verified && entry.admitted && entry.quarantine?.by === undefined
+export function trustedClient(
+  entry: Pick<AgentEntry, 'did' | 'owner' | 'left' | 'verified' | 'admitted' | 'quarantine'> | undefined,
+): string | undefined {
+  if (entry?.did === undefined || entry.owner !== entry.did || entry.left !== undefined) return undefined
+  const isTrusted = entry.verified && entry.admitted && entry.quarantine?.by === undefined
+  return isTrusted ? entry.did : undefined
 }
 
 /**

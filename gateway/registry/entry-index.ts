@@ -1,3 +1,4 @@
+import { trustedClient } from './admission.ts'
 import { AgentPolicies } from './agent-policies.ts'
 import type { AgentEntry } from './entry.ts'
 
@@ -14,6 +15,8 @@ export class EntryIndex {
 
   /** Called with every changed entry, or with undefined if the entry was removed. */
   changed: (id: string, entry: AgentEntry | undefined) => void = () => {}
+  /** Called with the client of an agent that may no longer introspect tokens and act for other clients. */
+  distrusted: (clientId: string) => void = () => {}
 
   constructor(entries: readonly AgentEntry[]) {
     for (const entry of entries) this.set(entry)
@@ -68,6 +71,7 @@ export class EntryIndex {
     if (entry.did !== undefined) this.#idOfDid.set(entry.did, entry.id)
     this.policies.note(entry.id, entry)
     this.changed(entry.id, entry)
+    this.#compareTrust(before, entry)
   }
 
   delete(id: string): void {
@@ -80,6 +84,12 @@ export class EntryIndex {
     this.#ordered = undefined
     this.policies.note(id, undefined)
     this.changed(id, undefined)
+    this.#compareTrust(entry, undefined)
+  }
+
+  #compareTrust(before: AgentEntry | undefined, after: AgentEntry | undefined): void {
+    const client = trustedClient(before)
+    if (client !== undefined && trustedClient(after) !== client) this.distrusted(client)
   }
 
   /** Removes only addresses that still belong to the entry, because another agent may use the same port later. */

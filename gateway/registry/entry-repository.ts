@@ -25,6 +25,8 @@ export class EntryRepository {
   readonly #unsaved = new Map<string, UnsavedReplicas>()
   /** Serializes changes so that two registrations cannot take the same slug. */
   #queue: Promise<unknown> = Promise.resolve()
+  /** Outcome of the latest calls of `onDistrusted`. */
+  #distrusted: Promise<unknown> = Promise.resolve()
   /** Called after each durable change. */
   onWritten: () => void = () => {}
 
@@ -34,10 +36,19 @@ export class EntryRepository {
     for (const { entry, revision } of stored) this.#revisions.set(entry.id, revision)
   }
 
+  /** @param listen called with the client of an agent that is no longer trusted; changes wait for it */
+  onDistrusted(listen: (clientId: string) => Promise<void>): void {
+    this.index.distrusted = (clientId) => {
+      this.#distrusted = Promise.allSettled([this.#distrusted, listen(clientId)])
+    }
+  }
+
   /** Runs one change at a time and retries it after a conflict with another gateway. */
-  serialize<T>(step: () => Promise<T>): Promise<T> {
-    const result = this.#queue.then(() => this.#retry(step))
-    this.#queue = result.catch(() => undefined)
+  async serialize<T>(step: () => Promise<T>): Promise<T> {
+    const changing = this.#queue.then(() => this.#retry(step))
+    this.#queue = changing.catch(() => undefined)
+    const result = await changing
+    await this.#distrusted
     return result
   }
 

@@ -47,7 +47,7 @@ export async function startRegistrySync(options: RegistrySyncOptions): Promise<R
     subscriber.on('message', () => poller.trigger())
     await subscriber.subscribe(channel)
     // A lost notification only delays the other gateways until their next poll.
-    registry.onWritten(() => void publisher.publish(channel, '').catch(() => {}))
+    registry.listeners.onWritten = () => void publisher.publish(channel, '').catch(() => {})
     ping = async () => {
       await Promise.race([publisher.ping(), pingTimeout()])
     }

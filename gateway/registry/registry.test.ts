@@ -211,3 +211,18 @@ test('a removed agent stays removed after a restart', async () => {
   const { registry: again } = await openRegistry()
   expect(again.all()).toEqual([])
 })
+
+test('the decision that ends the trust in an agent returns after its cached tokens were invalidated', async () => {
+  const { registry } = await openRegistry()
+  const { id } = await registry.register(announcement({ verified: true }))
+  const events: string[] = []
+  registry.listeners.onDistrusted(async (clientId) => {
+    events.push(`invalidating ${clientId}`)
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    events.push('invalidated')
+  })
+  await registry.quarantine(id, 'operator', 'lies')
+  events.push('quarantined')
+  expect(registry.isTrusted(did(uuid))).toBe(false)
+  expect(events).toEqual([`invalidating ${did(uuid)}`, 'invalidated', 'quarantined'])
+})

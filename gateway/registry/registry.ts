@@ -4,9 +4,9 @@ import {
   type AdmissionOptions,
   admission,
   checkAdmission,
-  checksTokens,
   hasOperatorDecision,
   stillAdmitted,
+  trustedClient,
   withoutAdmission,
   withoutEjection,
 } from './admission.ts'
@@ -46,6 +46,8 @@ type Heir = Pick<AgentEntry, 'policy'>
  */
 export class Registry implements AgentDirectory {
   readonly leaseMs: number
+  /** The only listeners for durable changes by this gateway, and for agents that are no longer trusted. */
+  readonly listeners: Pick<EntryRepository, 'onWritten' | 'onDistrusted'>
   readonly policies: AgentPolicies
   readonly #leasesMissed: number
   readonly #reserved: ReadonlySet<string>
@@ -58,6 +60,7 @@ export class Registry implements AgentDirectory {
     this.#store = store
     this.#entries = entries
     this.#index = entries.index
+    this.listeners = entries
     this.policies = entries.index.policies
     this.leaseMs = options.leaseMs ?? 30_000
     this.#leasesMissed = options.leasesMissed ?? 3
@@ -87,11 +90,6 @@ export class Registry implements AgentDirectory {
   /** Whether other gateways also write to the store. `sync` reads their changes. */
   get shared(): boolean {
     return this.#store.shared
-  }
-
-  /** Sets the only listener for durable changes made by this gateway. */
-  onWritten(listen: () => void): void {
-    this.#entries.onWritten = listen
   }
 
   /**
@@ -142,8 +140,7 @@ export class Registry implements AgentDirectory {
 
   /** Returns whether the client is an agent that may introspect its callers' tokens. */
   isTrusted(clientId: string): boolean {
-    const entry = clientId.startsWith('did:') ? this.find(clientId) : undefined
-    return entry?.owner === clientId && checksTokens(entry)
+    return clientId.startsWith('did:') && trustedClient(this.find(clientId)) === clientId
   }
 
   /**

@@ -17,9 +17,9 @@ const mustHold = '"state":"completed"'
 let sample = { answer: '', taskId: '' }
 
 const ours =
-  (tokens: number): Subject =>
+  (tokens: number, leases = true): Subject =>
   async (generator) => {
-    await using agent = await AgentUnderTest.start()
+    await using agent = await AgentUnderTest.start({ leases })
     const requests: string[] = []
     for (let number = 0; number < tokens; number += 1) {
       const sent = await agent.call('message/send', sendParams(), number)
@@ -47,6 +47,7 @@ const theirs: Subject = async (generator) => {
 const found = await inRounds({
   'parley, one token': ours(1),
   'parley, 100 tokens': ours(100),
+  'parley, 100 tokens, no leases': ours(100, false),
   'bare Fastify route': theirs,
 })
 printFigures(found.medians)

@@ -15,6 +15,8 @@ export interface AgentOptions {
   nodeFlags?: string[]
   /** Additional settings. */
   env?: Record<string, string>
+  /** Whether the OAuth server grants leases on introspection responses. Default true. */
+  leases?: boolean
 }
 
 /** An agent, run as the supervisor would, with an OAuth server and its own store on the disk. */
@@ -35,6 +37,7 @@ export class AgentUnderTest implements AsyncDisposable {
       await ServerProcess.start({
         args: [`${import.meta.dirname}/../servers/oauth-process.ts`],
         core: cores.load,
+        env: { LEASES: options.leases === false ? 'no' : 'yes' },
       }),
     )
     const server = stack.use(
@@ -54,6 +57,7 @@ export class AgentUnderTest implements AsyncDisposable {
           DATA_DIR: dataDir,
           OAUTH_INTROSPECTION_URL: `${oauth.address}/introspect`,
           OAUTH_CLIENT_METADATA_URL: `${oauth.address}/clients/{client_id}`,
+          AGENT_TOKEN_AUDIENCE: 'optional',
           OAUTH_CLIENT_ID: 'agent',
           OAUTH_CLIENT_SECRET: 'secret',
           ...options.env,
