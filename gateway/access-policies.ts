@@ -13,14 +13,16 @@ interface AccessOptions {
   config: GatewayConfig
   state: Pick<GatewayState, 'oauth'>
   registry: Registry
+  gatewayUrl: string
   log: Log
 }
 
 /** Creates the part that applies policies to callers. Clients of another OAuth server have no tags here. */
-export function callerAccess({ config, state, registry, log }: AccessOptions): CallerAccess {
+export function callerAccess({ config, state, registry, gatewayUrl, log }: AccessOptions): CallerAccess {
   const factsOf = (clientId: string) => clientFacts(state.oauth, clientId)
   return new CallerAccess({
     registry,
+    gatewayUrl,
     factsOf: config.embeddedOAuth ? factsOf : undefined,
     audit: new Audit(log),
   })

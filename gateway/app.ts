@@ -132,8 +132,8 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const trustOptions = { config, secrets, registry, guardedClient: options.guardedClient }
   const ownAddresses = [publicUrl, addresses.local]
   const trust = stack.use(startTrust({ ...trustOptions, gatewayUrl: publicUrl, ownAddresses }))
-  const access = callerAccess({ config, state, registry, log })
-  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, agents, trust }))
+  const access = callerAccess({ config, state, registry, gatewayUrl: publicUrl, log })
+  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, agents, access, trust }))
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
   const ways = new ReplicaBalancer()
   const dispatcherFor = (entry: AgentEntry) =>

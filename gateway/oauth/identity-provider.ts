@@ -31,6 +31,7 @@ import { logEvents } from './oidc-events.ts'
 import { amendAnswers } from './oidc-middleware.ts'
 import { keepRegistrationBytes } from './possession.ts'
 import { withRequestDeadline } from './request-deadline.ts'
+import type { TokenPolicy } from './token-policy.ts'
 
 export interface IdentityProviderOptions {
   /**
@@ -53,6 +54,8 @@ export interface IdentityProviderOptions {
   isBarred?: (clientId: string) => boolean
   /** Returns the names by which an audience may name the client's agent, beyond the client id. */
   namesOf?: (clientId: string) => readonly string[]
+  /** The policies of the agents. By default, every client may use every agent. */
+  policy?: TokenPolicy
   /** Reads the keys in a did:web document through the private-address guard. By default, no keys are found. */
   keysOf?: KeysOf
 }
@@ -102,8 +105,8 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const store = coherentStore(options.store, leases)
   const requestStore = coherentStore(withRequestDeadline(options.store), leases)
   const uses = new ClientUses(store, log)
-  const configuration = { issuer, prefix, store: requestStore, keys, initialAccessToken, keysOf, isTrusted }
-  const provider = openProvider(configuration, uses)
+  const served = { issuer, prefix, keysOf, isTrusted, policy: options.policy }
+  const provider = openProvider({ ...served, store: requestStore, keys, initialAccessToken }, uses)
   const exchange = tokenExchange({ ...options, store: requestStore }, keys, uses)
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
@@ -185,7 +188,12 @@ interface Exchange {
 }
 
 function tokenExchange(
-  { store, isTrusted, isBarred }: Pick<IdentityProviderOptions, 'store' | 'isTrusted' | 'isBarred'>,
+  {
+    store,
+    isTrusted,
+    isBarred,
+    policy,
+  }: Pick<IdentityProviderOptions, 'store' | 'isTrusted' | 'isBarred' | 'policy'>,
   { cookieKeys }: OAuthKeys,
   uses: ClientUses,
 ): Exchange {
@@ -199,8 +207,8 @@ function tokenExchange(
     return (await findSettings(store, clientId))?.tags?.includes(exchangeTag) === true
   }
   const onUse = (clientId: string) => uses.note('lastUsedAt', clientId)
-  const introspection = new TokenIntrospection({ store, sealed, mayAct, onUse })
-  return { introspection, exchanger: new TokenExchanger({ introspection, sealed, store }), mayAct }
+  const introspection = new TokenIntrospection({ store, sealed, mayAct, onUse, policy })
+  return { introspection, exchanger: new TokenExchanger({ introspection, sealed, store, policy }), mayAct }
 }
 
 function openProvider(options: ConfigurationOptions, uses: ClientUses): Provider {

@@ -9,6 +9,7 @@ import {
   storedId,
 } from './exchange/sealed-tokens.ts'
 import type { OAuthStore } from './oauth-store.ts'
+import { partiesIn, policyTag, type TokenPolicy } from './token-policy.ts'
 
 /** The answer about a token, and everything on which it depends. */
 export interface Introspected {
@@ -44,6 +45,8 @@ export interface TokenIntrospectionOptions {
   sealed: SealedTokens
   /** Whether the client may act for other clients. */
   mayAct: (clientId: string) => Promise<boolean>
+  /** The policies of the agents. By default, a token is active at every agent. */
+  policy?: TokenPolicy | undefined
   /** Called for each active token. Must not block or throw. */
   onUse?: (clientId: string) => void
 }
@@ -80,6 +83,15 @@ export class TokenIntrospection {
   async introspect(token: string): Promise<Introspected> {
     const { answer, tags } = await this.read(token)
     return { answer, tags }
+  }
+
+  /** Introspects the token for an agent. It is inactive there if the agent's policy does not allow its parties. */
+  async introspectFor(agentClientId: string, token: string): Promise<Introspected> {
+    const { answer, tags } = await this.introspect(token)
+    const { policy } = this.#options
+    const refused =
+      answer.active && policy !== undefined && !(await policy.mayUseAt(agentClientId, partiesIn(answer)))
+    return { answer: refused ? inactive : answer, tags: [...tags, policyTag] }
   }
 
   /** Introspects the token and returns what is needed to exchange it. */

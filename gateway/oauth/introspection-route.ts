@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { leaseHeader } from '@parley/kit/auth/lease-protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TokenIntrospection } from './introspect.ts'
-import { type IntrospectionClientOptions, isIntrospectionClient } from './introspection-client.ts'
+import { type IntrospectionClientOptions, introspectionClient } from './introspection-client.ts'
 import type { Leases } from './leases/leases.ts'
 
 const formMaxBytes = 16 * 1024
@@ -27,7 +27,9 @@ export function mountIntrospection(
   const { introspection, prefix, leases } = options
   scope.post(`${prefix}/introspect`, async (request, reply) => {
     const { authorization, 'content-type': type } = request.headers
-    if (type?.startsWith(formType) !== true || !(await isIntrospectionClient(options, authorization))) {
+    const isForm = type?.startsWith(formType) === true
+    const client = isForm ? await introspectionClient(options, authorization) : undefined
+    if (client === undefined) {
       otherwise(request, reply)
       return reply
     }
@@ -40,7 +42,7 @@ export function mountIntrospection(
     }
     // The state is read first, so the answer reflects all invalidations up to it.
     const state = request.headers[leaseHeader] === undefined ? undefined : leases.grantor.stateFor()
-    const { answer, tags } = await introspection.introspect(token)
+    const { answer, tags } = await introspection.introspectFor(client, token)
     return reply.send(JSON.stringify(state ? { ...answer, parley_lease: { ...state, tags } } : answer))
   })
 }

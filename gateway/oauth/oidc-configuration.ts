@@ -17,6 +17,7 @@ import {
   validateClient,
 } from './oidc-policies.ts'
 import { issuerParameter } from './origin-issuer.ts'
+import { partiesOf, requireResource, type TokenPolicy } from './token-policy.ts'
 
 /** The only account, which belongs to the person who knows the machine's sign-in code. */
 export const operatorAccount = 'operator'
@@ -40,6 +41,8 @@ export interface ConfigurationOptions {
   /** Returns the keys that a did:web document lists. */
   keysOf: KeysOf
   isTrusted: IsTrusted | undefined
+  /** By default, every client gets tokens for every server. */
+  policy?: TokenPolicy | undefined
 }
 
 /** Returns the configuration of oidc-provider, with all unused features disabled. */
@@ -126,6 +129,7 @@ function features({
   keys,
   store,
   isTrusted,
+  policy,
 }: ConfigurationOptions): NonNullable<Configuration['features']> {
   return {
     devInteractions: { enabled: false },
@@ -160,6 +164,7 @@ function features({
       getResourceServerInfo: async (ctx, resource, client) => {
         applyDefaultScope(ctx, client)
         await requireAllowedResource(store, client.clientId, resource)
+        await requireResource(policy, resource, partiesOf(client.clientId, []))
         return resourceServer(resource)
       },
     },

@@ -93,7 +93,8 @@ async function completeIntrospection(
   const { client } = ctx.oidc
   const isRefreshToken = body['active'] === true && body['token_type'] === undefined
   if (client === undefined || isRefreshToken) return
-  const { answer } = await introspection.introspect(String(ctx.oidc.params?.['token']))
+  const token = String(ctx.oidc.params?.['token'])
+  const { answer } = await introspection.introspectFor(client.clientId, token)
   if (body['active'] === true) ctx.body = answer.active ? { ...body, ...answer } : answer
   else if (client.clientAuthMethod !== 'none' && checksTokens(client, isTrusted)) ctx.body = answer
   // A client may introspect its own keys, as its own tokens.

@@ -18,6 +18,7 @@ import type { LeaseRecords } from './leases/lease-records.ts'
 import type { OAuthStore } from './oauth-store.ts'
 import { encryptRecords } from './record-encryption.ts'
 import { EmbeddedTokenExchange, type TokenExchange } from './token-exchange.ts'
+import type { TokenPolicy } from './token-policy.ts'
 
 /** The OAuth server that issues and introspects tokens, either the embedded one or the one named by OAUTH_ISSUER. */
 export interface OAuth extends AsyncDisposable {
@@ -55,6 +56,8 @@ export interface OAuthOptions {
     /** Whether the client is an agent that was quarantined by an operator or is not admitted. */
     isBarred(clientId: string): boolean
   }
+  /** The policies of the agents as recipients of tokens. By default, every client may use every agent. */
+  access?: TokenPolicy
   trust: {
     /** Undefined if the gateway has no DID. An audience may name the gateway by its DID. */
     identity: { did: string } | undefined
@@ -80,6 +83,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     log,
     production,
     ...options.agents,
+    ...(options.access !== undefined && { policy: options.access }),
     keysOf: trust.keysOf,
   })
   await provideDevClient(provider, { dataDir, production, log })

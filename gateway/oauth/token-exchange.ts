@@ -160,6 +160,7 @@ const refusals: Record<RefusalReason, ErrorName> = {
   no_scope: 'InsufficientPermissions',
   not_operator: 'InsufficientPermissions',
   too_large: 'InvalidParams',
+  resource: 'InsufficientPermissions',
 }
 
 /** Returns the refusal as the error of a request to the agent. Other errors are returned unchanged. */

@@ -62,6 +62,15 @@ export class AgentPolicies {
     if (before?.compiled !== compiled) this.changed(id)
   }
 
+  /** Finds an agent with a policy by an address of its own. */
+  at(url: string): AgentEntry | undefined {
+    for (const { entry } of this.#of.values()) {
+      const urls = [entry.url, ...(entry.replicas ?? []).map((replica) => replica.url)]
+      if (entry.left === undefined && urls.includes(url)) return entry
+    }
+    return undefined
+  }
+
   of(entry: Pick<AgentEntry, 'id' | 'policy'>): CompiledPolicy | undefined {
     return entry.policy && this.#compiledOf(entry.policy)
   }

@@ -17,6 +17,8 @@ export interface ClientFacts {
 
 export interface CallerAccessOptions {
   registry: Registry
+  /** The public URL of the gateway. */
+  gatewayUrl: string
   /** Undefined if the OAuth server keeps no facts about clients. Tags then match no caller. */
   factsOf?: ((clientId: string) => Promise<ClientFacts>) | undefined
   audit: Audit
@@ -121,6 +123,27 @@ export class CallerAccess {
   }
 
   /**
+   * Decides whether a token for this server (RFC 8707) may be issued to the caller. Agents that do not exist are refused
+   * like hidden ones if the resource names them by their address at the gateway.
+   */
+  async mayGetToken(resource: string, caller: Identified): Promise<boolean> {
+    const { registry, gatewayUrl } = this.#options
+    const name = resource.replace(/\/+$/, '')
+    const below = `${gatewayUrl}/agents/`
+    const isBelow = name.startsWith(below)
+    const entry = isBelow ? registry.bySlug(name.slice(below.length)) : this.#entryNamed(name)
+    if (entry === undefined) return !isBelow
+    return this.#decideAndAudit('oauth.resource', caller, entry)
+  }
+
+  /** Decides whether a token is active at the agent with this client id. */
+  async mayUseAt(agentClientId: string, caller: Identified): Promise<boolean> {
+    if (!this.applies || !agentClientId.startsWith('did:')) return true
+    const entry = this.#options.registry.find(agentClientId)
+    return entry === undefined || this.#decideAndAudit('oauth.introspect', caller, entry)
+  }
+
+  /**
    * Checks that the caller may use the skill of an agent that it sees.
    * @throws ParleyError InsufficientPermissions with `data.reason` `policy` and the deciding `data.rule`
    */
@@ -140,20 +163,33 @@ export class CallerAccess {
    * for an unknown agent. Records nothing for an agent that does not exist.
    */
   async auditHidden(action: string, name: string, caller: Identified | undefined, origin: RequestOrigin) {
-    if (!this.applies) return
-    const entry = this.#options.registry.find(name)
-    if (entry === undefined) return
+    const entry = this.applies ? this.#options.registry.find(name) : undefined
+    if (entry !== undefined) await this.#decideAndAudit(action, caller, entry, origin)
+  }
+
+  #entryNamed(name: string): AgentEntry | undefined {
+    const { registry } = this.#options
+    return name.startsWith('did:') ? registry.find(name) : registry.policies.at(name)
+  }
+
+  async #decideAndAudit(
+    action: string,
+    caller: Identified | undefined,
+    entry: AgentEntry,
+    origin?: RequestOrigin,
+  ): Promise<boolean> {
     const { allowed, rule } = await this.decide(caller, entry)
-    if (allowed) return
+    if (allowed) return true
     this.#options.audit.record({
-      who: caller?.subject ?? origin.callerId,
-      address: origin.ip,
+      who: caller?.subject ?? origin?.callerId,
+      address: origin?.ip,
       action,
       target: entry.slug,
       allowed: false,
       reason: `policy: ${rule}`,
-      requestId: origin.id,
+      requestId: origin?.id,
     })
+    return false
   }
 
   async #partyOf(id: string): Promise<PolicyParty & { id: string; operator: boolean }> {

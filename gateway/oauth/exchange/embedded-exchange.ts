@@ -3,6 +3,7 @@ import type { Introspection } from '@parley/kit/auth/introspection'
 import { operatorScope, scopes } from '../client-rules.ts'
 import { delegatesOf, revocationModel, type TokenIntrospection } from '../introspect.ts'
 import type { OAuthStore } from '../oauth-store.ts'
+import { partiesOf, resourceRefused, type TokenPolicy } from '../token-policy.ts'
 import type { ExchangedClaims, SealedTokens } from './sealed-tokens.ts'
 
 /** Why a token is not exchanged. */
@@ -17,6 +18,7 @@ export type RefusalReason =
   | 'no_scope'
   | 'not_operator'
   | 'too_large'
+  | 'resource'
 
 export class ExchangeRefused extends Error {
   override readonly name = 'ExchangeRefused'
@@ -77,6 +79,8 @@ export interface TokenExchangerOptions {
   introspection: TokenIntrospection
   sealed: SealedTokens
   store: OAuthStore
+  /** The policies of the agents. By default, every party gets tokens for every server. */
+  policy?: TokenPolicy | undefined
 }
 
 /** Exchanges this server's tokens (RFC 8693). An exchanged token is sealed, so that nothing is stored. */
@@ -84,8 +88,10 @@ export class TokenExchanger {
   readonly #introspection: TokenIntrospection
   readonly #sealed: SealedTokens
   readonly #store: OAuthStore
+  readonly #policy: TokenPolicy | undefined
 
-  constructor({ introspection, sealed, store }: TokenExchangerOptions) {
+  constructor({ introspection, sealed, store, policy }: TokenExchangerOptions) {
+    this.#policy = policy
     this.#introspection = introspection
     this.#sealed = sealed
     this.#store = store
@@ -104,6 +110,9 @@ export class TokenExchanger {
     requireAudience(subject?.aud ?? answer.aud, subject === undefined ? [...names, ...recipientNames] : names)
     requireHolder(subject?.jkt ?? answer.cnf?.jkt, request)
     const actors = actorsWith(request.actor, clientId, subject?.actors ?? [])
+    const parties = partiesOf(clientId, actors)
+    if (this.#policy !== undefined && !(await this.#policy.mayGetToken(request.resource, parties)))
+      throw new ExchangeRefused('resource', resourceRefused)
     const lifetime = request.ledger === true ? ledgerLifetimeSeconds : lifetimeSeconds
     const exp = Math.min(now + lifetime, source.root.exp ?? Number.POSITIVE_INFINITY)
     // The operator may have limited the client's scopes since the subject token was issued.

@@ -167,6 +167,7 @@ const errorCodes: Record<RefusalReason, string> = {
   no_scope: 'invalid_scope',
   not_operator: 'invalid_scope',
   too_large: 'invalid_target',
+  resource: 'invalid_target',
 }
 
 /** An unusable subject token is an invalid request (RFC 8693, section 2.2.2). */
