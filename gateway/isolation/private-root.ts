@@ -31,26 +31,32 @@ export interface PrivateRoot {
  */
 export function privateRootScript({ readable, writable, cwd, ownPids }: PrivateRoot): string {
   const system = systemPaths.filter((one) => existsSync(one))
-  const shown = outermost([...system.filter((one) => !isLink(one)), ...readable])
+  const links = system.filter(isLink)
+  const copied = system.filter((one) => !isLink(one) && !isFolder(one))
+  const shown = outermost([...system.filter((one) => !isLink(one) && isFolder(one)), ...readable])
   const stage = mountPoints.find((one) => existsSync(one) && ![...shown, ...writable].some(isBelow(one)))
   if (stage === undefined) throw new Error(`none of ${mountPoints.join(', ')} can be a mount point`)
+  const folders = [...shown, ...writable].filter(isFolder)
+  const files = [...devices, ...shown.filter((one) => !isFolder(one))]
+  const parents = [...files, ...links].map((one) => path.dirname(one))
+  const made = ['/proc', '/tmp', '/var', '/dev/shm', '/etc', ...folders, ...parents]
   const lines = [
     'set -e',
     `r=${quoted(stage)}`,
-    'mount -t tmpfs -o mode=0755,nosuid,nodev,size=1m parley "$r"',
-    'mkdir -p "$r/tmp" "$r/var"',
+    'mount -t tmpfs -o mode=0755,nosuid,nodev,size=4m parley "$r"',
+    `mkdir -p ${made.map(inside).join(' ')}`,
     'ln -s /tmp "$r/var/tmp"',
     // With code or data below /tmp, there is no shared /tmp to write to, and only TMPDIR remains.
     ...([...shown, ...writable].some(isBelow('/tmp'))
       ? []
       : [`mount --bind ${quoted(path.join(writable[0], 'tmp'))} "$r/tmp"`]),
-    ...system.filter(isLink).flatMap(linked),
-    ...shown.flatMap((one) => [...bound(one), ...readOnly(one)]),
-    ...devices.flatMap(bound),
-    'mkdir -p "$r/proc" "$r/dev/shm"',
+    ...links.map(linked),
+    ...(copied.length === 0 ? [] : [`cp -L ${copied.map(quoted).join(' ')} "$r/etc"`]),
+    ...files.map((one) => `: > ${inside(one)}`),
+    ...shown.map(readOnly),
+    ...[...devices, ...writable].map((one) => `mount --rbind ${quoted(one)} ${inside(one)}`),
     `mount -t tmpfs -o mode=1777,nosuid,nodev,size=${memoryFolderMb}m parley "$r/dev/shm"`,
     ownPids ? 'mount --rbind /proc "$r/proc"' : foreignProcessesHidden,
-    ...writable.flatMap(bound),
     'mount -o remount,bind,ro,nosuid,nodev "$r"',
     // Signals that arrive during the set-up keep their default action, because `exec` replaces this shell.
     `exec chroot "$r" /bin/sh -c 'cd "$0" && exec "$@"' ${quoted(cwd)} "$@"`,
@@ -62,32 +68,25 @@ export function privateRootScript({ readable, writable, cwd, ownPids }: PrivateR
 const foreignProcessesHidden =
   'mount -t proc -o nosuid,nodev,noexec,hidepid=invisible proc "$r/proc" 2>/dev/null || mount --rbind /proc "$r/proc"'
 
-/** Copies a link, such as /bin or /etc/localtime. A target outside the shown folders is bound instead. */
-function linked(link: string): string[] {
+/** Copies a link, such as /bin. The target of any other link is copied instead. */
+function linked(link: string): string {
   const target = path.resolve(path.dirname(link), readlinkSync(link))
-  if (!systemPaths.some((one) => target === one || target.startsWith(`${one}/`)))
-    return [...bound(link), ...readOnly(link)]
-  return [
-    `mkdir -p "$r"${quoted(path.dirname(link))}`,
-    `ln -s ${quoted(readlinkSync(link))} "$r"${quoted(link)}`,
-  ]
-}
-
-function bound(source: string): string[] {
-  const at = `"$r"${quoted(source)}`
-  const made = statSync(source).isDirectory()
-    ? `[ -d ${at} ] || mkdir -p ${at}`
-    : `[ -e ${at} ] || { mkdir -p "$r"${quoted(path.dirname(source))}; : > ${at}; }`
-  return [made, `mount --rbind ${quoted(source)} ${at}`]
+  const isShown = systemPaths.some((one) => isBelow(one)(target))
+  if (isShown) return `ln -s ${quoted(readlinkSync(link))} ${inside(link)}`
+  return `cp -rL ${quoted(link)} ${inside(link)}`
 }
 
 /** The flags of a mount that belongs to a user namespace cannot be removed, so `noexec` is kept where it is set. */
-function readOnly(source: string): string[] {
-  const at = `"$r"${quoted(source)}`
+function readOnly(source: string): string {
+  const at = inside(source)
+  const options = 'ro,nosuid,nodev'
   return [
-    `mount -o remount,bind,ro,nosuid,nodev ${at} 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec ${at}`,
-  ]
+    `mount --rbind ${quoted(source)} ${at}`,
+    `{ mount -o remount,bind,${options} ${at} 2>/dev/null || mount -o remount,bind,${options},noexec ${at}; }`,
+  ].join(' && ')
 }
+
+const inside = (one: string) => `"$r"${quoted(one)}`
 
 /** Removes the paths below another one. */
 function outermost(paths: readonly string[]): string[] {
@@ -96,6 +95,10 @@ function outermost(paths: readonly string[]): string[] {
 }
 
 const isBelow = (folder: string) => (one: string) => one === folder || one.startsWith(`${folder}/`)
+
+function isFolder(one: string): boolean {
+  return statSync(one).isDirectory()
+}
 
 function isLink(one: string): boolean {
   return lstatSync(one).isSymbolicLink()

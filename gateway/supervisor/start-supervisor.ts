@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { agentId } from '@parley/kit/did/did'
 import { verifyDocument } from '@parley/kit/did/document'
 import { Audit } from '@parley/kit/process/audit'
 import { databaseUrl } from '@parley/kit/process/config'
@@ -12,6 +13,8 @@ import type { Agent as UpstreamAgent } from 'undici'
 import type { Addresses } from '../addresses.ts'
 import type { GatewayConfig } from '../config.ts'
 import { readJson } from '../health/probe.ts'
+import type { Isolation } from '../isolation/isolation.ts'
+import { RedisUsers } from '../isolation/redis-users.ts'
 import type { IdentityProvider } from '../oauth/identity-provider.ts'
 import { readCard } from '../registry/card.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -39,8 +42,9 @@ export interface SupervisedAgentsOptions {
 }
 
 /** The agents that the supervisor runs. */
-export type RunningAgents = Pick<Supervisor, 'settled' | 'notStarted' | 'pids' | 'isolation'> &
-  AsyncDisposable
+export type RunningAgents = Pick<Supervisor, 'settled' | 'notStarted' | 'pids'> & {
+  isolation: Pick<Isolation, 'mode' | 'summary' | 'missing'>
+} & AsyncDisposable
 
 interface RegisteredProcess {
   /** Id of the registry entry, or undefined during registration. */
@@ -52,6 +56,9 @@ interface RegisteredProcess {
 export async function superviseAgents(options: SupervisedAgentsOptions): Promise<RunningAgents> {
   const { config, environment, provider, registry, log } = options
   const processes = new Map<string, RegisteredProcess>()
+  await using stack = new AsyncDisposableStack()
+  const { redisUsers, missing } = await databaseUsers(options)
+  if (redisUsers !== undefined) stack.use(redisUsers)
   const registerTimer = setInterval(
     () => registerAgain(processes.values(), options),
     registerAgainEveryMs,
@@ -63,9 +70,10 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     firstPort: config.port === 0 ? 0 : config.port + 1 + (options.portsTaken ?? 0),
     replicas: options.replicas ?? 1,
     environment,
-    settings: (agent) => settingsOf(agent, options),
+    settings: (agent) => settingsOf(agent, options, redisUsers),
     alsoRequired: (agent) => (provider === undefined ? Object.values(clientSettings(agent.name)) : []),
     clientFor: async ({ name, did, publicKey }) => {
+      await redisUsers?.grant(name, agentId(did))
       if (provider === undefined) return clientOf(name, environment)
       const scope = 'agent:read agent:write'
       return provider.ensureClient({ clientId: did, clientName: name, scope, publicKey, introspection: true })
@@ -90,16 +98,36 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     isolation: config.isolation,
     ...options.overrides,
   })
+  const open = stack.move()
+  const { isolation } = supervisor
   return {
     settled: () => supervisor.settled(),
     notStarted: () => supervisor.notStarted(),
     pids: () => supervisor.pids(),
-    isolation: supervisor.isolation,
+    isolation: { ...summaryOf(isolation), missing: [...isolation.missing, ...missing] },
     [Symbol.asyncDispose]: async () => {
       clearInterval(registerTimer)
       await supervisor[Symbol.asyncDispose]()
+      await open.disposeAsync()
     },
   }
+}
+
+const summaryOf = ({ mode, summary }: Isolation) => ({ mode, summary })
+
+/** Creates Redis users for the agents, and returns which database users are missing. */
+async function databaseUsers({ environment, config, log }: SupervisedAgentsOptions) {
+  const missing: string[] = []
+  if (databaseUrl(environment['STORE_URL']) !== undefined)
+    missing.push(
+      'a MongoDB user per agent: agents share one database, in which each of them can read all tasks',
+    )
+  const url = environment['REDIS_URL'] ?? ''
+  if (url === '' || config.isolation.mode === 'none') return { redisUsers: undefined, missing }
+  const redisUsers = await RedisUsers.open({ url, dataDir: config.dataDir, log })
+  if (redisUsers instanceof RedisUsers) return { redisUsers, missing }
+  missing.push(`a Redis user per agent (${redisUsers.reason}): agents share the user of REDIS_URL`)
+  return { redisUsers: undefined, missing }
 }
 
 const registerAgainEveryMs = 5000
@@ -122,7 +150,11 @@ function agentCommand(folder: string) {
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
 }
 
-function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Record<string, string> {
+function settingsOf(
+  agent: AgentFolder,
+  options: SupervisedAgentsOptions,
+  redisUsers: RedisUsers | undefined,
+): Record<string, string> {
   const { config, environment, addresses, provider } = options
   const issuer = provider?.issuer ?? config.oauth.issuer
   // PUBLIC_URL may not be reachable from this machine, so agents use the embedded server's local address.
@@ -144,7 +176,9 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
     ...(introspection !== undefined && { OAUTH_INTROSPECTION_URL: introspection }),
     ...(token !== undefined && { OAUTH_TOKEN_URL: token }),
     ...(clients !== undefined && { OAUTH_CLIENT_METADATA_URL: clients }),
-    ...(environment['REDIS_URL'] && { REDIS_URL: environment['REDIS_URL'] }),
+    ...(environment['REDIS_URL'] && {
+      REDIS_URL: redisUsers?.urlFor(agent.name) ?? environment['REDIS_URL'],
+    }),
     ...(databaseUrl(environment['STORE_URL']) !== undefined && { STORE_URL: environment['STORE_URL'] ?? '' }),
     ...(config.storeDir !== config.dataDir && {
       STORE_URL: `sqlite:${path.join(config.storeDir, 'agents', agent.name)}`,
