@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
-import { chmod, mkdir, realpath } from 'node:fs/promises'
+import { chmod, mkdir, realpath, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { readSecretFile } from '@parley/kit/process/secret-file'
 import { ConfigError } from '@parley/kit/process/settings'
 import type { IsolationSettings } from '../config.ts'
 import { AgentUsers, handOver, killAllOf } from './agent-users.ts'
@@ -107,6 +108,7 @@ export class Isolation {
     const authorities = env['NODE_EXTRA_CA_CERTS']
     const read = authorities === undefined ? agent.settings.read : [...agent.settings.read, authorities]
     const readable = readablePaths({ entry: entryOf(command), folder, read, dataDir })
+    const signer = await signerVariable(agent, env['PAYMENT_SIGNER_KEY_FILE'], folders[0])
     const uid = this.#users?.idOf(agent.name)
     if (uid !== undefined) await this.#claim(uid, folders)
     const how = {
@@ -120,7 +122,7 @@ export class Isolation {
     }
     return {
       command: confined(command, how),
-      env: { ...env, ...folderVariables(folders) },
+      env: { ...env, ...folderVariables(folders), ...signer },
       cwd: how.root === 'shared' ? folder : '/',
       forks: how.root === 'namespace',
       uid,
@@ -171,4 +173,18 @@ export class Isolation {
 /** Returns the first argument that is not an option for Node.js. */
 function entryOf({ file, args }: Command): string {
   return args.find((one) => !one.startsWith('-')) ?? file
+}
+
+/** An agent that may sign payments receives a copy of the key file, because it cannot read files of the gateway. */
+async function signerVariable(
+  { folder, settings }: IsolatedAgent,
+  file: string | undefined,
+  data: string,
+): Promise<{ PAYMENT_SIGNER_KEY_FILE?: string | undefined }> {
+  const copy = path.join(data, 'payment-signer.key')
+  await rm(copy, { force: true })
+  if (file === undefined) return {}
+  if (!settings.allow.includes('signer')) return { PAYMENT_SIGNER_KEY_FILE: undefined }
+  await writeFile(copy, await readSecretFile(path.resolve(folder, file)), { mode: 0o600 })
+  return { PAYMENT_SIGNER_KEY_FILE: copy }
 }

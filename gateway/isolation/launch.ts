@@ -8,7 +8,7 @@ export interface Command {
 }
 
 /** A right that an agent has only if its `settings.json` lists it in `allow`. */
-export type Right = 'processes' | 'threads' | 'addons'
+export type Right = 'processes' | 'threads' | 'addons' | 'signer'
 
 /** How the process of one agent is confined. */
 export interface Confinement {

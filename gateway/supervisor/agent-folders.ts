@@ -14,8 +14,11 @@ const settingsFile = z.object({
   env: z.array(settingName).max(100).default([]),
   /** Variables without which the agent is not started. They are also passed to the agent. */
   required: z.array(settingName).max(100).default([]),
-  /** Rights beyond those of every isolated agent: to start programs and threads, and to load native addons. */
-  allow: z.array(z.enum(['processes', 'threads', 'addons'])).default([]),
+  /**
+   * Rights beyond those of every isolated agent: to start programs and threads, to load native addons, and to sign
+   * payments with PAYMENT_SIGNER_KEY_FILE.
+   */
+  allow: z.array(z.enum(['processes', 'threads', 'addons', 'signer'])).default([]),
   /** Further files and folders that the agent may read: absolute, or relative to the folder of the agent. */
   read: z.array(z.string().min(1).max(4096)).max(100).default([]),
   /** The only destinations of the agent's connections, as `host:port`. Undefined if they are not limited. */
