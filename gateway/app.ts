@@ -337,9 +337,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     addClientRoutes(app, { clients, registry, authenticator })
     addClientKeyRoutes(app, { clients, keys, authenticator })
   }
-  const onTrustChange = async (client: string) => oauth.provider?.invalidate([`c:${client}`])
-  const entries = { registry, authenticator, access, gatewayUrl, proofOf }
-  addRegistrationRoutes(app, { ...entries, registration, onTrustChange })
+  addRegistrationRoutes(app, { registry, authenticator, access, gatewayUrl, proofOf, registration })
   addDiscoveryRoutes(app, agentsFor, { version, gatewayUrl, did: identity?.did })
   return addHealthRoute(app, healthOptions(parts))
 }

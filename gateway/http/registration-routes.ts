@@ -19,18 +19,15 @@ type Request = FastifyRequest<{ Params: { id: string } }>
 const admission = z.object({ revision: z.string().max(64).optional(), own: z.boolean().default(false) })
 const quarantine = z.object({ reason: z.string().max(500).default('quarantined by the operator') })
 
-export interface RegistrationRoutes extends RegistryRoutes {
-  registration: AgentRegistration
-  /** Called with the owner of an agent that may have become or ceased to be trusted. The response waits for it. */
-  onTrustChange?: (client: string) => Promise<void>
-}
-
 /**
  * Adds `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine` and
  * `/release`. Changes and refusals are written to the audit log.
  */
-export function addRegistrationRoutes(app: FastifyInstance, routes: RegistrationRoutes): void {
-  const { registry, registration, access, onTrustChange } = routes
+export function addRegistrationRoutes(
+  app: FastifyInstance,
+  routes: RegistryRoutes & { registration: AgentRegistration },
+): void {
+  const { registry, registration, access } = routes
   const audited = (action: string) => ({ config: { audit: action } })
   app.post('/registry/agents', audited('registry.register'), async (request, reply) => {
     requireJson(request)
@@ -69,15 +66,14 @@ export function addRegistrationRoutes(app: FastifyInstance, routes: Registration
       const { replicaId } = parseParams(leavingIn, request.query)
       if (replicaId !== undefined) await registry.leaveReplica(entry.id, replicaId)
       else await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
-      await onTrustChange?.(entry.owner)
       return { success: true, id: entry.id, slug: entry.slug }
     },
   )
   addOperatorRoutes(app, routes)
 }
 
-function addOperatorRoutes(app: FastifyInstance, routes: RegistrationRoutes): void {
-  const { registry, onTrustChange } = routes
+function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
+  const { registry } = routes
   const operate = (
     action: string,
     change: (entry: AgentEntry, by: string, request: Request) => Promise<AgentEntry>,
@@ -88,7 +84,6 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistrationRoutes): vo
       const entry = registry.findIncludingLeft(request.params.id)
       if (entry === undefined) throw agentNotFoundError()
       const changed = await change(entry, caller.id, request)
-      await onTrustChange?.(changed.owner)
       const alike = action === 'admit' ? lookAlikes(changed, registry.all()) : []
       return { ...(await entryDetailWithProof(routes, changed)), ...lookAlikesOut(alike) }
     })
