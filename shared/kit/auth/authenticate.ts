@@ -151,10 +151,13 @@ export class Authenticator {
 
 /** @throws ParleyError InsufficientPermissions */
 export function requireScope(caller: Caller, scope: Scope): void {
-  if (mayUse(caller, scope)) return
-  throw new ParleyError('InsufficientPermissions', {
-    data: { reason: 'scope', required: scope },
-    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
+  if (!mayUse(caller, scope)) throw insufficientScope(scope)
+}
+
+export function insufficientScope(required: Scope): ParleyError {
+  return new ParleyError('InsufficientPermissions', {
+    data: { reason: 'scope', required },
+    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${required}"` },
   })
 }
 

@@ -1,6 +1,6 @@
 import type { Payments } from '@parley/engine/payments/payments'
 import type { PaymentRecord, PaymentState } from '@parley/engine/store/payment-store'
-import type { Authenticator } from '@parley/kit/auth/authenticate'
+import { type Authenticator, insufficientScope } from '@parley/kit/auth/authenticate'
 import { forwardedBy } from '@parley/kit/auth/caller'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import {
@@ -45,7 +45,10 @@ export function addLedgerRoutes(
   const allow = (request: FastifyRequest, scope: 'agent:read' | 'agent:write') =>
     callerOf(authenticator, request, (caller) => {
       if (ownClients.includes(caller.id)) return scope
-      return forwardedBy(caller) === undefined ? 'agent:admin' : 'agent:ledger'
+      if (forwardedBy(caller) === undefined) return 'agent:admin'
+      // A caller of the gateway needs agent:admin, for which the gateway sends agent:ledger.
+      if (!caller.scopes.has('agent:ledger')) throw insufficientScope('agent:admin')
+      return 'agent:ledger'
     })
   const { ledger } = payments
   const requirePayment = async (id: string) => {
