@@ -189,6 +189,12 @@ test('a revoked token is refused by the next request, although the gateway has e
   expect(await list()).toMatchObject({ status: 401, json: { id: '1', error: { code: -32010 } } })
 })
 
+test('responses that differ per caller keep the Vary header of CORS', async () => {
+  const { addresses } = await start({ CORS_ORIGINS: 'https://app.example' }, false)
+  const { headers } = await fetch(`${addresses.public}/.well-known/agent.json`)
+  expect(headers.get('vary')).toBe('Origin, Authorization')
+})
+
 test('public routes describe the gateway and its agents', async () => {
   await addAgent('echo', echo)
   const { addresses } = await start()

@@ -16,7 +16,8 @@ export function sendCacheable(
   const scope = perCaller && request.headers.authorization !== undefined ? 'private' : 'public'
   const etag = `"${createHash('sha256').update(json).digest('base64url').slice(0, 22)}"`
   reply.headers({ etag, 'cache-control': `${scope}, max-age=60` })
-  if (perCaller) reply.header('vary', 'authorization')
+  // CORS may have set `Vary: Origin`.
+  if (perCaller) reply.header('vary', [reply.getHeader('vary') ?? [], 'Authorization'].flat().join(', '))
   if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
   return reply.type('application/json; charset=utf-8').send(json)
 }
