@@ -335,6 +335,29 @@ test('the ring contains neither the data keys nor the master key in plaintext', 
   expect(stored).not.toContain(Buffer.from(bytesOf(1)).toString('base64url'))
 })
 
+test('a key that is derived from a stored one is the same at all gateways and after rotations', async () => {
+  const { open, documents } = await setup()
+  const storeKey = new Uint8Array(32).fill(3)
+  const keys = await open()
+  const derived = await keys.secretKey(storeKey)
+  expect(Buffer.from(derived)).toHaveLength(32)
+  expect(Buffer.from(derived)).not.toEqual(Buffer.from(storeKey))
+  await (await keys.ring()).addDataKey()
+  await keys.replaceMaster()
+  expect(await (await open()).secretKey(storeKey)).toEqual(derived)
+  expect(await (await open(fileOnly, { documents: shared(documents) })).secretKey(storeKey)).toEqual(derived)
+})
+
+test('gateways on a shared database without a common master key use the stored key', async () => {
+  const { open, documents } = await setup()
+  const storeKey = new Uint8Array(32).fill(3)
+  const own = await open(fileOnly, { documents: shared(documents) })
+  expect(await own.secretKey(storeKey)).toBe(storeKey)
+  expect(await hasKeyRing(documents)).toBe(false)
+  const common = await open(variable(1), { documents: shared(memoryDocuments()) })
+  expect(await common.secretKey(storeKey)).not.toEqual(storeKey)
+})
+
 test('a ring can be opened again with KeyRing only', async () => {
   const { documents, open } = await setup()
   const keys = await open(variable(1))

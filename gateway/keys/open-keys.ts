@@ -83,6 +83,22 @@ export class GatewayKeys {
     return this.#ring
   }
 
+  /**
+   * Derives a key from one that the database contains in plaintext, so that a copy of the database does not reveal it.
+   * All gateways on the database derive the same key. With another OAuth server, gateways on a shared database may have
+   * master keys of their machines; the result is then the stored key, until PARLEY_MASTER_KEY is set.
+   */
+  async secretKey(storeKey: Uint8Array): Promise<Uint8Array> {
+    const { documents, masters } = this
+    const isShared = documents.shared && masters.file !== undefined && !(await hasKeyRing(documents))
+    if (isShared) return storeKey
+    const ring = await this.ring()
+    return Buffer.from(
+      await ring.hash('secret key', Buffer.from(storeKey).toString('base64url')),
+      'base64url',
+    )
+  }
+
   /** Removes the remains of plaintext records from the database file. A failure leaves the file unchanged. */
   async eraseFreed(log: Log): Promise<void> {
     await this.#eraseFreed?.().catch((error: unknown) => {

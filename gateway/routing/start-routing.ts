@@ -8,6 +8,7 @@ import { trainingWords } from '@parley/negotiation/score/learning'
 import type { GatewayConfig } from '../config.ts'
 import type { AwaitedAgents } from '../health/awaited-agents.ts'
 import type { OutlierDetector } from '../health/outlier-detector.ts'
+import type { GatewayKeys } from '../keys/open-keys.ts'
 import type { CallerAccess } from '../registry/caller-access.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -40,6 +41,7 @@ export interface RoutingOptions {
   tokens: AgentTokens
   log: Log
   awaited: AwaitedAgents
+  state: { keys: Pick<GatewayKeys, 'secretKey'> }
   /** EMBEDDINGS_URL. */
   embeddings?: EmbeddingsOptions | undefined
 }
@@ -98,7 +100,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const taskLocator = new TaskLocator({ store, dispatcherFor, tokens, isAwaited })
   const reportSignal: ReportSignal = (id, sign) =>
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
-  const grants = new ReferenceGrants(storeKey)
+  const grants = new ReferenceGrants(await options.state.keys.secretKey(storeKey))
   const around = {
     registry,
     access,
@@ -112,13 +114,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     log,
   }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
-  const lists = new MergedLists({
-    store,
-    dispatcherFor,
-    tokens,
-    isAwaited,
-    cursors: new Cursors(storeKey, cursorMaxLength),
-  })
+  const cursors = new Cursors(storeKey, cursorMaxLength)
+  const lists = new MergedLists({ store, dispatcherFor, tokens, isAwaited, cursors })
   const cleaning = new Retention({ store, log, keptMs, onRound: () => index.learned.refresh() })
   return {
     store,

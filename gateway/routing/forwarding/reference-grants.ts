@@ -32,9 +32,9 @@ const [tokenMaxChars, grantMaxChars] = [6144, 12_288]
 export class ReferenceGrants {
   readonly #key: Uint8Array
 
-  /** @param storeKey 32 bytes that the gateways on one database share */
-  constructor(storeKey: Uint8Array) {
-    this.#key = new Uint8Array(hkdfSync('sha256', storeKey, '', 'parley reference grants', 32))
+  /** @param secretKey bytes that the gateways on one database share; they decrypt the callers' tokens in grants */
+  constructor(secretKey: Uint8Array) {
+    this.#key = new Uint8Array(hkdfSync('sha256', secretKey, '', 'parley reference grants', 32))
   }
 
   /** Undefined if the message refers to no task, or the caller's token cannot be used by the gateway alone. */
