@@ -56,12 +56,9 @@ export async function makeClient(cluster: Cluster, name: string, role: Client['r
   return { name, role, clock, at, purse, refusedByClock: 0, acceptedDespiteClock: 0, paidWithoutTask: 0 }
 }
 
-/**
- * The operator's token for the ledger. Its audience is the agent; the gateway forwards no other token with agent:admin.
- */
-export function operatorToken({ dataDir, url }: Cluster): ClientToken {
-  const resource = `${url}${agentPath}`
-  return new ClientToken({ ...operatorClient(dataDir), scope: 'agent:read agent:admin', resource })
+/** The operator's token, with which the gateway gives access to the ledger. */
+export function operatorToken({ dataDir }: Cluster): ClientToken {
+  return new ClientToken({ ...operatorClient(dataDir), scope: 'agent:read agent:admin' })
 }
 
 async function registered(cluster: Cluster, name: string, identity: Identity): Promise<ClientToken> {

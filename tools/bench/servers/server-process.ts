@@ -90,6 +90,8 @@ function environment(): NodeJS.ProcessEnv {
     PATH,
     HOME,
     NODE_ENV: 'production',
+    // The load generator connects to agents directly, with tokens without an audience.
+    AGENT_TOKEN_AUDIENCE: 'optional',
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? path.join(caches, 'parley', 'compiled'),
   }
 }
