@@ -32,7 +32,7 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
   if (action === 'admit')
     command
       .option('--revision <text>', 'fail unless the entry still has this `revision`')
-      .option('--own', 'this deployment runs the agent: callers’ tokens are forwarded to it')
+      .option('--own', 'this deployment runs the agent: the gateway trusts its statements about tasks')
       .addHelpText('after', whoseToken)
   return command.run(async (agent: string, options: OperateOptions) => {
     const { reason, revision, own } = options
