@@ -73,7 +73,7 @@ export class Authenticator {
 
   /**
    * Returns the token's caller without checking the audience or a signature. A proxy uses this to decide whether to
-   * forward the token to another server. A DPoP proof is checked, because it names the proxy.
+   * exchange the token for another server. A DPoP proof is checked, because it names the proxy.
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
    */
   async identify(request: RequestHead): Promise<AuthenticatedCaller> {
