@@ -41,6 +41,8 @@ export interface IsolationSettings {
   mode: 'auto' | 'user' | 'namespace' | 'permission' | 'none'
   /** First and last id of the users that agents may run as. */
   uids: readonly [first: number, last: number]
+  /** Destinations of agents that declare none, as `host:port`. Undefined if they are not limited. */
+  egress?: readonly string[] | undefined
   /** Limits per agent. 0 means unlimited. */
   limits: AgentLimits
 }
@@ -105,6 +107,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       isolation: {
         mode: values.AGENT_ISOLATION,
         uids: values.AGENT_UIDS,
+        egress: values.AGENT_EGRESS,
         limits: {
           memoryMb: values.AGENT_MEMORY_MAX_MB,
           files: values.AGENT_FILES_MAX,

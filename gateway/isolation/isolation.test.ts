@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { chmodSync, chownSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
+import net from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { AgentClient } from '@parley/client/internal/client'
@@ -279,5 +281,35 @@ test.skipIf(obstacle('permission') !== undefined)(
     await expect(start({ mode: 'none', env: { AGENT_ISOLATION: 'user' } })).rejects.toThrow(
       'AGENT_ISOLATION=user is not available on this machine (isolation mode user: it needs a gateway that runs as root)',
     )
+  },
+)
+
+const hasNft = spawnSync('nft', ['list', 'ruleset']).status === 0
+
+test.skipIf(obstacle('user') !== undefined || !hasNft)(
+  'an agent with an egress list reaches its destinations and the gateway, and nothing else (needs nft)',
+  async () => {
+    const [allowed, refused] = [net.createServer(), net.createServer()]
+    for (const server of [allowed, refused]) await once(server.listen(0, '127.0.0.1'), 'listening')
+    const address = (server: net.Server) => `127.0.0.1:${(server.address() as net.AddressInfo).port}`
+    const { gateway, ask } = await start({ mode: 'user', env: { AGENT_EGRESS: address(allowed) } })
+    const connect = async (target: string) =>
+      JSON.parse(
+        (JSON.parse(await ask('intruder', { what: 'connect', target })) as { text: string }).text,
+      ) as string
+    expect(await connect(address(allowed))).toBe('connected')
+    expect(await connect(new URL(gateway.url).host)).toBe('connected')
+    expect(await connect(address(refused))).not.toBe('connected')
+    expect(await gateway.stop()).toBe(0)
+    expect(spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout).not.toContain('parley_')
+    for (const server of [allowed, refused]) server.close()
+  },
+)
+
+test.skipIf(obstacle('namespace') !== undefined)(
+  'an egress list that cannot be enforced is reported in the table',
+  async () => {
+    const { gateway } = await start({ mode: 'namespace', env: { AGENT_EGRESS: '127.0.0.1:9' } })
+    expect(gateway.output).toMatch(/missing +the egress list of intruder .*: it can connect to every address/)
   },
 )

@@ -1,10 +1,12 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { chmod, mkdir, realpath, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import type { Log } from '@parley/kit/process/log'
 import { readSecretFile } from '@parley/kit/process/secret-file'
 import { ConfigError } from '@parley/kit/process/settings'
 import type { IsolationSettings } from '../config.ts'
 import { AgentUsers, handOver, killAllOf } from './agent-users.ts'
+import { Egress } from './egress.ts'
 import { type Command, confined, folderVariables, type Right } from './launch.ts'
 import { MemoryWatch } from './memory-watch.ts'
 import { type IsolationMode, noIsolation, summaryOf, tryMode, type Way } from './modes.ts'
@@ -14,7 +16,7 @@ import { readablePaths } from './readable-paths.ts'
 export interface IsolatedAgent {
   name: string
   folder: string
-  settings: { allow: readonly Right[]; read: readonly string[] }
+  settings: { allow: readonly Right[]; read: readonly string[]; egress?: readonly string[] | undefined }
 }
 
 export interface IsolationOptions {
@@ -23,6 +25,9 @@ export interface IsolationOptions {
   agentsDir: string
   /** Returns the command that runs an agent unconfined. */
   command: (folder: string) => Command
+  /** Destinations that every agent needs, as `host:port`. */
+  needed?: readonly string[]
+  log: Log
 }
 
 /** The data folder of an agent and, if it is elsewhere, the folder of its database. */
@@ -40,16 +45,17 @@ export interface Launch {
 }
 
 /** Confines the processes of supervised agents with what this machine offers. */
-export class Isolation {
+export class Isolation implements AsyncDisposable {
   readonly mode: IsolationMode
   /** How agents are isolated, in one sentence. */
   readonly summary: string
   /** The protections that this machine does not offer, and what would add them. */
-  readonly missing: readonly string[]
+  readonly missing: string[]
   readonly #options: IsolationOptions
   readonly #way: Way
   readonly #users: AgentUsers | undefined
   readonly #memory = new MemoryWatch()
+  #egress: Promise<Egress | { reason: string }> | undefined
   /** The processes of each user that have been prepared and have not ended. */
   readonly #claims = new Map<number, { processes: number; done: Promise<void> }>()
 
@@ -59,7 +65,7 @@ export class Isolation {
     this.#users = users
     this.mode = way.mode
     this.summary = summaryOf(way)
-    this.missing = way.missing
+    this.missing = [...way.missing]
   }
 
   /** Chooses the mode. @throws ConfigError if AGENT_ISOLATION names a mode that this machine does not offer */
@@ -110,6 +116,7 @@ export class Isolation {
     const readable = readablePaths({ entry: entryOf(command), folder, read, dataDir })
     const signer = await signerVariable(agent, env['PAYMENT_SIGNER_KEY_FILE'], folders[0])
     const uid = this.#users?.idOf(agent.name)
+    await this.#limitEgress(agent, uid)
     if (uid !== undefined) await this.#claim(uid, folders)
     const how = {
       ...this.#way,
@@ -127,6 +134,25 @@ export class Isolation {
       forks: how.root === 'namespace',
       uid,
     }
+  }
+
+  async #limitEgress({ name, settings }: IsolatedAgent, uid: number | undefined): Promise<void> {
+    const { dataDir, needed = [], log } = this.#options
+    const destinations = settings.egress ?? this.#options.settings.egress
+    if (destinations === undefined) return
+    const unavailable = { reason: 'it needs the isolation mode user' }
+    this.#egress ??=
+      uid === undefined ? Promise.resolve(unavailable) : Egress.open({ dataDir, always: needed, log })
+    const egress = await this.#egress
+    if (egress instanceof Egress && uid !== undefined) return egress.limit(uid, destinations)
+    const text = `the egress list of ${name} (${'reason' in egress ? egress.reason : unavailable.reason}): it can connect to every address`
+    if (!this.missing.includes(text)) this.missing.push(text)
+  }
+
+  /** Removes the rules for connections. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const egress = await this.#egress
+    if (egress instanceof Egress) await egress[Symbol.asyncDispose]()
   }
 
   /** Counts a process of the user. The first one hands the folders over, and the others wait for it. */

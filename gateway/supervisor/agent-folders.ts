@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { agentFileOf } from '@parley/kit/process/agent-file'
+import { egressDestination } from '@parley/kit/process/isolation-settings'
 import { agentSettings, cliSettings, commonSettings, gatewaySettings } from '@parley/kit/process/settings'
 import { z } from 'zod'
 
@@ -22,10 +23,7 @@ const settingsFile = z.object({
   /** Further files and folders that the agent may read: absolute, or relative to the folder of the agent. */
   read: z.array(z.string().min(1).max(4096)).max(100).default([]),
   /** The only destinations of the agent's connections, as `host:port`. Undefined if they are not limited. */
-  egress: z
-    .array(z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]{1,253}):\d{1,5}$/, 'must be host:port'))
-    .max(100)
-    .optional(),
+  egress: z.array(egressDestination).max(100).optional(),
 })
 
 export interface AgentFolder {

@@ -96,15 +96,17 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     log,
     command: agentCommand,
     isolation: config.isolation,
+    needed: neededDestinations(options),
     ...options.overrides,
   })
   const open = stack.move()
   const { isolation } = supervisor
+  isolation.missing.push(...missing)
   return {
     settled: () => supervisor.settled(),
     notStarted: () => supervisor.notStarted(),
     pids: () => supervisor.pids(),
-    isolation: { ...summaryOf(isolation), missing: [...isolation.missing, ...missing] },
+    isolation,
     [Symbol.asyncDispose]: async () => {
       clearInterval(registerTimer)
       await supervisor[Symbol.asyncDispose]()
@@ -113,14 +115,16 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
   }
 }
 
-const summaryOf = ({ mode, summary }: Isolation) => ({ mode, summary })
-
 /** Creates Redis users for the agents, and returns which database users are missing. */
 async function databaseUsers({ environment, config, log }: SupervisedAgentsOptions) {
   const missing: string[] = []
   if (databaseUrl(environment['STORE_URL']) !== undefined)
     missing.push(
       'a MongoDB user per agent: agents share one database, in which each of them can read all tasks',
+    )
+  if (config.production && config.isolation.egress === undefined && config.isolation.mode !== 'none')
+    missing.push(
+      'limits on the connections of agents without "egress" in settings.json (AGENT_EGRESS is not set)',
     )
   const url = environment['REDIS_URL'] ?? ''
   if (url === '' || config.isolation.mode === 'none') return { redisUsers: undefined, missing }
@@ -148,6 +152,27 @@ function registerAgain(processes: Iterable<RegisteredProcess>, options: Supervis
 function agentCommand(folder: string) {
   const entry = fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
+}
+
+/** Returns the servers that every agent connects to, as `host:port`. */
+function neededDestinations({ addresses, environment, config, provider }: SupervisedAgentsOptions): string[] {
+  const { issuer, introspectionUrl, tokenUrl, clientMetadataUrl } = config.oauth
+  const oauth = provider === undefined ? [issuer, introspectionUrl, tokenUrl, clientMetadataUrl] : []
+  const urls = [addresses.local, ...oauth, environment['REDIS_URL']]
+  const ports: Record<string, string> = {
+    'http:': '80',
+    'https:': '443',
+    'redis:': '6379',
+    'rediss:': '6379',
+  }
+  const single = urls.flatMap((text = '') => {
+    if (text === '') return []
+    const { protocol, hostname, port } = new URL(text.replace('{client_id}', ''))
+    return [`${hostname}:${port === '' ? ports[protocol] : port}`]
+  })
+  const hosts = /^mongodb:\/\/(?:[^@/]*@)?([^/?]+)/.exec(environment['STORE_URL'] ?? '')?.[1]
+  const database = hosts?.split(',').map((host) => (/:\d+$/.test(host) ? host : `${host}:27017`)) ?? []
+  return [...single, ...database]
 }
 
 function settingsOf(

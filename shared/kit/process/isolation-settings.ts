@@ -10,6 +10,12 @@ const limit = (fallback: number) =>
     .transform(Number)
     .default(fallback)
 
+/** A destination of connections. */
+export const egressDestination = z
+  .string()
+  .trim()
+  .regex(/^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]{1,253}):\d{1,5}$/, 'must be host:port')
+
 /** Settings of the gateway for the isolation and the limits of supervised agents. */
 export const isolationSettings = {
   AGENT_ISOLATION: {
@@ -51,5 +57,15 @@ export const isolationSettings = {
     example: '512',
     meaning:
       'maximum number of processes and threads of an agent (Linux, isolation mode user or namespace); 0 = unlimited',
+  },
+  AGENT_EGRESS: {
+    schema: z
+      .string()
+      .transform((list) => list.split(','))
+      .pipe(z.array(egressDestination, 'must be a comma-separated list of host:port'))
+      .optional(),
+    example: '',
+    meaning:
+      'the only destinations (host:port, comma-separated) of agents without "egress" in their settings.json, besides the gateway and the databases (isolation mode user, with nftables); empty = unlimited',
   },
 } as const satisfies Record<string, Setting>
