@@ -26,12 +26,13 @@ export interface Restrictions {
 }
 
 /** Views kept for callers that were active recently. Each holds the ids of the entries that its caller may not see. */
-const viewsMax = 64
+const viewsMax = 256
 
 /** The compiled policies of all entries, and what each caller sees of the registry. */
 export class AgentPolicies {
   readonly #of = new Map<string, { entry: AgentEntry; compiled: CompiledPolicy }>()
   readonly #compiled = new WeakMap<object, CompiledPolicy>()
+  readonly #byText = new Map<string, CompiledPolicy>()
   /** The most recently used view is the last one. */
   readonly #views = new Map<string, View>()
   /** Called with the id of an entry after its policy has changed. */
@@ -87,8 +88,13 @@ export class AgentPolicies {
     let view = this.#views.get(key)
     if (view === undefined) {
       view = new View(caller, registry)
-      for (const [id, { entry, compiled }] of this.#of)
-        view.restrict(id, compiled.access(caller, entry.skills), entry.skills)
+      // Agents with equal policies share the evaluation of the rules.
+      const accesses = new Map<CompiledPolicy, ReturnType<CompiledPolicy['accessOf']>>()
+      for (const [id, { entry, compiled }] of this.#of) {
+        const accessOf = accesses.get(compiled) ?? compiled.accessOf(caller)
+        accesses.set(compiled, accessOf)
+        view.restrict(id, accessOf(entry.skills), entry.skills)
+      }
       const oldest = this.#views.keys().next().value
       if (this.#views.size >= viewsMax && oldest !== undefined) this.#views.delete(oldest)
     } else this.#views.delete(key)
@@ -96,11 +102,15 @@ export class AgentPolicies {
     return view
   }
 
-  /** Compiled once per policy object. An unchanged policy keeps its identity when its entry is replaced. */
+  /** Equal policies share a compiled one. An unchanged policy keeps its identity when its entry is replaced. */
   #compiledOf(policy: NonNullable<AgentEntry['policy']>): CompiledPolicy {
     const known = this.#compiled.get(policy)
     if (known !== undefined) return known
-    const compiled = new CompiledPolicy(policy)
+    const { rules, default: otherwise } = policy
+    const text = JSON.stringify([otherwise, rules])
+    const compiled = this.#byText.get(text) ?? new CompiledPolicy(policy)
+    if (this.#byText.size > 2 * this.#of.size + 100) this.#byText.clear()
+    this.#byText.set(text, compiled)
     this.#compiled.set(policy, compiled)
     return compiled
   }
@@ -132,12 +142,13 @@ class View implements AgentDirectory, Restrictions {
 
   restrict(id: string, access: Access, skills: AgentEntry['skills']): void {
     this.version += 1
-    this.hidden.delete(id)
-    this.limited.delete(id)
-    this.#parts.delete(skills)
-    this.#entries = new WeakMap()
+    if (this.limited.delete(id) || access.kind === 'some') {
+      this.#parts.delete(skills)
+      this.#entries = new WeakMap()
+    }
     if (access.kind === 'none') this.hidden.add(id)
-    else if (access.kind === 'some') this.limited.set(id, access.skills)
+    else this.hidden.delete(id)
+    if (access.kind === 'some') this.limited.set(id, access.skills)
   }
 
   find(name: string): AgentEntry | undefined {

@@ -76,17 +76,19 @@ export class CompiledPolicy {
 
   /** The caller's access to an agent with these skills. An agent without an allowed skill cannot be called. */
   access(caller: PolicyCaller, skills: readonly { id: string }[]): Access {
-    if (caller.operator === true) return { kind: 'all' }
+    return this.accessOf(caller)(skills)
+  }
+
+  /** Evaluates the rules for the caller once. The result returns the access to an agent with the given skills. */
+  accessOf(caller: PolicyCaller): (skills: readonly { id: string }[]) => Access {
+    if (caller.operator === true) return () => ({ kind: 'all' })
     const parties = [caller, ...(caller.delegate === undefined ? [] : [caller.delegate])].map((party) =>
       this.#rulesFor(party),
     )
-    if (parties.some((party) => !skillDecision(party).allowed)) return { kind: 'none' }
+    if (parties.some((party) => !skillDecision(party).allowed)) return () => ({ kind: 'none' })
     const isWhole = (party: PartyRules) => party.permission !== undefined && party.denials.length === 0
-    if (parties.every(isWhole)) return { kind: 'all' }
-    const allowed = skills.filter(({ id }) => parties.every((party) => skillDecision(party, id).allowed))
-    if (allowed.length === 0) return { kind: 'none' }
-    if (allowed.length === skills.length) return { kind: 'all' }
-    return { kind: 'some', skills: new Set(allowed.map(({ id }) => id)) }
+    if (parties.every(isWhole)) return () => ({ kind: 'all' })
+    return (skills) => limitedAccess(parties, skills)
   }
 
   #decideFor(party: PolicyParty, skill: string | undefined): PolicyDecision {
@@ -105,6 +107,13 @@ export class CompiledPolicy {
       permissions,
     }
   }
+}
+
+function limitedAccess(parties: readonly PartyRules[], skills: readonly { id: string }[]): Access {
+  const allowed = skills.filter(({ id }) => parties.every((party) => skillDecision(party, id).allowed))
+  if (allowed.length === 0) return { kind: 'none' }
+  if (allowed.length === skills.length) return { kind: 'all' }
+  return { kind: 'some', skills: new Set(allowed.map(({ id }) => id)) }
 }
 
 function skillDecision(

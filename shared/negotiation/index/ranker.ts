@@ -127,15 +127,19 @@ export class Ranker {
     const sums = this.#sums
     addWords(query, words, knowledge, sums)
     addFeedback(run, learned, rows, sums)
-    this.#visitLimited(run)
     for (const unit of mostPromising(run, sums, words)) this.#visit(words.rowOf(unit), run)
     this.#scoreRest(run, query.meaning === undefined ? 0 : meaningWeight * mass)
+    this.#visitLimited(run)
   }
 
-  /** The bounds of the index are those of complete offers, so limited offers that share a word are all scored. */
+  /**
+   * The bounds of the index are those of complete offers. They hold for a single skill, but not for several skills
+   * together, so offers with several skills that share a word with the request are all scored.
+   */
   #visitLimited(run: Run): void {
     const { rows } = this.#parts
     for (const number of run.visibility?.limitedRows() ?? []) {
+      if (run.visibility?.hasOneSkill(number) === true) continue
       const { units } = rows.byNumber(number)
       if (units.some((unit) => !this.#sums.isSilent(unit))) this.#visit(number, run)
     }

@@ -62,6 +62,10 @@ export class Visibility {
     return this.#flags[row] === limitedFlag
   }
 
+  hasOneSkill(row: number): boolean {
+    return this.#limited.get(row)?.skills.length === 1
+  }
+
   /** The numbers of the rows of which the caller sees only some skills. */
   limitedRows(): Iterable<number> {
     return this.#limited.keys()
