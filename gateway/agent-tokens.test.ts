@@ -82,6 +82,8 @@ test('an external agent without a security scheme receives no Authorization', as
 
 test('a token may name the gateway or the agent, and with another audience it is refused with 403', async () => {
   const [sky, sea] = [await agent('sky', weather, external), await agent('sea', 'Tides')]
+  // Tokens are issued only for agents that exist.
+  await agent('other', chess)
   const here = gateway().addresses.public
   for (const resource of [here, urlOf(sky), `${here}/agents/sky`])
     expect((await post('/agents/sky/', forecast(), await bearer({ resource }))).status).toBe(200)
