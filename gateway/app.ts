@@ -329,9 +329,13 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   })
   addNegotiationRoutes(app, { ...parts.routing, authenticator, access })
   addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
-  const onChange = async () => oauth.provider?.invalidate(['policy'])
-  registry.listeners.onDistrusted(async (clientId) => oauth.provider?.invalidate([`c:${clientId}`]))
-  addPolicyRoutes(app, { registry, authenticator, access, onChange })
+  registry.listeners.onOutdated(async ({ client, policy }) =>
+    oauth.provider?.invalidate([
+      ...(client === undefined ? [] : [`c:${client}`]),
+      ...(policy === true ? ['policy'] : []),
+    ]),
+  )
+  addPolicyRoutes(app, { registry, authenticator, access })
   if (oauth.provider !== undefined) {
     const { clients, keys } = oauth.provider
     addClientRoutes(app, { clients, registry, authenticator })

@@ -18,10 +18,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import type { PolicyCaller } from '../registry/policy.ts'
 import { agentNotFoundError, type RegistryRoutes } from './registry-routes.ts'
 
-export interface PolicyRoutes extends Pick<RegistryRoutes, 'registry' | 'authenticator' | 'access'> {
-  /** Resolves when no agent uses an answer that was given before the change. */
-  onChange?: () => Promise<void>
-}
+type PolicyRoutes = Pick<RegistryRoutes, 'registry' | 'authenticator' | 'access'>
 
 type Request = FastifyRequest<{ Params: { id: string } }>
 
@@ -30,7 +27,7 @@ type Request = FastifyRequest<{ Params: { id: string } }>
  * written to the audit log, and refused with 412 if `If-Match` names another version.
  */
 export function addPolicyRoutes(app: FastifyInstance, routes: PolicyRoutes): void {
-  const { registry, authenticator, access, onChange } = routes
+  const { registry, authenticator, access } = routes
   const operate = async (request: Request) => {
     const caller = await authenticator.authenticate(request, bodyOf(request))
     request.callerId = caller.id
@@ -40,11 +37,8 @@ export function addPolicyRoutes(app: FastifyInstance, routes: PolicyRoutes): voi
     if (entry === undefined) throw agentNotFoundError()
     return { entry, by: caller.id }
   }
-  const set = async (request: Request, entry: AgentEntry, policy: AgentEntry['policy']) => {
-    const changed = await registry.setPolicy(entry.id, policy, (now) => requireMatch(request, now))
-    await onChange?.()
-    return changed
-  }
+  const set = (request: Request, entry: AgentEntry, policy: AgentEntry['policy']) =>
+    registry.setPolicy(entry.id, policy, (now) => requireMatch(request, now))
   const options = { config: { audit: 'registry.policy' } }
   app.get<{ Params: { id: string } }>('/registry/agents/:id/policy', async (request, reply) =>
     answer(reply, (await operate(request)).entry),

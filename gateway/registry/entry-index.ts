@@ -1,6 +1,15 @@
+import { isDeepStrictEqual } from 'node:util'
 import { trustedClient } from './admission.ts'
 import { AgentPolicies } from './agent-policies.ts'
 import type { AgentEntry } from './entry.ts'
+
+/** A change of an entry on which introspection responses depend. */
+export interface AccessChange {
+  /** The client of an agent that may no longer introspect tokens and act for other clients. */
+  client?: string
+  /** The policy of an agent has changed. */
+  policy?: true
+}
 
 /** An in-memory index of the entries by id, slug, DID and address. Entries are immutable and replaced as a whole. */
 export class EntryIndex {
@@ -15,8 +24,8 @@ export class EntryIndex {
 
   /** Called with every changed entry, or with undefined if the entry was removed. */
   changed: (id: string, entry: AgentEntry | undefined) => void = () => {}
-  /** Called with the client of an agent that may no longer introspect tokens and act for other clients. */
-  distrusted: (clientId: string) => void = () => {}
+  /** Called when introspection responses may have become outdated. */
+  outdated: (change: AccessChange) => void = () => {}
 
   constructor(entries: readonly AgentEntry[]) {
     for (const entry of entries) this.set(entry)
@@ -71,7 +80,7 @@ export class EntryIndex {
     if (entry.did !== undefined) this.#idOfDid.set(entry.did, entry.id)
     this.policies.note(entry.id, entry)
     this.changed(entry.id, entry)
-    this.#compareTrust(before, entry)
+    this.#compareAccess(before, entry)
   }
 
   delete(id: string): void {
@@ -84,12 +93,15 @@ export class EntryIndex {
     this.#ordered = undefined
     this.policies.note(id, undefined)
     this.changed(id, undefined)
-    this.#compareTrust(entry, undefined)
+    this.#compareAccess(entry, undefined)
   }
 
-  #compareTrust(before: AgentEntry | undefined, after: AgentEntry | undefined): void {
+  #compareAccess(before: AgentEntry | undefined, after: AgentEntry | undefined): void {
     const client = trustedClient(before)
-    if (client !== undefined && trustedClient(after) !== client) this.distrusted(client)
+    const isDistrusted = client !== undefined && trustedClient(after) !== client
+    const hasNewPolicy = !isDeepStrictEqual(before?.policy, after?.policy)
+    if (!isDistrusted && !hasNewPolicy) return
+    this.outdated({ ...(isDistrusted && { client }), ...(hasNewPolicy && { policy: hasNewPolicy }) })
   }
 
   /** Removes only addresses that still belong to the entry, because another agent may use the same port later. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { unavailable } from '@parley/kit/database/errors'
 import type { AgentEntry } from './entry.ts'
-import { EntryIndex } from './entry-index.ts'
+import { type AccessChange, EntryIndex } from './entry-index.ts'
 import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from './store/registry-store.ts'
 
 /** Number of attempts, which suffices even if many gateways change the same entry concurrently. */
@@ -25,8 +25,8 @@ export class EntryRepository {
   readonly #unsaved = new Map<string, UnsavedReplicas>()
   /** Serializes changes so that two registrations cannot take the same slug. */
   #queue: Promise<unknown> = Promise.resolve()
-  /** Outcome of the latest calls of `onDistrusted`. */
-  #distrusted: Promise<unknown> = Promise.resolve()
+  /** Outcome of the latest calls of the listener of `onOutdated`. */
+  #outdated: Promise<unknown> = Promise.resolve()
   /** Called after each durable change. */
   onWritten: () => void = () => {}
 
@@ -36,10 +36,10 @@ export class EntryRepository {
     for (const { entry, revision } of stored) this.#revisions.set(entry.id, revision)
   }
 
-  /** @param listen called with the client of an agent that is no longer trusted; changes wait for it */
-  onDistrusted(listen: (clientId: string) => Promise<void>): void {
-    this.index.distrusted = (clientId) => {
-      this.#distrusted = Promise.allSettled([this.#distrusted, listen(clientId)])
+  /** @param listen called when introspection responses may have become outdated; changes wait for it */
+  onOutdated(listen: (change: AccessChange) => Promise<void>): void {
+    this.index.outdated = (change) => {
+      this.#outdated = Promise.allSettled([this.#outdated, listen(change)])
     }
   }
 
@@ -48,7 +48,7 @@ export class EntryRepository {
     const changing = this.#queue.then(() => this.#retry(step))
     this.#queue = changing.catch(() => undefined)
     const result = await changing
-    await this.#distrusted
+    await this.#outdated
     return result
   }
 

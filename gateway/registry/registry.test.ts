@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
+import { timestamp } from '@parley/wire/model/timestamp'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import { readCard } from './card.ts'
@@ -212,17 +213,28 @@ test('a removed agent stays removed after a restart', async () => {
   expect(again.all()).toEqual([])
 })
 
-test('the decision that ends the trust in an agent returns after its cached tokens were invalidated', async () => {
+test('a change that may reduce access returns after the cached introspection responses were invalidated', async () => {
   const { registry } = await openRegistry()
   const { id } = await registry.register(announcement({ verified: true }))
-  const events: string[] = []
-  registry.listeners.onDistrusted(async (clientId) => {
-    events.push(`invalidating ${clientId}`)
+  const events: unknown[] = []
+  registry.listeners.onOutdated(async (change) => {
+    events.push(change)
     await new Promise((resolve) => setTimeout(resolve, 30))
     events.push('invalidated')
   })
+  const policy = { rules: [], default: 'deny', changedAt: timestamp(), changedBy: 'operator' } as const
+  await registry.setPolicy(id, { ...policy, rules: [] }, () => {})
+  events.push('restricted')
   await registry.quarantine(id, 'operator', 'lies')
   events.push('quarantined')
   expect(registry.isTrusted(did(uuid))).toBe(false)
-  expect(events).toEqual([`invalidating ${did(uuid)}`, 'invalidated', 'quarantined'])
+  const client = did(uuid)
+  expect(events).toEqual([
+    { policy: true },
+    'invalidated',
+    'restricted',
+    { client },
+    'invalidated',
+    'quarantined',
+  ])
 })

@@ -46,8 +46,8 @@ type Heir = Pick<AgentEntry, 'policy'>
  */
 export class Registry implements AgentDirectory {
   readonly leaseMs: number
-  /** The only listeners for durable changes by this gateway, and for agents that are no longer trusted. */
-  readonly listeners: Pick<EntryRepository, 'onWritten' | 'onDistrusted'>
+  /** The only listeners for durable changes by this gateway, and for changes that reduce access. */
+  readonly listeners: Pick<EntryRepository, 'onWritten' | 'onOutdated'>
   readonly policies: AgentPolicies
   readonly #leasesMissed: number
   readonly #reserved: ReadonlySet<string>

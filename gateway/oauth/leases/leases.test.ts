@@ -2,8 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
 import { LeasedIntrospector } from '@parley/kit/auth/leased-introspection'
 import { startFaultyProxy } from '@parley/tools/testing/faulty-proxy'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { basic, startIdentityProvider, type TestIdentityProvider, temporaryFolder } from '../testing.ts'
+import { coherentStore } from './coherent-store.ts'
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>
 let server: TestIdentityProvider
@@ -128,4 +129,42 @@ test('the lease route needs a client that may introspect', async () => {
   expect((await poll({ authorization: basic(credentials) }, '{"holder":1}')).status).toBe(400)
   const { status, body } = await poll({ authorization: basic(credentials) })
   expect([status, body['drop'], body['lease_ms']]).toEqual([200, 'all', 1900])
+})
+
+/** Returns the tags that the coherent store invalidates when the record is changed or removed. */
+async function tagsOfChanges(model: string, id: string): Promise<string[]> {
+  const tags: string[] = []
+  const store = coherentStore(
+    { ...server.store, upsert: async () => {}, destroy: async () => {} },
+    { invalidate: async (some) => void tags.push(...some) },
+  )
+  await store.upsert({ model, id, payload: {} })
+  await store.destroy(model, id)
+  return tags
+}
+
+test('a change of any record that an introspection reads invalidates the response', async () => {
+  const alice = await ensure('alice')
+  const agentClient = await ensure('agent-1', { introspection: true })
+  const token = await server.token(alice)
+  const exp = Math.floor(Date.now() / 1000) + 600
+  const exchanged = await server.provider.exchanger.exchange({
+    subject: token,
+    actor: agentClient.clientId,
+    names: [],
+    resource: 'http://agent.example',
+  })
+  const key = await server.provider.keys.create({ clientId: 'alice', name: 'key', scope: 'agent:read', exp })
+  const find = vi.spyOn(server.store, 'find')
+  for (const text of [token, exchanged.text, key?.key ?? '']) {
+    find.mockClear()
+    const { answer, tags } = await server.provider.introspectWithTags(text)
+    expect(answer).toMatchObject({ active: true, client_id: 'alice' })
+    const read = find.mock.calls.filter(([model]) => model !== 'ClientUse')
+    expect(read.length).toBeGreaterThan(1)
+    for (const [model, id] of read) {
+      const invalidated = await tagsOfChanges(model, id)
+      expect([model, invalidated.some((tag) => tags.includes(tag))]).toEqual([model, true])
+    }
+  }
 })

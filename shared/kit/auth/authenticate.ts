@@ -78,7 +78,7 @@ export class Authenticator {
    */
   async identify(request: RequestHead): Promise<AuthenticatedCaller> {
     const { token, introspection } = await this.#introspect(request)
-    return { ...requireCaller(introspection), credentials: { token, introspection } }
+    return callerOf(token, introspection)
   }
 
   /**
@@ -199,6 +199,17 @@ function requireActive({ active, exp }: Introspection, token: string): void {
   if (!active) throw refused('InvalidToken', 'The token is not active')
 }
 
+/** The callers of frozen introspection responses, which are cached. */
+const cachedCallers = new WeakMap<Introspection, Readonly<AuthenticatedCaller>>()
+
+function callerOf(token: string, introspection: Introspection): AuthenticatedCaller {
+  const cached = cachedCallers.get(introspection)
+  if (cached?.credentials.token === token) return cached
+  const caller = { ...requireCaller(introspection), credentials: { token, introspection } }
+  if (Object.isFrozen(introspection)) cachedCallers.set(introspection, Object.freeze(caller))
+  return caller
+}
+
 function requireCaller({ client_id, sub, scope, aud, act }: Introspection): Caller {
   const subject = client_id ?? sub
   if (subject === undefined) throw refused('InvalidToken', 'The token has no client')
@@ -219,7 +230,7 @@ function requireCaller({ client_id, sub, scope, aud, act }: Introspection): Call
 }
 
 function isSameName(one: string, other: string): boolean {
-  return one.replace(/\/+$/, '') === other.replace(/\/+$/, '')
+  return one === other || one.replace(/\/+$/, '') === other.replace(/\/+$/, '')
 }
 
 function withoutAudience(resource: string): ParleyError {

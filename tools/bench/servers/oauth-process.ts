@@ -1,6 +1,6 @@
 /**
- * An in-memory OAuth 2.0 server that only answers introspections (RFC 7662), requests for client keys and polls for
- * leases. It is fast, so that the agent limits the benchmark. With LEASES=no, every look-up of a token is an HTTP request.
+ * An in-memory OAuth 2.0 server that only answers introspections (RFC 7662), revocations, requests for client keys and
+ * polls for leases. It is fast, so that the agent limits the benchmark. With LEASES=no, every look-up of a token is an HTTP request.
  */
 import { createServer } from 'node:http'
 import { LeaseGrantor } from '@parley/gateway/oauth/leases/lease-grantor'
@@ -11,6 +11,7 @@ import { benchKey, clientOf, tokenPattern } from '../support/tokens.ts'
 const inactive = JSON.stringify({ active: false })
 const metadata = JSON.stringify({ metadata: { public_key: benchKey.publicKeyBase58 } })
 const grantor = process.env['LEASES'] === 'no' ? undefined : new LeaseGrantor()
+const revoked = new Set<string>()
 const stays = new AbortController().signal
 
 const server = createServer((request, response) => {
@@ -33,6 +34,12 @@ async function answerTo(method = 'GET', url = '/', body = ''): Promise<string> {
   if (url.endsWith('/introspection-leases') && grantor !== undefined)
     return JSON.stringify(await grantor.poll('agent', leasePollSchema.parse(JSON.parse(body)), stays))
   const token = tokenPattern.exec(body)?.[0]
+  if (url.endsWith('/revoke') && token !== undefined) {
+    revoked.add(token)
+    await grantor?.invalidate([`t:${token}`])
+    return ''
+  }
+  if (token !== undefined && revoked.has(token)) return inactive
   return token === undefined ? inactive : activeAnswer(token)
 }
 
