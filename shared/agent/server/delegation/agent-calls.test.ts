@@ -53,7 +53,7 @@ async function agentOf(
   return agent
 }
 
-/** A caller whose messages reach the agent through the gateway. */
+/** A caller with a token that the gateway has exchanged for the agent. */
 const callerOf = (agent: TestAgent, name: string, actors?: string[]) =>
   new TestCaller({ url: agent.url, token: gateway.tokenFor(agent, name, actors) })
 
@@ -271,7 +271,7 @@ test('an answer that is not a task leads to an error', async () => {
   expect(failed.task.status.state).toBe('failed')
 })
 
-test('a question leads to InputRequiredError, whose reply continues the same task', async () => {
+test('a question leads to InputRequiredError, and its reply continues the same task', async () => {
   await using _booker = await agentOf('booker', ({ text, ask, history }) =>
     history.length === 1 ? ask('Which day?', { days: 2 }) : `booked ${text}`,
   )
@@ -314,7 +314,7 @@ test.each([
   ['failed', () => Promise.reject(new Error('no seats')), 'Agent booker failed: no seats'],
   ['rejected', ({ decline }: HandlerContext) => decline('closed'), 'Agent booker rejected the task: closed'],
 ] as const)(
-  'a task that is %s leads to AgentFailedError, whose message is the reason',
+  'a task that is %s leads to AgentFailedError with the reason in its message',
   async (state, handle, text) => {
     await using _booker = await agentOf('booker', handle as Handler)
     const { error, task } = await failedCall(({ agents }) => agents.call('booker', 'go'))

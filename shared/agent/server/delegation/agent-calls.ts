@@ -37,7 +37,7 @@ const timerMaxMs = 2_147_483_647
 const cancelTimeoutMs = 5000
 const slugForm = /^[a-z0-9][a-z0-9-]{0,127}$/
 
-/** One call whose message is about to be sent. */
+/** One call, before its message is sent. */
 interface Prepared {
   connection: AgentConnection
   /** Undefined: the gateway chooses the agent. */
@@ -219,7 +219,7 @@ export class AgentCalls implements RunCalls {
     const { connection } = this.#parts
     if (connection !== undefined) return connection
     throw new AuthorityEndedError(
-      'The message arrived without a token that this agent may exchange, so it cannot call other agents: send the message through the gateway, or with a token whose audience is this agent',
+      'The message arrived without a token that this agent may exchange, so it cannot call other agents: send the message through the gateway, or with a token that names this agent as its audience',
       { agent },
     )
   }
