@@ -9,7 +9,10 @@ const rows = readFileSync(file, 'utf8')
 
 const statements = rows.map((line) => {
   const [, statement = '', tests = ''] = line.split(/(?<!\\)\|/).map((cell) => cell.trim())
-  const links = [...tests.matchAll(/\[([^\]]+)\]\(([^)]+)\)/g)].map(([, title = '', to = '']) => ({ title, to }))
+  const links = [...tests.matchAll(/\[([^\]]+)\]\(([^)]+)\)/g)].map(([, title = '', to = '']) => ({
+    title,
+    to,
+  }))
   return { statement, links }
 })
 
