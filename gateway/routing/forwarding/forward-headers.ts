@@ -126,8 +126,11 @@ const ofAnswers = new Set([
   'x-correlation-id',
 ])
 const ofAnswersToo = /^x-ratelimit-[a-z-]+$/
-/** Headers that affect the whole origin are forwarded only from supervised agents. */
-const ofSupervisedAnswers = new Set(['clear-site-data', 'set-cookie', 'x-request-id'])
+/**
+ * Headers that are forwarded only from supervised agents. Cookies and `clear-site-data` affect the gateway's origin, with
+ * its sign-in sessions, and are forwarded from no agent.
+ */
+const ofSupervisedAnswers = new Set(['x-request-id'])
 const ofSupervisedAnswersToo = /^access-control-[a-z-]+$/
 /** Schemes for which a browser shows a password prompt in the gateway's name. */
 const asksForPassword = /\b(basic|digest|negotiate|ntlm)\b/i
@@ -177,6 +180,7 @@ export function responseHeaders(
   for (const name in headers) {
     if (answerPasses(name, origin === 'supervised') && !named.includes(name)) kept[name] = headers[name]
   }
+  if (asksForPassword.test(kept['www-authenticate'] ?? '')) delete kept['www-authenticate']
   return origin === 'supervised' ? kept : confined(kept)
 }
 
@@ -187,17 +191,15 @@ function answerPasses(name: string, isOurs: boolean): boolean {
 
 /**
  * Sandboxes the pages of external agents with no scripts and an opaque origin, on top of the agent's own policy.
- * Pages of supervised agents are trusted.
+ * Pages of supervised agents, such as payment pages, run at the gateway's origin (docs/security.md#not-protected).
  */
 function confined(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const own = [headers['content-security-policy'] ?? []].flat()
-  const kept: IncomingHttpHeaders = {
+  return {
     ...headers,
     'content-security-policy': [...own, 'sandbox'].join(', '),
     'x-content-type-options': 'nosniff',
   }
-  if (asksForPassword.test(kept['www-authenticate'] ?? '')) delete kept['www-authenticate']
-  return kept
 }
 
 /** The hop-by-hop headers that `Connection` names. */

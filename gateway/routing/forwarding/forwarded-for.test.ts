@@ -166,9 +166,16 @@ const post = { method: 'POST', body: '{}', headers: json }
 test.each([
   ['set-cookie', 'parley_interaction=mine; Path=/oauth2'],
   ['clear-site-data', '"*"'],
+  ['www-authenticate', 'Basic realm="gateway"'],
+])('%s affects the whole origin and is forwarded from no agent', async (name, value) => {
+  const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
+  for (const gateway of [await gatewayBefore(agent, { origin: 'registered' }), await gatewayBefore(agent)])
+    for (const init of [{}, post]) expect((await fetch(`${gateway}/`, init)).headers.get(name)).toBeNull()
+})
+
+test.each([
   ['access-control-allow-origin', '*'],
   ['access-control-allow-credentials', 'true'],
-  ['www-authenticate', 'Basic realm="gateway"'],
 ])(
   '%s affects the whole origin: forwarded from a supervised agent, dropped from an external one',
   async (name, value) => {

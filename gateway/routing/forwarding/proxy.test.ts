@@ -218,7 +218,7 @@ test('status, listed headers and body of a response are forwarded unmodified, an
   expect(response.status).toBe(402)
   expect(response.headers.get('x-next-cursor')).toBe('a')
   expect(response.headers.get('x-internal-host')).toBeNull()
-  expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+  expect(response.headers.getSetCookie()).toEqual([])
   expect(response.headers.get('etag')).toBeNull()
   expect(Buffer.from(await response.arrayBuffer())).toEqual(bytes)
 })
