@@ -1,4 +1,5 @@
 import net from 'node:net'
+import { decodeJwt } from 'jose'
 import { expect, test } from 'vitest'
 import { agent, bearer, call, fail, gateway, gatewayForEachTest, post, saying } from './testing.ts'
 
@@ -24,13 +25,18 @@ test('a task created directly at the agent is found with one query, and the task
   expect(sky.calls.filter(({ params }) => params['task_id'] === id)).toHaveLength(1)
 })
 
+/** The client in the statement that an agent receives in place of the client's token. */
+function clientIn(authorization = ''): unknown {
+  return decodeJwt(authorization.replace('Bearer ', ''))['client_id']
+}
+
 test('tasks/list merges the tasks of all agents page by page, newest first, and lists each task once', async () => {
   const agents = [await agent('sky', weather), await agent('board', chess)]
   for (const [at, one] of agents.entries()) {
     one.on['message/send'] = ({ params }) =>
       one.take(params, `2026-01-01T00:00:0${one.sent().length * 2 + at}.000000+00:00`)
     one.on['tasks/list'] = ({ params, response, headers }) => {
-      const all = headers.authorization === bearer('alice') ? [...one.tasks.values()].reverse() : []
+      const all = clientIn(headers.authorization) === 'alice' ? [...one.tasks.values()].reverse() : []
       const from = Number(params['cursor'] ?? 0)
       const to = from + Number(params['limit'] ?? 1000)
       if (to < all.length) response.setHeader('x-next-cursor', String(to))
