@@ -7,7 +7,6 @@ import { appendFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import path from 'node:path'
 import { defineAgent } from '@parley/agent'
-import { price } from '@parley/tools/testing/paid-agent'
 
 const file = path.join(process.env['DATA_DIR'] ?? '.', 'recorded.jsonl')
 
@@ -33,6 +32,13 @@ export default defineAgent({
     },
   ],
   // With a price, even of 0, the agent serves its ledger to operators.
-  executionCost: { ...price, amount: '0' },
+  executionCost: {
+    amount: '0',
+    asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+    network: 'eip155:84532',
+    payTo: '0x000000000000000000000000000000000000dEaD',
+    decimals: 6,
+    extra: { name: 'USDC', version: '2' },
+  },
   handle: ({ text }) => `Arr, ${text}`,
 })
