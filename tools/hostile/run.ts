@@ -45,12 +45,12 @@ export async function hostileRun({ production, say = () => {} }: HostileRunOptio
     args: ['up', '--agents', agentsDir],
     port,
     env,
-    readyOutput: /^(gateway|oauth).*\n[^]*hostile +ready/m,
+    readyOutput: /^victim +ready/m,
   })
   try {
     say('starting')
     await gateway.start()
-    return await attack(gateway.url, { dataDir, env: { ...process.env, ...env, PORT: String(port) }, say })
+    return await attack(gateway, { dataDir, env: { ...process.env, ...env, PORT: String(port) }, say })
   } finally {
     await gateway.stop()
     rmSync(dataDir, { recursive: true, force: true })
@@ -58,7 +58,7 @@ export async function hostileRun({ production, say = () => {} }: HostileRunOptio
 }
 
 async function attack(
-  url: string,
+  { url, output }: ParleyProcess,
   { dataDir, env, say }: { dataDir: string; env: NodeJS.ProcessEnv; say: (line: string) => void },
 ): Promise<HostileRun> {
   const metadata = await getJson(`${url}/.well-known/oauth-authorization-server/oauth2`)
@@ -76,20 +76,22 @@ async function attack(
   await sendRequests(url, operatorToken, 'operator')
   const recorded = readRecorded(recordFile)
   say(`the hostile agent received ${recorded.requests.length} requests and ${recorded.tokens.length} tokens`)
-  const slugs = ['hostile', 'victim', 'paid']
-  const [hostile, victim, paid] = await Promise.all(slugs.map((slug) => agentOf(url, slug, operatorToken)))
-  if (hostile === undefined || victim === undefined || paid === undefined)
-    throw new Error('an agent is missing')
+  const ownAddress = (name: string) => {
+    const address = new RegExp(`^${name} .*\\(own address (\\S+)\\)`, 'm').exec(output)?.[1]
+    if (address === undefined) throw new Error(`the start table has no address of ${name}: ${output}`)
+    return address
+  }
+  const didOf = async (slug: string) => text(await getJson(`${url}/registry/agents/${slug}`), 'did')
   const around: Surroundings = {
     gatewayUrl: url,
     tokenUrl,
     introspectionUrl: text(metadata, 'introspection_endpoint'),
     revocationUrl: text(metadata, 'revocation_endpoint'),
-    hostileUrl: hostile.url,
-    victimUrl: victim.url,
-    paidUrl: paid.url,
-    hostileDid: hostile.did,
-    victimDid: victim.did,
+    hostileUrl: ownAddress('hostile'),
+    victimUrl: ownAddress('victim'),
+    paidUrl: ownAddress('paid'),
+    hostileDid: await didOf('hostile'),
+    victimDid: await didOf('victim'),
     ...task,
     client: recorded.client,
   }
@@ -178,11 +180,6 @@ async function registerCaller(
   if (!response.ok) throw new Error(`the caller could not be registered: ${JSON.stringify(client)}`)
   const credentials = { clientId: text(client, 'client_id'), clientSecret: text(client, 'client_secret') }
   return new ClientToken({ tokenUrl, ...credentials, scope: 'agent:read agent:write' })
-}
-
-async function agentOf(url: string, slug: string, token: string): Promise<{ did: string; url: string }> {
-  const entry = await getJson(`${url}/registry/agents/${slug}`, { authorization: `Bearer ${token}` })
-  return { did: text(entry, 'did'), url: text(entry, 'agent_url', 'url').replace(/\/+$/, '') }
 }
 
 async function getJson(url: string, headers: Record<string, string> = {}): Promise<Json> {
