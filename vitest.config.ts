@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Small but slow test files. If they started last, the other workers would be idle while they run. */
 const longest = [
+  'gateway/isolation/isolation.test.ts',
   'exchanges.test.ts',
   'chaos.test.ts',
   'failover.test.ts',
