@@ -133,8 +133,12 @@ export class TokenIntrospection {
     }
     if (jkt !== undefined) Object.assign(answer, { token_type: 'DPoP', cnf: { jkt } })
     if (key.model === 'AccessToken') {
-      if (!(await this.#isGranted(found))) return { answer: inactive, tags }
+      const grantEnds = await this.#grantEnd(found)
+      if (grantEnds === undefined) return { answer: inactive, tags }
       answer.sub = found.accountId
+      // Agents may keep the answer until `exp`, and exchanged tokens end with the root.
+      answer.exp = Math.min(exp, grantEnds)
+      root.exp = answer.exp
     }
     if (scope !== undefined) answer.scope = scope
     if (aud !== undefined) answer.aud = aud
@@ -179,13 +183,15 @@ export class TokenIntrospection {
   async #activeRoot({ model, id }: RootToken): Promise<StoredToken | undefined> {
     const found = await this.#find(model, id)
     if (found === undefined || hasPassed(found.exp)) return undefined
-    return model !== 'AccessToken' || (await this.#isGranted(found)) ? found : undefined
+    return model !== 'AccessToken' || (await this.#grantEnd(found)) !== undefined ? found : undefined
   }
 
-  async #isGranted({ clientId, grantId = '', accountId }: StoredToken): Promise<boolean> {
+  /** Returns when the token's grant ends, or undefined if there is none or it has ended. */
+  async #grantEnd({ clientId, grantId = '', accountId }: StoredToken): Promise<number | undefined> {
     const grant = storedGrant.safeParse(await this.#options.store.find('Grant', grantId)).data
-    if (grant?.clientId !== clientId || grant.accountId !== accountId) return false
-    return grant.exp === undefined || !hasPassed(grant.exp)
+    if (grant?.clientId !== clientId || grant.accountId !== accountId) return undefined
+    const { exp = Number.POSITIVE_INFINITY } = grant
+    return hasPassed(exp) ? undefined : exp
   }
 
   async #find(model: string, id: string): Promise<StoredToken | undefined> {

@@ -3,6 +3,7 @@ import { HttpIntrospector } from '@parley/kit/auth/introspection'
 import { LeasedIntrospector } from '@parley/kit/auth/leased-introspection'
 import { startFaultyProxy } from '@parley/tools/testing/faulty-proxy'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { storedId } from '../exchange/sealed-tokens.ts'
 import { basic, startIdentityProvider, type TestIdentityProvider, temporaryFolder } from '../testing.ts'
 import { coherentStore } from './coherent-store.ts'
 
@@ -167,4 +168,13 @@ test('a change of any record that an introspection reads invalidates the respons
       expect([model, invalidated.some((tag) => tags.includes(tag))]).toEqual([model, true])
     }
   }
+})
+
+test('a response ends with the grant of its token', async () => {
+  const [token, now] = ['token-that-outlives-its-grant', Math.floor(Date.now() / 1000)]
+  const payload = { clientId: 'alice', accountId: 'operator', grantId: 'grant' }
+  const { store } = server
+  await store.upsert({ model: 'Grant', id: 'grant', payload: { ...payload, exp: now + 60 } })
+  await store.upsert({ model: 'AccessToken', id: storedId(token), payload: { ...payload, exp: now + 600 } })
+  expect(await server.provider.introspect(token)).toMatchObject({ active: true, exp: now + 60 })
 })
