@@ -9,7 +9,7 @@ const rules = [
 const answer = (policy: object | null): ScriptedAnswer => ({
   status: 200,
   type: 'application/json',
-  body: JSON.stringify({ agent: 'notes', policy, changed_at: null, changed_by: null }),
+  body: JSON.stringify({ agent: 'notes', policy, modified_at: null, modified_by: null }),
 })
 const path = '/registry/agents/notes/policy'
 

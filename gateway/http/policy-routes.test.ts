@@ -36,14 +36,14 @@ async function request(method: string, route: string, body?: unknown, headers: R
 
 test('an agent has no policy at first, and PUT, GET and DELETE change, show and remove it', async () => {
   await joined()
-  const none = { agent: 'external', policy: null, changed_at: null, changed_by: null }
+  const none = { agent: 'external', policy: null, modified_at: null, modified_by: null }
   expect(await request('GET', path)).toMatchObject({ status: 200, json: none })
   const put = await request('PUT', path, onlyCarol)
   expect(put.json).toEqual({
     agent: 'external',
     policy: onlyCarol,
-    changed_at: expect.any(String),
-    changed_by: 'operator',
+    modified_at: expect.any(String),
+    modified_by: 'operator',
   })
   expect(await request('GET', path)).toEqual(put)
   expect((await request('DELETE', path)).json).toEqual(none)

@@ -47,7 +47,7 @@ interface ErrorOptions {
   message?: string
   /** `error.data`, always an object. */
   data?: ErrorData
-  /** The HTTP status if it differs from the table: 413, 415 or 405 (spec/json-rpc.md#http). */
+  /** The HTTP status if it differs from the table: 405, 412, 413 or 415 (spec/json-rpc.md#http). */
   status?: number
   /** Extra response headers, for example `Retry-After`. */
   headers?: Record<string, string>

@@ -76,8 +76,8 @@ export function policyOut(agent: string, policy: StoredPolicy | undefined) {
   return {
     agent,
     policy: policy === undefined ? null : { rules: policy.rules, default: policy.default },
-    changed_at: policy?.changedAt ?? null,
-    changed_by: policy?.changedBy ?? null,
+    modified_at: policy?.changedAt ?? null,
+    modified_by: policy?.changedBy ?? null,
   }
 }
 
