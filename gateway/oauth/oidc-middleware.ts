@@ -23,7 +23,7 @@ interface Parts {
   keys: LongLivedKeys
   isTrusted: IsTrusted | undefined
   audit: Audit
-  leases: Pick<Leases, 'settle'>
+  leases: Pick<Leases, 'invalidate'>
 }
 
 /** Changes responses of oidc-provider before they are sent. */
@@ -106,8 +106,8 @@ async function completeIntrospection(
     ctx.body = answer
 }
 
-/** An earlier request may have removed the token and still wait for the holders of leases. */
+/** An earlier request may have removed the token, and still wait or have failed before it invalidated the responses. */
 async function settleRevocation(ctx: KoaContextWithOIDC, { leases }: Parts): Promise<void> {
   const token = ctx.oidc.params?.['token']
-  if (typeof token === 'string' && !hasInvalidated(ctx)) await leases.settle(`t:${storedId(token)}`)
+  if (typeof token === 'string' && !hasInvalidated(ctx)) await leases.invalidate([`t:${storedId(token)}`])
 }

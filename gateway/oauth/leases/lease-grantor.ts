@@ -148,8 +148,6 @@ export class LeaseGrantor {
 
   /** Resolves when all earlier invalidations are settled. */
   async settled(): Promise<void> {
-    // Invalidations of an earlier process are settled when its leases have ended.
-    if (this.#earlierLeasesEndAt > this.#now()) return this.#settle()
     await Promise.all([...this.#settlements].map(({ settled }) => settled.promise))
   }
 

@@ -61,7 +61,7 @@ class SkewedClocks implements Clocks {
 
 /** One of several gateways, which share `World.database`, or the only one. */
 class Gateway {
-  readonly leases: Pick<Leases, 'grantor' | 'prepare' | 'invalidate' | 'settle'>
+  readonly leases: Pick<Leases, 'grantor' | 'prepare' | 'invalidate'>
   readonly #world: World
   /** A process that has ended neither receives nor sends anything. */
   hasEnded = false
@@ -79,7 +79,6 @@ class Gateway {
       grantor,
       prepare: async () => {},
       invalidate: (tags) => grantor.invalidate(tags),
-      settle: () => grantor.settled(),
     }
   }
 
@@ -180,11 +179,10 @@ class World {
     await this.delay()
     const gateway = this.gateway()
     const tag = `t:${token}`
-    const isThere = this.active.delete(token)
-    if (isThere) await this.delay()
+    if (this.active.delete(token)) await this.delay()
     if (gateway.hasEnded) return
     const from = performance.now()
-    await (isThere ? gateway.leases.invalidate([tag]) : gateway.leases.settle(tag))
+    await gateway.leases.invalidate([tag])
     // A revocation that was interrupted by a restart does not return.
     if (gateway.hasEnded) return
     this.longestMs = Math.max(this.longestMs, performance.now() - from)

@@ -14,8 +14,6 @@ export interface Leases extends AsyncDisposable {
    * Resolves when no holder uses such a response any longer.
    */
   invalidate(tags: readonly string[]): Promise<void>
-  /** Resolves when no holder uses a response from before a change that an earlier request made to this record. */
-  settle(tag: string): Promise<void>
 }
 
 /** The record that exists while leases may be outstanding, so that a restarted gateway waits for their end. */
@@ -47,10 +45,6 @@ export class OwnLeases implements Leases {
 
   invalidate(tags: readonly string[]): Promise<void> {
     return this.grantor.invalidate(tags)
-  }
-
-  settle(): Promise<void> {
-    return this.grantor.settled()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

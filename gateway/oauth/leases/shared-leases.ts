@@ -89,11 +89,6 @@ export class SharedLeases implements Leases {
     await Promise.all([this.grantor.settled(), this.#acknowledged(log)])
   }
 
-  /** Another gateway may have changed the record, and it may have crashed before it wrote the invalidation. */
-  settle(tag: string): Promise<void> {
-    return this.invalidate([tag])
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
