@@ -165,27 +165,21 @@ describe('an OAuth server without token exchange: the gateway signs a statement'
     expect(await exchange.forAgent(await subjectOf(issue({ act, aud: gatewayUrl })), agent)).toMatch(/^eyJ/)
   })
 
-  describe('an external agent', () => {
-    const external = { ...agent, external: true }
-    test('receives the caller’s token if the token is for this agent only', async () => {
-      const exchange = await start()
-      const token = issue({ aud: [agent.resource, `${agent.names[0]}/`] })
-      expect(await exchange.forAgent(await subjectOf(token), external)).toBe(token)
-    })
-    test.each<[string, Partial<Introspection>]>([
-      ['no audience', {}],
-      ['another audience too', { aud: [agent.resource, gatewayUrl] }],
-      ['a key to which it is bound', { aud: agent.resource, cnf: { jkt: 'key' } }],
-    ])('receives a statement for a token with %s', async (_what, fields) => {
-      const exchange = await start()
-      expect(await exchange.forAgent(await subjectOf(issue(fields)), external)).toMatch(/^eyJ/)
-    })
-    test('receives no operator’s token', async () => {
-      const exchange = await start()
-      const token = issue({ aud: agent.resource, scope: 'agent:read agent:admin' })
-      await expect(exchange.forAgent(await subjectOf(token), external)).rejects.toMatchObject({
-        data: { reason: 'operator_token' },
-      })
+  test.each<[string, Partial<Introspection>]>([
+    ['no audience', {}],
+    ['the audience of this agent only', { aud: [agent.resource, `${agent.names[0]}/`] }],
+    ['another audience too', { aud: [agent.resource, gatewayUrl] }],
+    ['a key to which it is bound', { aud: agent.resource, cnf: { jkt: 'key' } }],
+  ])('an agent receives a statement for a token with %s', async (_what, fields) => {
+    const exchange = await start()
+    expect(await exchange.forAgent(await subjectOf(issue(fields)), agent)).toMatch(/^eyJ/)
+  })
+
+  test('an operator’s token leads to no statement, even if it names the agent', async () => {
+    const exchange = await start()
+    const token = issue({ aud: agent.resource, scope: 'agent:read agent:admin' })
+    await expect(exchange.forAgent(await subjectOf(token), agent)).rejects.toMatchObject({
+      data: { reason: 'operator_token' },
     })
   })
 

@@ -77,8 +77,6 @@ export class ExternalTokenExchange implements TokenExchange {
       const cached = { ...subject, hash: `${subject.hash} ${scope}` }
       const exchanged = await this.#exchange(cached, recipient, scope)
       if (exchanged !== undefined) return exchanged
-      // An external agent need not understand statements, and a token that names only this agent is valid nowhere else.
-      if (recipient.external === true && isOnlyFor(subject.introspection, recipient)) return subject.text
       return await this.#statements.get(cached, recipient, async () => ({
         text: await this.#state(subject, recipient, scope),
         renewAfterMs: statementRenewMs,
@@ -226,13 +224,6 @@ function faultOf(
   const held = new Set(subject.scope?.split(' '))
   if (token.scope?.split(' ').some((name) => !held.has(name)) === true) return 'the new token has more scopes'
   return undefined
-}
-
-/** Whether the token is a bearer token whose audience consists of names of the agent. */
-function isOnlyFor({ aud, cnf }: Introspection, { resource, names = [] }: Recipient): boolean {
-  const audience = [aud ?? []].flat()
-  if (cnf !== undefined || audience.length === 0) return false
-  return audience.every((name) => isNamed(name, [resource, ...names]))
 }
 
 function delegatesIn({ act }: Introspection): string[] {

@@ -77,7 +77,6 @@ export function recipientOf(entry: TokenAgent & Pick<AgentEntry, 'id'>, gateway:
     id: entry.id,
     resource: resourceOf(entry),
     names: namesOf(entry, gateway),
-    external: isExternal(entry),
   }
 }
 

@@ -56,7 +56,7 @@ class RouteSeries {
     this.requestSize = metrics.httpRequestSize.labels(method, endpoint)
     this.responseSize = metrics.httpResponseSize.labels(method, endpoint)
     this.#counterFor = (status, rpcMethod) =>
-      metrics.httpRequests.labels(method, endpoint, String(status), rpcMethod)
+      metrics.httpRequests.labels({ method, endpoint, status, rpc_method: rpcMethod })
   }
 
   requests(status: number, rpcMethod: string): Counter.Internal {
