@@ -362,7 +362,7 @@ test('a call to an agent with a dead process immediately gets 503 with Retry-Aft
 })
 
 test('while the gateway drains, requests in progress complete, new ones get 503 and /health is not ready', async () => {
-  const go = path.join(folder, 'go')
+  const go = path.join(folder, 'agents', 'slow', 'go')
   await addAgent(
     'slow',
     `async ({ text }) => { while (!existsSync(${JSON.stringify(go)})) await new Promise((r) => setTimeout(r, 20)); return text }`,

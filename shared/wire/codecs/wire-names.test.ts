@@ -9,7 +9,8 @@ const codecs = 'shared/wire/codecs/'
 /** Names that are spelled like wire fields but are not. */
 const allowed: { files: RegExp; names: readonly string[] | 'all'; because: string }[] = [
   {
-    files: /(^|\/)(sqlite|mongodb|memory|redis|store|stores|database|migration)\/|-store\.ts$/,
+    files:
+      /(^|\/)(sqlite|mongodb|memory|redis|store|stores|database|migration)\/|-store\.ts$|(^|\/)migration\.ts$/,
     names: 'all',
     because: 'columns and fields of stored records',
   },
