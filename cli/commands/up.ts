@@ -39,7 +39,10 @@ export default function upCommand(io: Io): CliCommand {
       'after',
       `
 Runs until SIGINT or SIGTERM, gives running tasks time to finish, stops every agent and exits 0. Settings are read
-from the environment and from .env in the working folder. Keys, databases and dev-client.json are stored in DATA_DIR.`,
+from the environment and from .env in the working folder. Keys, databases and dev-client.json are stored in DATA_DIR.
+
+Agents are isolated from the gateway and from each other. The table names the mode and what is missing: run as root on
+Linux for a user per agent, or enable user namespaces. AGENT_ISOLATION demands a mode (docs/guides/isolation.md).`,
     )
     .run((options: UpOptions) => up(io, options))
 }
