@@ -200,7 +200,7 @@ test('a message in the context of one agent with a payment for another gets -326
 async function realAgent(env: Record<string, string> = {}) {
   const one = await testAgent(
     { name: 'paid', executionCost: price, handle: () => 'done' },
-    { identityProvider: identityProvider(), env },
+    { identityProvider: identityProvider(), env: { GATEWAY_URL: gateway().addresses.public, ...env } },
   )
   const shownCard = await (await fetch(`${one.url}/.well-known/agent.json`)).json()
   const skill = { id: 'a', name: 'a', description: weather, tags: [] }

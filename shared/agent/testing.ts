@@ -9,6 +9,7 @@ import {
 } from '@parley/client/internal/client'
 import { HttpClientKeys } from '@parley/kit/auth/client-keys'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
+import { acceptingStatements, StatementVerifier } from '@parley/kit/auth/statement'
 import { agentIdentity, type Identity } from '@parley/kit/did/identity'
 import { type AgentConfig, agentConfig, type PaymentConfig } from '@parley/kit/process/config'
 import { makeLog } from '@parley/kit/process/log'
@@ -71,7 +72,7 @@ export async function testAgent(
   const dataDir = options.dataDir ?? (await temporaryFolder(stack))
   const identityProvider = options.identityProvider ?? stack.use(await TestIdentityProvider.start())
   const client = { clientId: 'agent', clientSecret: 'secret', timeoutMs: 3000 }
-  const introspector = stack.use(new HttpIntrospector({ url: identityProvider.url, ...client }))
+  const provider = stack.use(new HttpIntrospector({ url: identityProvider.url, ...client }))
   const clientKeys = stack.use(
     new HttpClientKeys({ url: `${identityProvider.url}/clients/{client_id}`, ...client }),
   )
@@ -87,6 +88,9 @@ export async function testAgent(
     ...(options.store === 'memory' && { STORE_URL: 'memory:' }),
     ...options.env,
   })
+  const { gatewayUrl } = config
+  const introspector =
+    gatewayUrl === undefined ? provider : acceptingStatements(provider, new StatementVerifier(gatewayUrl))
   const destination = options.logTo === undefined ? {} : { destination: options.logTo }
   const log = makeLog({ level: config.logLevel, name: agent.name, ...destination })
   const { redisUrl, storeUrl, webhookToken } = secrets
