@@ -203,8 +203,11 @@ export function isNamed(audience: string, names: readonly string[]): boolean {
   return names.some((one) => one.replace(/\/+$/, '') === name)
 }
 
-/** @throws ExchangeRefused if the actor is the subject or already in the chain, or the chain is too long */
-function actorsWith(actor: string, subject: string, actors: readonly string[]): string[] {
+/**
+ * Returns all parties that act for the subject, the actor first.
+ * @throws ExchangeRefused if the actor is the subject or already in the chain, or the chain is too long
+ */
+export function actorsWith(actor: string, subject: string, actors: readonly string[]): string[] {
   const isAgent = delegatesOf([actor]).length > 0
   if (isAgent && (actor === subject || actors.includes(actor)))
     throw new ExchangeRefused(

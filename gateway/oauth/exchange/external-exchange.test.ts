@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-provider'
-import { HttpIntrospector, type Introspection } from '@parley/kit/auth/introspection'
+import { HttpIntrospector, type Introspection, nestedActors } from '@parley/kit/auth/introspection'
 import { StatementVerifier } from '@parley/kit/auth/statement'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
@@ -163,6 +163,30 @@ describe('an OAuth server without token exchange: the gateway signs a statement'
     const attempt = exchange.forAgent(await subjectOf(issue({ act, aud: agent.resource })), agent)
     await expect(attempt).rejects.toMatchObject({ data: { reason: 'wrong_audience' } })
     expect(await exchange.forAgent(await subjectOf(issue({ act, aud: gatewayUrl })), agent)).toMatch(/^eyJ/)
+  })
+
+  test('it names the agents that act for the caller, so that an agent does not pass for its client', async () => {
+    const exchange = await start()
+    const act = { sub: 'did:key:other', act: { sub: 'https://other-gateway.example' } }
+    const text = await exchange.forAgent(await subjectOf(issue({ act, aud: gatewayUrl })), agent)
+    expect(decodeJwt(text)['act']).toEqual({ sub: gatewayUrl, act })
+  })
+
+  test('a chain of six agents is refused', async () => {
+    const exchange = await start()
+    const act = nestedActors(Array.from({ length: 6 }, (_, at) => `did:key:agent${at}`))
+    const fields = { aud: gatewayUrl, ...(act && { act }) }
+    await expect(exchange.forAgent(await subjectOf(issue(fields)), agent)).rejects.toMatchObject({
+      data: { reason: 'chain_too_long' },
+    })
+  })
+
+  test('an agent that acts for an operator gets no access to a ledger', async () => {
+    const exchange = await start()
+    const fields = { scope: 'agent:admin', act: { sub: 'did:key:other' }, aud: gatewayUrl }
+    await expect(exchange.forLedger(await subjectOf(issue(fields)), agent)).rejects.toMatchObject({
+      data: { reason: 'not_operator' },
+    })
   })
 
   test.each<[string, Partial<Introspection>]>([

@@ -14,7 +14,14 @@ import {
   type SubjectToken,
   type TokenExchange,
 } from '../token-exchange.ts'
-import { inactiveRefusal, isNamed, ledgerScopeFor, narrowed, requireAudience } from './embedded-exchange.ts'
+import {
+  actorsWith,
+  inactiveRefusal,
+  isNamed,
+  ledgerScopeFor,
+  narrowed,
+  requireAudience,
+} from './embedded-exchange.ts'
 import { accessTokenType, exchangeGrantType } from './exchange-grant.ts'
 import type { StatementSigner } from './statements.ts'
 
@@ -89,7 +96,8 @@ export class ExternalTokenExchange implements TokenExchange {
   async forLedger(operator: SubjectToken, recipient: Recipient): Promise<string> {
     try {
       this.#check(operator, recipient)
-      return await this.#state(operator, recipient, ledgerScopeFor(operator.introspection.scope ?? ''))
+      const { scope = '', act } = operator.introspection
+      return await this.#state(operator, recipient, ledgerScopeFor(act === undefined ? scope : ''))
     } catch (error) {
       throw refusalOf(error, recipient.resource)
     }
@@ -103,13 +111,15 @@ export class ExternalTokenExchange implements TokenExchange {
     requireAudience(aud, act === undefined ? [...gatewayNames, resource, ...names] : gatewayNames)
   }
 
-  #state({ introspection }: SubjectToken, { resource }: Recipient, scope: string): Promise<string> {
+  /** @throws ExchangeRefused if too many agents act for the client */
+  async #state({ introspection }: SubjectToken, { resource }: Recipient, scope: string): Promise<string> {
     const { statements, gatewayUrl } = this.#options
+    const { client_id, sub = '', act } = introspection
     const left = (introspection.exp ?? Number.POSITIVE_INFINITY) - Date.now() / 1000
     return statements.sign({
       introspection: { ...introspection, scope },
       audience: resource,
-      actors: [gatewayUrl],
+      actors: actorsWith(gatewayUrl, client_id ?? sub, act === undefined ? [] : actorsOf(act)),
       lifetimeSeconds: Math.floor(Math.min(statementSeconds, left)),
     })
   }
