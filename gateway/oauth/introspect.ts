@@ -167,7 +167,17 @@ export class TokenIntrospection {
     if (stored === undefined || !isActive) return { answer: inactive, tags }
     const read = { tags, source: { root, exchanged: claims }, audience: stored.aud }
     if (hasPassed(claims.exp)) return { answer: { active: false, exp: claims.exp }, ...read }
-    return { answer: answerOf(claims), ...read }
+    // Agents may keep the answer until `exp`.
+    const exp = Math.min(claims.exp, await this.#delegatesEnd(actors))
+    return { answer: answerOf({ ...claims, exp }), ...read }
+  }
+
+  /** Returns when the first client of the delegates ends. */
+  async #delegatesEnd(actors: readonly string[]): Promise<number> {
+    const settings = await Promise.all(
+      delegatesOf(actors).map((client) => findSettings(this.#options.store, client)),
+    )
+    return Math.min(...settings.map((one) => one?.expiresAt ?? Number.POSITIVE_INFINITY))
   }
 
   /** Whether no token of the chain was revoked, and all delegates may still act for clients. */

@@ -187,6 +187,22 @@ describe('DPoP (RFC 9449)', () => {
     })
   })
 
+  test('a client whose tokens are all bound to a key exchanges with a proof only', async () => {
+    const stored = await server.store.find('Client', writer.clientId)
+    const payload = { ...stored, dpop_bound_access_tokens: true }
+    await server.store.upsert({ model: 'Client', id: writer.clientId, payload })
+    expect((await attempt(writer, await aliceToken())).body).toEqual({
+      error: 'invalid_dpop_proof',
+      error_description: expect.stringContaining('send a DPoP proof'),
+    })
+    const config = await as(writer)
+    const DPoP = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair())
+    const { grant_type: _, ...form } = formOf(await aliceToken())
+    const token = await oauth.genericGrantRequest(config, grantType, form, { DPoP })
+    expect(token.token_type).toBe('dpop')
+    await server.store.upsert({ model: 'Client', id: writer.clientId, payload: stored ?? {} })
+  })
+
   test('a caller’s token that is bound to a key is exchanged by the gateway, and by no agent', async () => {
     const config = await as(alice)
     const DPoP = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair())
@@ -230,6 +246,14 @@ describe('operators’ settings', () => {
     const token = await exchanged(writer, await aliceToken())
     await server.store.upsert({ model: 'ClientSettings', id: 'did:key:writer', payload: { disabled: true } })
     expect(await introspect(token)).toEqual({ active: false })
+    await server.store.destroy('ClientSettings', 'did:key:writer')
+  })
+
+  test('a token of an agent whose client will end is not active for longer', async () => {
+    const token = await exchanged(writer, await aliceToken())
+    const expiresAt = Math.floor(Date.now() / 1000) + 30
+    await server.store.upsert({ model: 'ClientSettings', id: 'did:key:writer', payload: { expiresAt } })
+    expect(await introspect(token)).toMatchObject({ active: true, exp: expiresAt })
     await server.store.destroy('ClientSettings', 'did:key:writer')
   })
 

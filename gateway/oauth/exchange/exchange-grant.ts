@@ -86,6 +86,10 @@ async function exchange(ctx: Context, options: ExchangeGrantOptions): Promise<vo
   await requireAllowedResource(store, client.clientId, resource)
   const proof = await validateDpop(provider, ctx)
   await checkDpopReplay(provider, ctx, proof, client.clientId)
+  if (proof === undefined && client.dpopBoundAccessTokens === true)
+    throw new errors.InvalidDpopProof(
+      'this client registered dpop_bound_access_tokens: send a DPoP proof with the request',
+    )
   try {
     const token = await exchanger.exchange({
       subject,
