@@ -69,6 +69,7 @@ async function create(
   // A key that was stolen must not outlive its revocation by means of other keys.
   if (isKey(caller.credentials.token))
     throw refused('key', 'A long-lived key creates no keys: use an access token')
+  requireNoApproval(caller)
   const client = found(await clients.find(clientId))
   requireKeyClient(client)
   const scope = scopeFor(wanted, client, caller)
@@ -102,6 +103,16 @@ async function authenticate(
 /** Only operators manage the keys of other clients. @throws ParleyError InsufficientPermissions */
 function requireOwn(caller: AuthenticatedCaller, clientId: string | undefined): void {
   if (clientId !== undefined && clientId !== caller.subject) requireScope(caller, operatorScope)
+}
+
+/** A person approves an application for a limited time. A key would not end with the approval. */
+function requireNoApproval({ credentials }: AuthenticatedCaller): void {
+  const { client_id: client, sub = client } = credentials.introspection
+  if (sub !== client)
+    throw refused(
+      'approval',
+      'A token that a person has approved creates no keys: ask an operator for a key of this client (--client)',
+    )
 }
 
 function requireKeyClient({ settings, isSenderConstrained }: ListedClient): void {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -199,6 +200,69 @@ test('a key creates no keys and shows no keys of other clients', async () => {
     json: { error: { data: { reason: 'key' } } },
   })
   expect((await send('GET', '/client-keys?client=dev-client', { token: key })).status).toBe(403)
+})
+
+/** Returns a token that a person approves for an application. */
+async function approvedToken(): Promise<string> {
+  const origin = deployment.gateway.addresses.public
+  const redirectUri = 'http://127.0.0.1:9/cb'
+  const app = await send('POST', '/oauth2/register', {
+    token: initialToken,
+    body: {
+      client_name: 'Desk',
+      application_type: 'native',
+      redirect_uris: [redirectUri],
+      token_endpoint_auth_method: 'none',
+      grant_types: ['authorization_code'],
+      scope: 'agent:read',
+    },
+  })
+  const clientId = String(app.json['client_id'])
+  const verifier = 'v'.repeat(43)
+  const cookies = new Map<string, string>()
+  const go = async (address: string, form?: Record<string, string>) => {
+    const response = await fetch(new URL(address, origin), {
+      redirect: 'manual',
+      headers: { accept: 'text/html', cookie: [...cookies].map((pair) => pair.join('=')).join('; ') },
+      ...(form && { method: 'POST', body: new URLSearchParams(form) }),
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      cookies.set(name, value)
+    }
+    return response.headers.get('location') ?? ''
+  }
+  const query = new URLSearchParams({
+    client_id: clientId,
+    response_type: 'code',
+    redirect_uri: redirectUri,
+    scope: 'agent:read',
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+  })
+  const code = (await readFile(path.join(deployment.folder, 'data/oauth/sign-in-code'), 'utf8')).trim()
+  const page = await go(`/oauth2/authorize?${query.toString()}`)
+  const back = new URL(await go(await go(page, { decision: 'approve', code })))
+  const response = await fetch(`${origin}/oauth2/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'authorization_code',
+      client_id: clientId,
+      code: back.searchParams.get('code') ?? '',
+      redirect_uri: redirectUri,
+      code_verifier: verifier,
+    }),
+  })
+  return ((await response.json()) as { access_token: string }).access_token
+}
+
+test('an application creates no key with a token that a person has approved', async () => {
+  const token = await approvedToken()
+  expect((await rpc(token)).status).toBe(200)
+  expect(await send('POST', '/client-keys', { token, body: {} })).toMatchObject({
+    status: 403,
+    json: { error: { data: { reason: 'approval' } } },
+  })
 })
 
 test('a key lasts 90 days by default and at most 365', async () => {
