@@ -358,6 +358,7 @@ describe('an OAuth server with token exchange (RFC 8693)', () => {
     ['for another audience', { aud: 'https://other.example' }],
     ['without an audience', { aud: undefined }],
     ['with more scopes', { scope: 'agent:read agent:write agent:admin' }],
+    ['that is bound to a key', { cnf: { jkt: 'key' } }],
     ['that is not active', { active: false }],
   ])('a token %s is not used: the gateway signs a statement', async (_what, fields) => {
     const forms = offer(() => fields)

@@ -228,6 +228,7 @@ function faultOf(
   if (token.client_id !== subject.client_id || token.sub !== subject.sub)
     return 'the new token names another client or subject than the caller’s token'
   if (!isDeepStrictEqual(delegatesIn(token), delegatesIn(subject))) return 'the new token names a delegate'
+  if (token.cnf !== undefined) return 'the new token is bound to a key'
   const audience = [token.aud ?? []].flat()
   if (!audience.some((name) => isNamed(name, [resource, ...names])))
     return 'the new token does not name the agent'
