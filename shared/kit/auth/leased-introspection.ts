@@ -43,7 +43,8 @@ export class LeasedIntrospector implements Introspector, AsyncDisposable {
   readonly #holder = randomUUID()
   readonly #closing = new AbortController()
   readonly #pending = new Map<string, Request>()
-  #grantsLeases = true
+  /** Undefined until the first response. A server that stops grants none for a while. */
+  #grantsLeases: boolean | undefined
   #polls = 0
   #polling: Promise<void> | undefined
   #isUsed = false
@@ -74,7 +75,7 @@ export class LeasedIntrospector implements Introspector, AsyncDisposable {
     if (pending === undefined) return this.#start(token)
     // A request that began before the last invalidation may return a response from before it.
     const isCurrent = pending.version === this.#cache.version && this.#cache.hasLease()
-    if (isCurrent || !this.#grantsLeases) return pending.promise
+    if (isCurrent || this.#grantsLeases === false) return pending.promise
     pending.next ??= pending.promise.then(() => this.#start(token))
     return pending.next
   }
@@ -91,8 +92,11 @@ export class LeasedIntrospector implements Introspector, AsyncDisposable {
   async #request(token: string): Promise<Introspection> {
     const sent = this.#cache.now()
     const { answer, lease, bytes } = await this.#http.request(token)
-    this.#grantsLeases = lease !== undefined
-    if (lease === undefined) return answer
+    if (lease === undefined) {
+      this.#grantsLeases ??= false
+      return answer
+    }
+    this.#grantsLeases = true
     if (token.length <= tokenMaxChars && bytes <= answerMaxBytes) this.#cache.set(token, sent, answer, lease)
     if (!this.#closing.signal.aborted) this.#polling ??= this.#keepLease()
     return answer
