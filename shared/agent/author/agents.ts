@@ -32,7 +32,9 @@ export type CallMessage = string | CallContent
 
 /** A message to an agent. At least one of `text`, `data`, `files` and `parts` is required. */
 export interface CallContent {
+  /** The text of the message. */
   text?: string
+  /** A JSON object, sent as a data part. */
   data?: JsonObject
   /** Files made by `file`, or received in a message or a result. */
   files?: readonly (InputFile | OutputFile)[]
@@ -64,7 +66,9 @@ export interface CallResult {
   agent: string
   /** Undefined for an agent that answered without a task. */
   taskId: string | undefined
+  /** The context of the agent's task. Undefined for an agent that answered without a task. */
   contextId: string | undefined
+  /** The state of the agent's task. All other final states throw an error. */
   state: 'completed'
   /** The text parts of the artifacts, joined by line breaks. */
   text: string
@@ -72,6 +76,7 @@ export interface CallResult {
   data: JsonObject
   /** The file parts of the artifacts. A file that has only a `uri` in `artifacts` is empty here. */
   files: InputFile[]
+  /** The artifacts of the agent's task as received. */
   artifacts: Artifact[]
 }
 

@@ -11,6 +11,7 @@ export interface FailedCall {
 
 /** A call of another agent failed. If a handler does not catch the error, its task fails with the error's message. */
 export class AgentCallError extends Error {
+  /** The name of the error's class. */
   override readonly name: string = 'AgentCallError'
   /** The slug of the agent; `-` for the agent that the gateway chooses. */
   readonly agent: string
@@ -26,16 +27,19 @@ export class AgentCallError extends Error {
 
 /** The agent has no gateway, or no OAuth client with which it could act for its callers. */
 export class NoGatewayError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'NoGatewayError'
 }
 
 /** The gateway has no such agent, the client may not see it, or no agent fits the message. */
 export class AgentNotFoundError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'AgentNotFoundError'
 }
 
 /** The gateway or the agent refused the message, for example by a policy or because the message is invalid. */
 export class CallRefusedError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'CallRefusedError'
   /** The JSON-RPC error code, or 0. */
   readonly rpcCode: number
@@ -51,6 +55,7 @@ export class CallRefusedError extends AgentCallError {
 
 /** The agent requires a payment, which an agent that acts for a client cannot make (spec/delegation.md#payments). */
 export class PaymentRequiredError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'PaymentRequiredError'
   /** The x402 body or the data of the request for a payment: `accepts` lists the accepted payments. */
   readonly requirements: Record<string, unknown>
@@ -63,12 +68,15 @@ export class PaymentRequiredError extends AgentCallError {
 
 /** The agent's task has paused for an answer. Answer it with `reply`, or pass the question on with `ask`. */
 export class InputRequiredError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'InputRequiredError'
   /** The text of the agent's prompt. */
   readonly question: string
   /** The data of the prompt, for example the offer of a bid. */
   readonly data: JsonObject
+  /** The state of the agent's task. */
   readonly state: TaskState
+  /** The context of the agent's task, if it is known. */
   readonly contextId: string | undefined
   /** Continues the agent's task with an answer, and waits for the result like `call`. */
   readonly reply: (answer: CallMessage) => Promise<CallResult>
@@ -87,7 +95,9 @@ export class InputRequiredError extends AgentCallError {
 
 /** The agent's task failed, was rejected or was canceled. */
 export class AgentFailedError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'AgentFailedError'
+  /** The final state of the agent's task. */
   readonly state: 'failed' | 'rejected' | 'canceled'
   /** The agent's reason. Empty if it gave none. */
   readonly reason: string
@@ -104,20 +114,24 @@ export class AgentFailedError extends AgentCallError {
 
 /** The agent's task did not end within its time. */
 export class CallDeadlineError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'CallDeadlineError'
 }
 
 /** This agent may no longer act for the client: its token was revoked, has expired, or was never given. */
 export class AuthorityEndedError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'AuthorityEndedError'
 }
 
 /** Too many agents act for the client one after another, this agent twice among them, or this task made too many calls. */
 export class CallLoopError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'CallLoopError'
 }
 
 /** The gateway or the agent does not respond or is overloaded. The call was repeated without success. */
 export class AgentUnavailableError extends AgentCallError {
+  /** The name of the error's class. */
   override readonly name = 'AgentUnavailableError'
 }

@@ -80,7 +80,9 @@ export class ClientToken {
 }
 
 function formOf({ clientId, clientSecret, scope, resource }: TokenClient): string {
-  const form = { grant_type: 'client_credentials', scope, client_id: clientId, client_secret: clientSecret }
-  const restriction = resource === undefined ? {} : { resource, audience: resource }
-  return new URLSearchParams({ ...form, ...restriction }).toString()
+  const form = new URLSearchParams({ grant_type: 'client_credentials', scope })
+  form.set('client_id', clientId)
+  form.set('client_secret', clientSecret)
+  if (resource !== undefined) for (const name of ['resource', 'audience']) form.set(name, resource)
+  return form.toString()
 }
