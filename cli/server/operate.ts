@@ -16,11 +16,11 @@ export const whoMay = `
 Operators only: pass a token with agent:admin by --token or PARLEY_TOKEN. Without one, the command uses the operator
 client that the embedded OAuth server keeps in DATA_DIR.`
 
-const whoseToken = `
-Without --own the agent is external: it receives only tokens whose audience names it (npx parley token --resource …).
-Use --own for agents that you run: such an agent receives the tokens of its callers and can act for them. The agent
-must have proven its key; add --revision to admit exactly the version that you reviewed. Admit it again without --own
-to revoke this.`
+const aboutOwn = `
+Without --own the agent is external: the gateway does not query it for tasks, and sends it tokens (for this agent only)
+if its card declares a bearer scheme. Use --own for agents that you run: the gateway then trusts their statements about
+tasks. The agent must have proven its key; add --revision to admit exactly the version that you reviewed. Admit it again
+without --own to revoke this.`
 
 /** An operator command that acts on one registry entry. */
 export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'release'): CliCommand {
@@ -33,7 +33,7 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
     command
       .option('--revision <text>', 'fail unless the entry still has this `revision`')
       .option('--own', 'this deployment runs the agent: the gateway trusts its statements about tasks')
-      .addHelpText('after', whoseToken)
+      .addHelpText('after', aboutOwn)
   return command.run(async (agent: string, options: OperateOptions) => {
     const { reason, revision, own } = options
     const given = { reason, revision, own }

@@ -29,7 +29,7 @@ const bases = new WeakMap<AgentEntry, Base>()
  * @throws ParleyError Unavailable
  */
 export function targetOf(entry: AgentEntry, path: string, dispatcherFor: DispatcherFor): Target {
-  // An agent that is not admitted must not receive the bearer token of a request.
+  // An agent that is not admitted must not receive requests.
   if (!entry.admitted) throw agentIsNotTrusted(entry.slug, 'not_admitted')
   if (entry.quarantine?.by !== undefined) throw agentIsNotTrusted(entry.slug, 'quarantined')
   if (entry.status !== 'ready') throw agentIsDown(entry.slug)
