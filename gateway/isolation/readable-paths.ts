@@ -19,9 +19,12 @@ export interface ReadableCode {
  */
 export function readablePaths({ entry, folder, read, dataDir }: ReadableCode): string[] {
   const wanted = read.map((one) => path.resolve(folder, one))
+  const data = [dataDir, realPath(dataDir)]
   for (const one of wanted) {
-    if (contains(one, dataDir) || contains(dataDir, one))
-      throw new Error(`settings.json: read ${one} would include the data folder of the gateway`)
+    const isData = [one, realPath(one)].some((named) =>
+      data.some((folder) => contains(named, folder) || contains(folder, named)),
+    )
+    if (isData) throw new Error(`settings.json: read ${one} would include the data folder of the gateway`)
   }
   const starts = [entry, folder, process.execPath]
   const found = [
@@ -32,7 +35,9 @@ export function readablePaths({ entry, folder, read, dataDir }: ReadableCode): s
     ...[...starts, ...starts.map(realPath)].flatMap(resolutionPaths),
     ...wanted,
   ].filter((one) => existsSync(one))
-  return [...new Set([...found, ...found.map(realPath)])].filter((one) => !contains(one, dataDir))
+  return [...new Set([...found, ...found.map(realPath)])].filter(
+    (one) => !data.some((folder) => contains(one, folder)),
+  )
 }
 
 /** The folder of the packages of Parley, which in a clone are links to folders outside `node_modules`. */
