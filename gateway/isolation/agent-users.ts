@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { chmod, lchown, lstat, readdir } from 'node:fs/promises'
 import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { z } from 'zod'
 
@@ -88,6 +89,23 @@ function mappedIds(): number {
   }
 }
 
+/** A process that has ended but whose parent has not noticed it does nothing more, unless it still has threads. */
+function isRunning(uid: number, pid: string): boolean {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    const field = (name: string) => new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(status)?.[1] ?? ''
+    const isOver = /^[ZX]/.test(field('State')) && Number(field('Threads')) <= 1
+    return !isOver && field('Uid').split(/\s+/).map(Number).includes(uid)
+  } catch {
+    return false
+  }
+}
+
+function processesOf(uid: number): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.filter((pid) => isRunning(uid, pid)).map(Number)
+}
+
 function runningUsers(): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   return pids.flatMap((pid) => {
@@ -118,8 +136,31 @@ export async function handOver(folder: string, uid: number): Promise<void> {
   }
 }
 
-/** Kills every process of a user. The kernel does it in one step, which a process that starts others cannot outrun. */
-export async function killAllOf(uid: number): Promise<void> {
+const killAttempts = 20
+
+/** Kills every process of a user. Resolves with false if some of them still run. */
+export async function killAllOf(uid: number): Promise<boolean> {
+  for (let attempt = 0; attempt < killAttempts; attempt += 1) {
+    await killAtOnce(uid)
+    const left = processesOf(uid)
+    if (left.length === 0) return true
+    // A process of the user may have killed the program that should have killed it.
+    for (const pid of left) kill(pid)
+    await wait(20)
+  }
+  return processesOf(uid).length === 0
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}
+
+/** The kernel kills all processes in one step, which a process that starts others cannot outrun. */
+async function killAtOnce(uid: number): Promise<void> {
   const user = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--no-new-privs']
   const child = spawn('setpriv', [...user, '/bin/sh', '-c', 'kill -KILL -1'], { stdio: 'ignore' })
   await new Promise((resolve) => child.once('close', resolve).once('error', resolve))

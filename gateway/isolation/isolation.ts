@@ -1,5 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs'
-import { chmod, mkdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, open, realpath, rm } from 'node:fs/promises'
 import path from 'node:path'
 import type { Log } from '@parley/kit/process/log'
 import { readSecretFile } from '@parley/kit/process/secret-file'
@@ -83,6 +83,7 @@ export class Isolation implements AsyncDisposable {
       const way = await tryMode(mode, trial)
       if ('mode' in way) {
         const missing = [...reasons, ...way.missing]
+        if (mode === 'permission') process.on('SIGUSR1', ignored)
         return new Isolation(options, { ...way, missing }, mode === 'user' ? users : undefined)
       }
       reasons.push(`isolation mode ${mode}: ${way.reason}`)
@@ -114,8 +115,8 @@ export class Isolation implements AsyncDisposable {
     const authorities = env['NODE_EXTRA_CA_CERTS']
     const read = authorities === undefined ? agent.settings.read : [...agent.settings.read, authorities]
     const readable = readablePaths({ entry: entryOf(command), folder, read, dataDir })
-    const signer = await signerVariable(agent, env['PAYMENT_SIGNER_KEY_FILE'], folders[0])
     const uid = this.#users?.idOf(agent.name)
+    const signer = await signerVariable(agent, env['PAYMENT_SIGNER_KEY_FILE'], folders[0], uid)
     await this.#limitEgress(agent, uid)
     if (uid !== undefined) await this.#claim(uid, folders)
     const how = {
@@ -149,8 +150,9 @@ export class Isolation implements AsyncDisposable {
     if (!this.missing.includes(text)) this.missing.push(text)
   }
 
-  /** Removes the rules for connections. */
+  /** Removes the rules for connections and the listener for signals. */
   async [Symbol.asyncDispose](): Promise<void> {
+    process.off('SIGUSR1', ignored)
     const egress = await this.#egress
     if (egress instanceof Egress) await egress[Symbol.asyncDispose]()
   }
@@ -165,7 +167,10 @@ export class Isolation implements AsyncDisposable {
 
   async #handOver(uid: number, folders: AgentFolders): Promise<void> {
     // A gateway that was killed may have left processes.
-    await killAllOf(uid)
+    if (!(await killAllOf(uid)))
+      throw new Error(
+        `processes of its user ${uid} could not be ended: end them ("pkill -KILL -U ${uid}"), and check its code`,
+      )
     for (const folder of folders) await handOver(folder, uid)
     if (this.#way.root === 'private') return
     // Agents must reach their own folder, but not list the folders above it.
@@ -196,6 +201,12 @@ export class Isolation implements AsyncDisposable {
   }
 }
 
+/**
+ * Without a listener, SIGUSR1 makes Node.js listen for a debugger, with which an agent that can send signals would run
+ * code in the gateway.
+ */
+function ignored(): void {}
+
 /** Returns the first argument that is not an option for Node.js. */
 function entryOf({ file, args }: Command): string {
   return args.find((one) => !one.startsWith('-')) ?? file
@@ -206,11 +217,16 @@ async function signerVariable(
   { folder, settings }: IsolatedAgent,
   file: string | undefined,
   data: string,
+  uid: number | undefined,
 ): Promise<{ PAYMENT_SIGNER_KEY_FILE?: string | undefined }> {
   const copy = path.join(data, 'payment-signer.key')
-  await rm(copy, { force: true })
+  await rm(copy, { force: true, recursive: true })
   if (file === undefined) return {}
   if (!settings.allow.includes('signer')) return { PAYMENT_SIGNER_KEY_FILE: undefined }
-  await writeFile(copy, await readSecretFile(path.resolve(folder, file)), { mode: 0o600 })
+  const key = await readSecretFile(path.resolve(folder, file))
+  // The agent may own the folder and have a running process, so an existing file or link must not be opened.
+  await using created = await open(copy, 'wx', 0o600)
+  await created.writeFile(key)
+  if (uid !== undefined) await created.chown(uid, uid)
   return { PAYMENT_SIGNER_KEY_FILE: copy }
 }

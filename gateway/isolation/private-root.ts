@@ -40,16 +40,17 @@ export function privateRootScript({ readable, writable, cwd, ownPids }: PrivateR
   const files = [...devices, ...shown.filter((one) => !isFolder(one))]
   const parents = [...files, ...links].map((one) => path.dirname(one))
   const made = ['/proc', '/tmp', '/var', '/dev/shm', '/etc', ...folders, ...parents]
+  // With code or data below /tmp, there is no shared /tmp to write to, and only TMPDIR remains. The agent may have replaced
+  // the folder by a link, so its path is resolved in the new root, where no link leads out.
+  const temporary = [...shown, ...writable].some(isBelow('/tmp'))
+    ? ''
+    : `mount --bind ${quoted(path.join(writable[0], 'tmp'))} /tmp && `
   const lines = [
     'set -e',
     `r=${quoted(stage)}`,
     'mount -t tmpfs -o mode=0755,nosuid,nodev,size=4m parley "$r"',
     `mkdir -p ${made.map(inside).join(' ')}`,
     'ln -s /tmp "$r/var/tmp"',
-    // With code or data below /tmp, there is no shared /tmp to write to, and only TMPDIR remains.
-    ...([...shown, ...writable].some(isBelow('/tmp'))
-      ? []
-      : [`mount --bind ${quoted(path.join(writable[0], 'tmp'))} "$r/tmp"`]),
     ...links.map(linked),
     ...(copied.length === 0 ? [] : [`cp -L ${copied.map(quoted).join(' ')} "$r/etc"`]),
     ...files.map((one) => `: > ${inside(one)}`),
@@ -59,7 +60,7 @@ export function privateRootScript({ readable, writable, cwd, ownPids }: PrivateR
     ownPids ? 'mount --rbind /proc "$r/proc"' : foreignProcessesHidden,
     'mount -o remount,bind,ro,nosuid,nodev "$r"',
     // Signals that arrive during the set-up keep their default action, because `exec` replaces this shell.
-    `exec chroot "$r" /bin/sh -c 'cd "$0" && exec "$@"' ${quoted(cwd)} "$@"`,
+    `exec chroot "$r" /bin/sh -c ${quoted(`${temporary}cd "$0" && exec "$@"`)} ${quoted(cwd)} "$@"`,
   ]
   return lines.join('\n')
 }

@@ -36,6 +36,8 @@ export function attempts(target) {
     [`link ${file} into the own folder`, () => linkHere(file)],
     [`change ${file}`, () => fs.appendFileSync(file, '')],
     [`open ${file} as a database`, () => openDatabase(file)],
+    [`open ${file} as a database in spite of its lock`, () => openDatabase(`file:${file}?immutable=1`)],
+    [`attach ${file} to a database`, () => attachDatabase(`file:${file}?immutable=1`)],
   ])
   const folders = target.folders.flatMap((folder) => [
     [`list ${folder}`, () => foreignNames(folder)],
@@ -48,6 +50,7 @@ export function attempts(target) {
     [`list /proc/${pid}/fd`, () => fs.readdirSync(`/proc/${pid}/fd`)],
     [`read through /proc/${pid}/root`, () => fs.readdirSync(`/proc/${pid}/root/`)],
     [`signal ${pid}`, () => process.kill(pid, 0)],
+    [`run code in ${pid} with its debugger`, () => openDebugger(pid)],
     [`signal ${pid} in a program`, () => run(`kill -0 ${pid}`)],
   ])
   const writes = [...target.code, ...target.caches].flatMap((folder) => [
@@ -103,6 +106,25 @@ async function openDatabase(file) {
   } finally {
     database.close()
   }
+}
+
+async function attachDatabase(file) {
+  const { DatabaseSync } = await import('node:sqlite')
+  const database = new DatabaseSync(':memory:')
+  try {
+    database.prepare('ATTACH ? AS other').run(file)
+    return database.prepare('SELECT count(*) FROM other.sqlite_master').get()
+  } finally {
+    database.close()
+  }
+}
+
+/** SIGUSR1 makes Node.js listen for a debugger. */
+async function openDebugger(pid) {
+  process.kill(pid, 'SIGUSR1')
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  const response = await fetch('http://127.0.0.1:9229/json/list')
+  return (await response.json())[0].webSocketDebuggerUrl
 }
 
 function found(text, marker) {
