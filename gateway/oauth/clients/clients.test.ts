@@ -278,6 +278,7 @@ test('an exchanged token of a revoked client is refused, also for a renewal', as
 })
 
 test('a client has at most 20 keys', async () => {
-  for (let count = 0; count < 20; count += 1) await newKeyOf()
+  const made = await Promise.allSettled(Array.from({ length: 25 }, () => newKeyOf()))
+  expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(20)
   await expect(newKeyOf()).rejects.toThrow('too many keys')
 })

@@ -1,5 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import { z } from 'zod'
 import type { OAuthStore } from '../oauth-store.ts'
 
@@ -58,13 +59,20 @@ export async function findKey(store: Pick<OAuthStore, 'find'>, key: string): Pro
 /** Creates, lists and revokes long-lived keys. Only their hashes are stored. */
 export class LongLivedKeys {
   readonly #store: OAuthStore
+  readonly #mutex = new KeyedMutex()
 
   constructor(store: OAuthStore) {
     this.#store = store
   }
 
   /** @returns the key, which cannot be read later, or undefined if the client has too many keys */
-  async create(
+  create(
+    options: Omit<KeyRecord, 'hash' | 'iat'>,
+  ): Promise<{ key: string; record: LongLivedKey } | undefined> {
+    return this.#mutex.run([options.clientId], () => this.#create(options))
+  }
+
+  async #create(
     options: Omit<KeyRecord, 'hash' | 'iat'>,
   ): Promise<{ key: string; record: LongLivedKey } | undefined> {
     const { clientId, exp } = options
