@@ -134,27 +134,27 @@ test('the cancellation of the first task cancels the whole chain', async () => {
 
 test('after kill -9 of the agent in the middle, it runs again and receives the same task of the last agent', async () => {
   const token = await newToken()
-  const { task, tree } = await startChain(token, '4000')
+  const { task, tree } = await startChain(token, '8000')
   const [middle] = tree.children
   const killed = processesOf('middle')
   expect(killed.length).toBeGreaterThan(0)
   for (const pid of killed) process.kill(pid, 'SIGKILL')
   const ended = await clientAt('first', token).wait(task.id, { signal: AbortSignal.timeout(120_000) })
   expect(ended.status.state).toBe('completed')
-  expect(textOf(ended)).toContain('last(4000)')
+  expect(textOf(ended)).toContain('last(8000)')
   const pid = Number(/^first: (\d+) /.exec(textOf(ended))?.[1])
   expect(killed).not.toContain(pid)
   const after = await treeOf(task.id)
   expect(after.children.map(({ taskId }) => taskId)).toEqual([middle?.taskId])
   expect(after.children[0]?.children.map(({ taskId, request }) => [taskId, request])).toEqual([
-    [middle?.children[0]?.taskId, '4000'],
+    [middle?.children[0]?.taskId, '8000'],
     [expect.any(String), '0'],
   ])
 })
 
 test('a client that is revoked in the middle ends the chain at the next call, with a clear reason', async () => {
   const token = await newToken()
-  const { task, tree } = await startChain(token, '3000')
+  const { task, tree } = await startChain(token, '12000')
   await revoke(token)
   const fresh = await newToken()
   const middle = tree.children[0]?.taskId ?? ''

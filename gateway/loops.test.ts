@@ -37,12 +37,21 @@ test('a message that would loop back to the gateway goes to the next agent or fa
 test('a request may pass through the gateway a few times, but not endlessly', async () => {
   await mirror()
   const sky = await agent('sky', weather)
-  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} })
-  const through = (times: number) => post(`${'/agents/mirror'.repeat(times)}/agents/sky/`, body)
-  expect((await through(7)).status).toBe(200)
+  sky.get = (path) => (path === '/page' ? { page: true } : undefined)
+  const through = (times: number) =>
+    fetch(`${gateway().addresses.local}${'/agents/mirror'.repeat(times)}/agents/sky/page`)
+  expect(await (await through(7)).json()).toEqual({ page: true })
   const refused = await through(500)
-  expect([refused.status, refused.json.error.data.reason]).toEqual([503, 'loop'])
-  expect(sky.calls).toHaveLength(1)
+  expect(refused.status).toBe(503)
+  expect(await refused.json()).toMatchObject({ error: { data: { reason: 'loop' } } })
+})
+
+test('the token that the gateway sends to an agent ends a loop at the second pass', async () => {
+  await mirror()
+  const sky = await agent('sky', weather)
+  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} })
+  expect((await post('/agents/mirror/agents/sky/', body)).status).toBe(401)
+  expect(sky.calls).toEqual([])
 })
 
 test('an agent receives the Via header of the request, even in queries that the gateway sends', async () => {
