@@ -15,6 +15,7 @@ export default defineConfig<object, { store: 'embedded' | 'full' }>({
   projects: [
     { name: 'embedded', use: { store: 'embedded' }, workers: 1, testIgnore: '**/several-processes.spec.ts' },
     // Uses MongoDB and Redis, with several processes of each kind.
-    { name: 'full', use: { store: 'full' }, workers: 2 },
+    // The hostile agents always run on the embedded store.
+    { name: 'full', use: { store: 'full' }, workers: 2, testIgnore: '**/hostile-agent.spec.ts' },
   ],
 })

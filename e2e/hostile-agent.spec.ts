@@ -1,8 +1,5 @@
 import { hostileRun } from '@parley/tools/hostile/run'
-import { expect } from '@playwright/test'
-import { test } from './backends.ts'
-
-test.skip(({ store }) => store === 'full', 'the run starts a deployment on the embedded store')
+import { expect, test } from '@playwright/test'
 
 for (const production of [false, true]) {
   test(`an agent gains nothing from what it is sent, ${production ? 'in production' : 'in development'}`, async () => {
