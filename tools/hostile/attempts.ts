@@ -205,13 +205,28 @@ export async function tryDelegation(name: string, token: string, around: Surroun
     return [{ attempt: `${name}: delegation`, status: reply.status, answer: reply.text, refused: true }]
   // Delegation allows messages to other agents through the gateway.
   const isAllowed = ([attempt]: Try) =>
-    /^payment session at the paid agent through|^(message\/(send|stream)|tasks\/list|contexts\/list) at the (gateway|victim through)/.test(
-      attempt,
-    )
+    /^(message\/(send|stream)|tasks\/list|contexts\/list) at the (gateway|victim through)/.test(attempt)
   return run(
     `${name}, delegated`,
     everywhere(delegated, around).filter((one) => !isAllowed(one)),
   )
+}
+
+/**
+ * The same requests with the caller's own token, which has to be accepted. Otherwise a refusal of the others would show
+ * nothing.
+ */
+export async function tryOwn(token: string, around: Surroundings): Promise<Attempt[]> {
+  const place = 'at the victim through the gateway'
+  const url = `${around.gatewayUrl}/agents/victim/`
+  const tries = [
+    ...agentAttempts(place, url, token, around),
+    ...paymentAttempts('at the paid agent through the gateway', `${around.gatewayUrl}/agents/paid`, token),
+    ...destructiveAttempts(place, url, token, around),
+  ]
+  // Only an operator reads all payments.
+  const isAllowed = ([attempt]: Try) => !attempt.startsWith('payments ')
+  return run('own token', tries.filter(isAllowed))
 }
 
 function exchangeForm(token: string, more: Record<string, string>): string {

@@ -6,7 +6,14 @@ import { ClientToken } from '@parley/client/internal/signed-fetch'
 import { operatorClient } from '@parley/e2e/harness/operator'
 import { ParleyProcess, parley } from '@parley/e2e/harness/parley-process'
 import { freePorts } from '../testing/port.ts'
-import { type Attempt, messageParams, type Surroundings, tryDelegation, tryToken } from './attempts.ts'
+import {
+  type Attempt,
+  messageParams,
+  type Surroundings,
+  tryDelegation,
+  tryOwn,
+  tryToken,
+} from './attempts.ts'
 import { type Recorded, readRecorded } from './recorded.ts'
 
 export interface HostileRun {
@@ -15,6 +22,8 @@ export interface HostileRun {
   /** Secrets that reached the hostile agent although they must not. Empty if nothing leaked. */
   leaked: string[]
   attempts: Attempt[]
+  /** The same requests of the caller itself. */
+  own: Attempt[]
 }
 
 export interface HostileRunOptions {
@@ -105,7 +114,8 @@ async function attack(
     "the operator's token": operatorToken,
     'a cookie': cookie,
   }
-  return { requests: recorded.requests.length, leaked: leakedOf(recorded, secrets), attempts }
+  const own = await tryOwn(callerToken, around)
+  return { requests: recorded.requests.length, leaked: leakedOf(recorded, secrets), attempts, own }
 }
 
 function leakedOf({ text: all }: Recorded, secrets: Record<string, string>): string[] {
