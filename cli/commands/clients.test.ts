@@ -86,7 +86,7 @@ test('token --long-lived prints a key once, which is listed, usable and revocabl
   const use = () => fetch(`${gateway.addresses.public}/client-keys`, { headers })
   expect((await use()).status).toBe(200)
   expect((await cli('clients', 'keys')).stdout).toMatch(
-    new RegExp(`^KEY .*\\n${id} +dev-client +cron +agent:read +any server +20`),
+    new RegExp(`^KEY .*\\n${id} +dev-client +cron +agent:read +http:\\S+ +20`),
   )
   expect((await cli('clients', 'show', 'dev-client')).stdout).toMatch(
     new RegExp(`key +${id} cron: agent:read, until 20`),

@@ -80,7 +80,8 @@ function requireKeyOptions({ longLived, initial, operator, ...options }: TokenOp
 async function printKey(io: Io, options: TokenOptions): Promise<void> {
   const { name, scope, resource, expires, client, admin } = options
   const lifetimeSeconds = expires === undefined ? undefined : lifetimeOf(expires)
-  const server = await connect(io, options, client !== undefined || admin ? 'operator' : 'developer')
+  const isOperators = client !== undefined || admin
+  const server = await connect(io, options, isOperators ? 'operator' : 'developer', !isOperators)
   const body = newKeyOut({ name, client, scope, resource, lifetimeSeconds, admin })
   const answer = (await server.send('POST', '/client-keys', body)).body
   if (options.json) return printJson(io, answer)

@@ -51,11 +51,12 @@ export async function connect(
   io: Io,
   options: ServerOptions,
   as: 'developer' | 'operator' = 'developer',
+  forGateway = false,
 ): Promise<ServerConnection> {
   const settings = clientSettings(io)
   const url = (options.url === undefined ? settings.url : httpUrl(options.url)).replace(/\/+$/, '')
   const given = options.token ?? settings.token
-  const token = await tokenSource({ ...settings, token: given, url, as })
+  const token = await tokenSource({ ...settings, token: given, url, as, forGateway })
   const bearer = async (): Promise<Record<string, string>> =>
     token === undefined ? {} : { authorization: `Bearer ${await token()}` }
   return {

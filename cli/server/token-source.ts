@@ -92,19 +92,26 @@ export async function tokenSource(options: {
   dataDir: string
   url: string
   as: Role
+  /** Whether the token is valid at the gateway only. */
+  forGateway?: boolean
 }): Promise<TokenSource | undefined> {
   const { token } = options
   if (token !== undefined) return async () => token
   const client = await readClient(options.dataDir, options.as)
   if (client === undefined || !isSameOrigin(client.token_url, options.url)) return undefined
-  return renewing(client, scopes[options.as])
+  return renewing(client, scopes[options.as], options.forGateway ? gatewayOf(client) : undefined)
 }
 
-function renewing(client: DevClient, scope: string): TokenSource {
+/** The gateway of the embedded OAuth server, whose token endpoint is `<gateway>/oauth2/token`. */
+function gatewayOf({ token_url }: DevClient): string {
+  return token_url.replace(/\/oauth2\/token$/, '')
+}
+
+function renewing(client: DevClient, scope: string, resource?: string): TokenSource {
   let current: { token: string; until: number } | undefined
   return async () => {
     if (current !== undefined && Date.now() <= current.until) return current.token
-    const { access_token: token, expires_in } = await issueToken(client, scope)
+    const { access_token: token, expires_in } = await issueToken(client, scope, resource)
     current = { token, until: Date.now() + (expires_in - 30) * 1000 }
     return token
   }

@@ -70,6 +70,7 @@ async function create(
   if (isKey(caller.credentials.token))
     throw refused('key', 'A long-lived key creates no keys: use an access token')
   requireNoApproval(caller)
+  requireAudience(caller)
   const client = found(await clients.find(clientId))
   requireKeyClient(client)
   const scope = scopeFor(wanted, client, caller)
@@ -113,6 +114,18 @@ function requireNoApproval({ credentials }: AuthenticatedCaller): void {
       'approval',
       'A token that a person has approved creates no keys: ask an operator for a key of this client (--client)',
     )
+}
+
+/**
+ * An agent that receives a token for every server from a direct caller must not be able to make a key of it. A token
+ * with an audience is known to this gateway and its client only.
+ */
+function requireAudience(caller: AuthenticatedCaller): void {
+  if (mayUse(caller, operatorScope) || (caller.audience ?? []).length > 0) return
+  throw refused(
+    'unrestricted_token',
+    'This token is valid at every server, so it creates no keys: get a token for the gateway with the OAuth parameter resource=<address of the gateway>',
+  )
 }
 
 function requireKeyClient({ settings, isSenderConstrained }: ListedClient): void {

@@ -157,8 +157,17 @@ test('only operators manage clients, and changes and refusals are in the audit l
   expect(lines.some((line) => line.includes('clients.tag') && line.includes(id))).toBe(true)
 })
 
+const gatewayToken = () => tokenOf({ resource: deployment.gateway.addresses.public })
+
+test('a token that is valid at every server creates no key', async () => {
+  expect(await send('POST', '/client-keys', { token: await tokenOf(), body: {} })).toMatchObject({
+    status: 403,
+    json: { error: { data: { reason: 'unrestricted_token' } } },
+  })
+})
+
 test('a client creates a key, uses it as a bearer token, lists it and revokes it', async () => {
-  const token = await tokenOf()
+  const token = await gatewayToken()
   const made = await send('POST', '/client-keys', { token, body: { name: 'cron', scope: 'agent:read' } })
   expect(made.status).toBe(201)
   const { key, details } = made.json as { key: string; details: { id: string } }
@@ -167,6 +176,7 @@ test('a client creates a key, uses it as a bearer token, lists it and revokes it
     client: id,
     name: 'cron',
     scope: 'agent:read',
+    resource: deployment.gateway.addresses.public,
     created_at: expect.any(String),
     expires_at: expect.any(String),
   })
@@ -182,7 +192,7 @@ test('a client creates a key, uses it as a bearer token, lists it and revokes it
 
 test('a key has at most the scopes, the audience and the client of the token that creates it', async () => {
   const create = (token: string, body: object) => send('POST', '/client-keys', { token, body })
-  const reader = await tokenOf({ scope: 'agent:read' })
+  const reader = await tokenOf({ scope: 'agent:read', resource: deployment.gateway.addresses.public })
   expect((await create(reader, { scope: 'agent:write' })).status).toBe(403)
   expect((await create(reader, { scope: 'agent:admin', admin: true })).status).toBe(403)
   expect((await create(reader, { client: 'dev-client' })).status).toBe(403)

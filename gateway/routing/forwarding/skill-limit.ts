@@ -47,14 +47,15 @@ export function limitedAnswer(
 
 /**
  * Checks the skills that a request names, and refuses a request for the agent's own extended card.
- * @throws ParleyError InsufficientPermissions, AuthenticatedExtendedCardNotConfigured
+ * @throws ParleyError InsufficientPermissions, InvalidRequest, AuthenticatedExtendedCardNotConfigured
  */
 export async function requireAllowedSkills(
   body: Buffer,
   requireSkill: NonNullable<FoundAgent['requireSkill']>,
 ): Promise<void> {
   const json = jsonOf(body.toString('utf8'))
-  if (!isObject(json)) return
+  // An agent could read the skill from a body that this check does not understand.
+  if (!isObject(json)) throw new ParleyError('InvalidRequest', { message: 'Request must be a JSON object' })
   const { method, params } = json
   const operation = typeof method === 'string' ? defaultDialect.methods.get(method)?.operation : undefined
   if (operation !== undefined && operations[operation].target === 'server')
