@@ -46,6 +46,7 @@ test('the list shows each client with its kind, scope, limits and tags', async (
   expect(stdout).toMatch(
     /Nightly report +registered +agent:read agent:write +never +agent:read, 60 a minute, #eu, #partner\n$/,
   )
+  expect((await cli('clients', '--query', 'no such client')).stdout).toBe('No clients.\n')
   expect((await cli('clients')).stdout).toMatch(/\noperator +Operator +managed/)
   const { clients } = JSON.parse((await cli('clients', 'list', '--query', id, '--json')).stdout) as {
     clients: unknown[]
@@ -101,7 +102,7 @@ test('an operator creates a key for another client, and a key with agent:admin a
   const made = await cli('token', '--long-lived', '--client', id)
   expect(made.stderr).toContain(`of ${id} with agent:read agent:write`)
   const refused = await cli('token', '--long-lived', '--client', 'operator', '--scope', 'agent:admin')
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('--admin') })
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--admin') })
   const admin = await cli('token', '--long-lived', '--admin', '--scope', 'agent:admin', '--expires', '1d')
   expect(admin.stderr).toContain('of operator with agent:admin')
 })
@@ -114,6 +115,7 @@ test.each([
   [['clients', 'limit', 'a'], 'name at least one'],
   [['clients', 'limit', 'a', '--none', '--scope', 'agent:read'], 'name at least one'],
   [['clients', 'limit', 'a', '--expires', 'soon'], 'must be a duration'],
+  [['clients', 'limit', 'a', '--per-minute', '0'], 'not a whole number from 1 to 1000000'],
   [['clients', 'tag', 'a', '--scope', 'agent:read'], 'belong to limit'],
   [['clients', 'show', 'a', '--query', 'b'], 'belongs to list'],
   [['token', '--name', 'a'], 'belong to --long-lived'],

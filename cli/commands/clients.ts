@@ -51,7 +51,7 @@ export default function clientsCommand(io: Io): CliCommand {
     .argument('[values...]', 'id of a client or key, and tags')
     .option('--query <text>', 'list: only clients with this text in id or name')
     .option('--scope <scopes>', 'limit: the only scopes of the client, separated by spaces')
-    .option('--per-minute <count>', 'limit: requests per minute', wholeNumber(1_000_000))
+    .option('--per-minute <count>', 'limit: requests per minute', wholeNumber(1_000_000, 1))
     .option('--expires <duration>', 'limit: the client gets no tokens after this time, for example 90d')
     .option('--resource <address>', 'limit: the only server for which it gets tokens (repeatable)', collected)
     .option('--none', 'limit: remove all limits')
@@ -123,6 +123,7 @@ async function list(io: Io, options: ClientsOptions, values: string[]): Promise<
     if (cursor === undefined) break
   }
   if (options.json) return printJson(io, { clients })
+  if (clients.length === 0) return print(io, 'No clients.\n')
   const rows = clients.map((client) => [
     oneLine(client.id, 80),
     oneLine(client.name, 30),

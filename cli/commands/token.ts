@@ -69,9 +69,11 @@ async function printToken(io: Io, options: TokenOptions): Promise<void> {
 
 /** @throws UsageError */
 function requireKeyOptions({ longLived, initial, operator, ...options }: TokenOptions): void {
-  const { name, expires, client, admin, url, token } = options
+  const { name, scope, expires, client, admin, url, token } = options
   if (longLived) {
     if (initial || operator) throw new UsageError('--long-lived excludes --initial and --operator.')
+    if (scope?.split(' ').includes('agent:admin') && !admin)
+      throw new UsageError('A key with agent:admin acts as the operator: confirm it with --admin.')
   } else if ([name, expires, client, admin, url, token].some((option) => option !== undefined)) {
     throw new UsageError('--name, --expires, --client, --admin, --url and --token belong to --long-lived.')
   }
