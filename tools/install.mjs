@@ -22,7 +22,9 @@ if (!process.exitCode && isOld && existsSync(node) && leftOut()) {
 }
 
 function install(PATH) {
-  const npm = spawnSync('npm', ['install', '--no-audit', '--no-fund'], {
+  // npm warns once for each package that needs a newer Node.
+  const quiet = isOld ? ['--loglevel=error'] : []
+  const npm = spawnSync('npm', ['install', '--no-audit', '--no-fund', ...quiet], {
     cwd: root,
     // Standard output is reserved for the next command.
     stdio: ['ignore', 2, 2],
