@@ -125,6 +125,12 @@ test('check names the deciding rule, and a limited caller’s skills', async () 
   expect(await check('caller=client:a&delegate=tag:contractor')).toMatchObject({ allowed: false })
   expect(await check('caller=client:operator')).toMatchObject({ allowed: true, rule: 'operator' })
   expect((await request('GET', `${path}/check?caller=a`)).status).toBe(400)
+  const denial = { effect: 'deny', callers: ['client:b'], skills: ['delete'] }
+  await request('PUT', path, { rules: [...rules.slice(1), denial] })
+  expect(await check('caller=client:b&skill=delete')).toMatchObject({
+    rule: 'rule 2 (deny client:b for delete)',
+  })
+  expect(await check('caller=client:b')).toMatchObject({ allowed: false, rule: 'default deny' })
 })
 
 test('a policy survives a new registration, unregistration and removal, until it is reset', async () => {

@@ -75,7 +75,8 @@ function checkOut(
   const policy = policies.of(entry)
   if (policy === undefined) return policyCheckOut(entry.slug, { allowed: true, rule: 'no policy' }, undefined)
   const whole = policy.decideAccess(caller, entry.skills)
-  const decision = skill === undefined || !whole.allowed ? whole : policy.decide(caller, skill)
+  const ofSkill = skill === undefined ? whole : policy.decide(caller, skill)
+  const decision = ofSkill.allowed && !whole.allowed ? whole : ofSkill
   const allowed = policy.access(caller, entry.skills)
   return policyCheckOut(entry.slug, decision, allowed.kind === 'some' ? [...allowed.skills] : undefined)
 }
