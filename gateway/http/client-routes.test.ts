@@ -125,6 +125,7 @@ test.each<[string, string, (client: string) => unknown]>([
   ['limit', 'no requests', (of) => ({ id: of, per_minute: 0 })],
   ['limit', 'a text as time', (of) => ({ id: of, expires_at: 'tomorrow' })],
   ['limit', 'no resources', (of) => ({ id: of, resources: [] })],
+  ['limit', 'a resource that is no address', (of) => ({ id: of, resources: ['calculator'] })],
   ['tag', 'an invalid tag', (of) => ({ id: of, tags: ['No tag'] })],
   ['tag', 'too many tags', (of) => ({ id: of, tags: Array.from({ length: 51 }, (_, n) => `t${n}`) })],
   ['revoke', 'no client', () => ({})],

@@ -9,6 +9,7 @@ const scope = z
   .max(256)
   .regex(/^[a-z:]+( [a-z:]+)*$/, 'scopes, separated by single spaces')
 const resource = z.string().min(1).max(2048)
+const server = resource.regex(/^(https?:\/\/|did:)./, 'must be an http, https or did address')
 const time = z.iso.datetime({ offset: true })
 const tag = z.string().regex(tagForm, '1 to 64 lower-case letters, digits, ".", "_" or "-"')
 
@@ -28,7 +29,7 @@ export const clientLimitIn = wireObject({
   scope: scope.optional(),
   perMinute: z.int().min(1).max(1_000_000).optional(),
   expiresAt: time.optional(),
-  resources: z.array(resource).min(1).max(20).optional(),
+  resources: z.array(server).min(1).max(20).optional(),
 })
 
 /** The body of `POST /clients/tag`, which replaces all tags of the client. */
