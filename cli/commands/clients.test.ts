@@ -90,7 +90,7 @@ test('token --long-lived prints a key once, which is listed, usable and revocabl
     new RegExp(`^KEY .*\\n${id} +dev-client +cron +agent:read +http:\\S+ +20`),
   )
   expect((await cli('clients', 'show', 'dev-client')).stdout).toMatch(
-    new RegExp(`key +${id} cron: agent:read, until 20`),
+    new RegExp(`key +${id} cron: agent:read, for http:\\S+, until 20`),
   )
   expect((await cli('clients', 'revoke-key', id)).stdout).toBe(`${id} is revoked.\n`)
   expect((await use()).status).toBe(401)
