@@ -132,7 +132,7 @@ export class Isolation implements AsyncDisposable {
       command: confined(command, how),
       env: { ...env, ...folderVariables(folders), ...signer },
       cwd: how.root === 'shared' ? folder : '/',
-      forks: how.root === 'namespace',
+      forks: how.root !== 'shared',
       uid,
     }
   }

@@ -14,7 +14,7 @@ export type Right = 'processes' | 'threads' | 'addons' | 'signer'
 export interface Confinement {
   /** The user of the agent, if it has its own. */
   uid?: number
-  /** Whether the agent sees only the paths below. `namespace` also gives it its own processes, without root. */
+  /** Whether the agent sees only its own processes and the paths below. `namespace` does that without root. */
   root: 'shared' | 'private' | 'namespace'
   /** Whether `prlimit` and `setpriv` are available. */
   limited: boolean
@@ -39,11 +39,10 @@ export function confined(command: Command, how: Confinement): Command {
 }
 
 function rootWords({ root, readable, writable, cwd }: Confinement): string[] {
-  const ownPids = root === 'namespace'
-  const namespaces = ownPids
-    ? ['--user', '--map-root-user', '--pid', '--ipc', '--fork', '--kill-child=KILL', '--mount-proc']
-    : ['--ipc']
-  const script = privateRootScript({ readable, writable, cwd, ownPids })
+  const user = root === 'namespace' ? ['--user', '--map-root-user'] : []
+  // In the PID namespace of the machine, an agent could look into processes of its user that run outside its root.
+  const namespaces = [...user, '--pid', '--ipc', '--fork', '--kill-child=KILL', '--mount-proc']
+  const script = privateRootScript({ readable, writable, cwd })
   return ['unshare', '--mount', ...namespaces, '--', '/bin/sh', '-c', script, 'sh']
 }
 

@@ -21,15 +21,14 @@ export interface PrivateRoot {
   /** Folders that the agent may write. The first one also contains its temporary files. */
   writable: readonly [string, ...string[]]
   cwd: string
-  /** Whether the process has its own PID namespace, in which `unshare` has already mounted /proc. */
-  ownPids: boolean
 }
 
 /**
  * Returns a shell script that runs its arguments in a root folder that contains only the system, the readable paths
- * (read-only) and the writable folders. It runs in a new mount namespace, as root there.
+ * (read-only) and the writable folders. It runs in a new mount and PID namespace, in which
+ * `unshare` has mounted /proc, as root there.
  */
-export function privateRootScript({ readable, writable, cwd, ownPids }: PrivateRoot): string {
+export function privateRootScript({ readable, writable, cwd }: PrivateRoot): string {
   const system = systemPaths.filter((one) => existsSync(one))
   const links = system.filter(isLink)
   const copied = system.filter((one) => !isLink(one) && !isFolder(one))
@@ -57,17 +56,13 @@ export function privateRootScript({ readable, writable, cwd, ownPids }: PrivateR
     ...shown.map(readOnly),
     ...[...devices, ...writable].map((one) => `mount --rbind ${quoted(one)} ${inside(one)}`),
     `mount -t tmpfs -o mode=1777,nosuid,nodev,size=${memoryFolderMb}m parley "$r/dev/shm"`,
-    ownPids ? 'mount --rbind /proc "$r/proc"' : foreignProcessesHidden,
+    'mount --rbind /proc "$r/proc"',
     'mount -o remount,bind,ro,nosuid,nodev "$r"',
     // Signals that arrive during the set-up keep their default action, because `exec` replaces this shell.
     `exec chroot "$r" /bin/sh -c ${quoted(`${temporary}cd "$0" && exec "$@"`)} ${quoted(cwd)} "$@"`,
   ]
   return lines.join('\n')
 }
-
-/** `hidepid=invisible` needs Linux 5.8; older kernels reject the word. */
-const foreignProcessesHidden =
-  'mount -t proc -o nosuid,nodev,noexec,hidepid=invisible proc "$r/proc" 2>/dev/null || mount --rbind /proc "$r/proc"'
 
 /** Copies a link, such as /bin. The target of any other link is copied instead. */
 function linked(link: string): string {
