@@ -78,6 +78,8 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
         DATA_DIR: 'data',
         PORT: '0',
         LOG_LEVEL: 'warn',
+        // In the other modes, a process has another id than the one that it reports.
+        AGENT_ISOLATION: 'permission',
         ...env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -79,8 +79,10 @@ export class AgentProcess {
     })
   }
 
+  /** The agent's process on this machine, also if the command forks it. In its own PID namespace, it has another id. */
   get pid(): number | undefined {
-    return this.#child.pid
+    const { pid } = this.#child
+    return this.#forks && pid !== undefined ? (childrenOf(pid)[0] ?? pid) : pid
   }
 
   send(message: object): void {
