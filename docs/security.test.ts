@@ -23,10 +23,10 @@ describe('the threat model', () => {
 
   test.each(statements)('$statement', ({ links }) => {
     expect(links).not.toEqual([])
-    for (const { title, to } of links) {
+    const missing = links.filter(({ title, to }) => {
       const target = path.resolve(path.dirname(file), to)
-      expect(existsSync(target), to).toBe(true)
-      expect(readFileSync(target, 'utf8'), to).toContain(title)
-    }
+      return !existsSync(target) || !readFileSync(target, 'utf8').includes(title)
+    })
+    expect(missing).toEqual([])
   })
 })

@@ -138,8 +138,6 @@ test.each([
     code,
     stdout,
   })
-  if (argv.includes('--for'))
-    expect(server.calls[0]?.path).toBe(
-      `${path}/check?caller=client%3Aalice&delegate=did%3Aparley%3Ab%3Ac%3Ad`,
-    )
+  const query = argv.includes('--for') ? '?caller=client%3Aalice&delegate=did%3Aparley%3Ab%3Ac%3Ad' : ''
+  expect(server.calls[0]?.path).toContain(`${path}/check${query}`)
 })
