@@ -111,7 +111,8 @@ test('a gateway whose storage is busy reports that it is ready once /health retu
 test.runIf(process.platform === 'linux')('no agent survives a gateway killed with SIGKILL', async () => {
   const gateway = run({})
   await gateway.ready
-  expect(agentPids()).toHaveLength(1)
+  // An isolated agent has a launcher, whose command also names the agent.
+  expect(agentPids().length).toBeGreaterThan(0)
   gateway.child.kill('SIGKILL')
   await gateway.ended
   while (agentPids().length > 0) await new Promise((resolve) => setTimeout(resolve, 50))

@@ -128,11 +128,11 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
       headers: bearer(initial),
     })
     const basic = `Basic ${Buffer.from(`${client.client_id}:${client.client_secret}`).toString('base64')}`
-    const request = (gateway: GatewayApp, more: Record<string, string> = {}) =>
+    const request = (gateway: GatewayApp, more: Record<string, string> = {}, form = '') =>
       ask(gateway, '/oauth2/token', {
         method: 'POST',
         headers: { authorization: basic, 'content-type': 'application/x-www-form-urlencoded', ...more },
-        body: 'grant_type=client_credentials',
+        body: `grant_type=client_credentials${form}`,
       })
     const forToken = await proofOf('/oauth2/token')
     const issued = await Promise.all([one, other].map((gateway) => request(gateway, { dpop: forToken })))
@@ -143,7 +143,8 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     const headers = { authorization: `DPoP ${token}`, dpop }
     const sent = await Promise.all([one, other].map((gateway) => ask(gateway, '/', { json, headers })))
     expect(sent.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401])
-    const plain = (await request(one)).body.access_token as string
+    const forGateway = `&resource=${encodeURIComponent(publicUrl)}`
+    const plain = (await request(one, {}, forGateway)).body.access_token as string
     const { body: made } = await ask(one, '/client-keys', { json: {}, headers: bearer(plain) })
     expect((await rpc(other, made.key, 'tasks/list', {})).status).toBe(200)
     const revocation = { json: { id: client.client_id }, headers: bearer(await operator(other)) }
