@@ -179,15 +179,19 @@ export class Isolation implements AsyncDisposable {
   }
 
   /**
-   * Limits the memory of a started process.
+   * Limits the memory of all processes in a session.
    * @param onExceeded called with a sentence when the agent uses too much memory
    */
-  limitMemory({ uid }: Launch, pid: number, onExceeded: (reason: string) => void): Disposable | undefined {
+  limitMemory(
+    { uid }: Launch,
+    session: number,
+    onExceeded: (reason: string) => void,
+  ): Disposable | undefined {
     const { memoryMb } = this.#options.settings.limits
     if (memoryMb === 0 || process.platform !== 'linux' || this.mode === 'none') return undefined
     const exceeded = (usedMb: number) =>
       onExceeded(`exceeded its memory limit of ${memoryMb} MiB (AGENT_MEMORY_MAX_MB) with ${usedMb} MiB`)
-    return this.#memory.watch({ session: pid, uid, limitMb: memoryMb, onExceeded: exceeded })
+    return this.#memory.watch({ session, uid, limitMb: memoryMb, onExceeded: exceeded })
   }
 
   /** Kills what an agent left behind when the last of its processes has ended. */

@@ -5,7 +5,7 @@ const pageBytes = 4096
 const mib = 1024 * 1024
 
 interface Watched {
-  /** The first process of the agent, which leads the session of its children. */
+  /** The session of the agent and its children. */
   session: number
   /** The user of the agent if it has its own. */
   uid: number | undefined

@@ -85,6 +85,11 @@ export class AgentProcess {
     return this.#forks && pid !== undefined ? (childrenOf(pid)[0] ?? pid) : pid
   }
 
+  /** The session of the agent and its children, which its launcher leads. */
+  get session(): number | undefined {
+    return this.#child.pid
+  }
+
   send(message: object): void {
     if (this.#channel?.writable === true) this.#channel.write(`${JSON.stringify(message)}\n`)
     else if (this.#child.connected) this.#child.send(message, () => undefined)

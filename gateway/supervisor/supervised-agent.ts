@@ -163,7 +163,7 @@ export class SupervisedAgent {
         onExit: () => void sweepOnce(),
       })
       using _limit =
-        own.pid === undefined ? undefined : this.#hooks.isolation.limitMemory(launch, own.pid, kill)
+        own.session === undefined ? undefined : this.#hooks.isolation.limitMemory(launch, own.session, kill)
       const exit = await own.exited
       return why ?? reasonOf(exit)
     } finally {

@@ -56,7 +56,7 @@ async function statusAt({ process }: Agent, token: string): Promise<number> {
 
 /** Waits until the agent answers requests without an introspection. */
 async function warm(agent: Agent, token: string): Promise<void> {
-  for (let attempt = 0; attempt < 100; attempt += 1) {
+  for (let attempt = 0; attempt < 1000; attempt += 1) {
     const before = agent.proxy.requests
     for (let request = 0; request < 5; request += 1) expect(await statusAt(agent, token)).toBe(200)
     // A poll may be among the requests.
