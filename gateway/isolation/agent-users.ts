@@ -89,7 +89,7 @@ function mappedIds(): number {
   }
 }
 
-/** A process that has ended but whose parent has not noticed it does nothing more, unless it still has threads. */
+/** A process that has ended, but is still in its parent's table (a zombie), does nothing more unless it has threads. */
 function isRunning(uid: number, pid: string): boolean {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')

@@ -48,7 +48,7 @@ export class CallerAccess {
     return this.#options.registry.policies.size > 0
   }
 
-  /** Returns the agents that the caller may see. Undefined stands for a caller without a token. */
+  /** Returns the agents that the caller may see. Undefined is a caller without a token. */
   async agentsFor(caller: Identified | undefined): Promise<AgentDirectory> {
     const { registry } = this.#options
     if (!this.applies) return registry

@@ -45,7 +45,7 @@ const statementSeconds = 60
 /** Half of the lifetime is left to the agent, whose clock may differ. */
 const statementRenewMs = 30_000
 const timeoutMs = 2000
-/** Time until the provider is asked once more, after discovery failed or it refused to exchange for an agent. */
+/** Delay before the next request to the provider, after discovery failed or it refused to exchange for an agent. */
 const retryMs = 600_000
 const recipientsMax = 10_000
 const tokenMaxChars = 8000

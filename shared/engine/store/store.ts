@@ -48,7 +48,7 @@ export interface TaskRecord extends Task {
   children?: ChildTask[]
 }
 
-/** The parties in whose name a task runs (spec/delegation.md#callers). */
+/** The parties on behalf of which a task runs (spec/delegation.md#callers). */
 export interface Delegation {
   /** Client ID of the client. */
   subject: string

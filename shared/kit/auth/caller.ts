@@ -11,7 +11,7 @@ export interface Caller {
    * the id is `delegatedOwner(subject, delegate)`, so that the agent has access only to what it created for the client.
    */
   id: string
-  /** The token's `client_id`, or its `sub` if there is none: the party in whose name the request is made. */
+  /** The token's `client_id`, or its `sub` if there is none: the party on behalf of which the request is made. */
   subject: string
   /** Client id of the agent that acts for the subject (RFC 8693 `act`). Absent if the subject itself sent the request. */
   delegate?: string

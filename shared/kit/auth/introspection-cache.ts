@@ -17,7 +17,7 @@ export interface Instant {
   wall: number
 }
 
-/** The poll from whose answer a lease is counted. */
+/** The poll that a lease is counted from. */
 export interface SentPoll extends Instant {
   applied?: { instance: string; seq: number }
 }
@@ -71,7 +71,7 @@ export class IntrospectionCache {
     return this.#isLeased(this.#clocks.monotonic(), this.#clocks.wall())
   }
 
-  /** Returns the same promise and frozen response for each look-up, or undefined if the OAuth server must be asked. */
+  /** Returns the same promise and frozen response for each look-up, or undefined if the token must be introspected. */
   get(token: string): Promise<Introspection> | undefined {
     const entry = this.#recent.get(token) ?? this.#promote(token)
     if (entry === undefined) return undefined

@@ -1,6 +1,6 @@
 import { ParleyError } from '@parley/wire/errors'
 
-/** A database cannot be opened. `message` tells the operator which database it is, why it failed, and what to do. */
+/** A database cannot be opened. `message` names the database and says why it failed and what the operator can do. */
 export class DatabaseRefused extends Error {
   override readonly name: string = 'DatabaseRefused'
 }

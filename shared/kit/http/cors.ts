@@ -40,7 +40,7 @@ const exposedHeaders = [
 ]
 
 /**
- * Enables CORS for these origins (`*` stands for every origin). Without origins, no headers are added. Cookies are
+ * Enables CORS for these origins (`*` allows every origin). Without origins, no headers are added. Cookies are
  * never allowed: callers authenticate with a token.
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {

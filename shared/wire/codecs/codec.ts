@@ -112,7 +112,7 @@ export interface ListItem {
   at: string
 }
 
-/** The operation that a method name stands for. Answers to a deprecated method or param carry the `Deprecation` header. */
+/** The operation that a method name selects. Answers to a deprecated method or param carry the `Deprecation` header. */
 export interface MethodName {
   operation: Operation
   deprecated?: DeprecationMark
