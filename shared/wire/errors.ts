@@ -36,6 +36,12 @@ export const errorTable = {
   TooManyRequests: { code: -32041, status: 429, message: 'Too many requests' },
   Unavailable: { code: -32042, status: 503, message: 'Temporarily unavailable' },
   Conflict: { code: -32043, status: 409, message: 'Conflict' },
+  VersionNotSupported: { code: -32044, status: 400, message: 'Protocol version not supported' },
+  ExtensionSupportRequired: {
+    code: -32045,
+    status: 400,
+    message: 'The client must declare support for a required extension',
+  },
 } as const satisfies Record<string, { code: number; status: number; message: string }>
 
 export type ErrorName = keyof typeof errorTable

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
+import { readTaskReference } from '@parley/wire/codecs/parley/answers'
 import { readSessionId } from '@parley/wire/codecs/parley/payments'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentDirectory } from '../../registry/agent-policies.ts'
@@ -193,7 +194,7 @@ function isRefusal(status: number): boolean {
 function claimIn({ kind, id }: Lookup, result: unknown): { context?: string } | undefined {
   if (kind === 'session') return readSessionId(result) === id ? {} : undefined
   const task: unknown = kind === 'task' ? result : Array.isArray(result) ? result[0] : undefined
-  const { taskId, contextId } = defaultDialect.readTaskReference(task) ?? {}
+  const { taskId, contextId } = readTaskReference(task) ?? {}
   if (typeof contextId !== 'string' || contextId.length > 128) return undefined
   return (kind === 'task' ? taskId : contextId) === id ? { context: contextId } : undefined
 }

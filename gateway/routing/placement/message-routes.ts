@@ -1,5 +1,6 @@
 import type { Log } from '@parley/kit/process/log'
 import type { Codec } from '@parley/wire/codecs/codec'
+import { idsOf } from '@parley/wire/model/ids'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
@@ -57,7 +58,7 @@ function isClaimed(registry: Pick<Registry, 'find'>, { agent, claim }: Route): b
 }
 
 function routesOf(task: unknown, { codec, owner, words, message, entry }: AcceptedMessage): Route[] {
-  const reference = codec.readTaskReference(task)
+  const reference = codec.readTaskReference(task, idsOf(owner))
   const id = idFor(reference?.taskId, message.taskId)
   if (id === undefined) return []
   const context = idFor(reference?.contextId, message.contextId)

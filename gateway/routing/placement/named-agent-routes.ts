@@ -5,6 +5,7 @@ import type { MessageIds } from '@parley/wire/codecs/codec'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { readSessionId } from '@parley/wire/codecs/parley/payments'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { type Ids, idsOf } from '@parley/wire/model/ids'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -68,7 +69,7 @@ export class NamedAgentRoutes {
       return ({ status }) =>
         status === 200 ? whole((bytes) => this.#recordSession(request, entry, bytes)) : undefined
     }
-    const message = messageIn(body)
+    const message = messageIn(body, idsOf(request.token?.caller.id ?? ''))
     if (message === undefined) return undefined
     const sent = { request, entry, message }
     return (head) => {
@@ -111,12 +112,12 @@ export class NamedAgentRoutes {
 }
 
 /** Returns undefined if the body is not a message. */
-function messageIn(body: Buffer): MessageIds | undefined {
+function messageIn(body: Buffer, ids: Ids): MessageIds | undefined {
   const request = jsonOf(body.toString('utf8'))
   if (!isObject(request) || typeof request['method'] !== 'string') return undefined
   const operation = defaultDialect.methods.get(request['method'])?.operation
   const isMessage = operation !== undefined && operations[operation].target === 'message'
-  return isMessage ? defaultDialect.readMessageIds(request['params']) : undefined
+  return isMessage ? defaultDialect.readMessageIds(request['params'], ids) : undefined
 }
 
 /** Calls `onEvent` with the first event of a stream. */

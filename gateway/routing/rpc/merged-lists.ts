@@ -1,7 +1,8 @@
 import type { Cursors } from '@parley/kit/database/cursor'
 import { type AnswerClaim, isBudgetRefusal } from '@parley/kit/process/answer-budget'
-import type { Codec } from '@parley/wire/codecs/codec'
+import type { Codec, ListOperation, MergedPage } from '@parley/wire/codecs/codec'
 import { parseParams } from '@parley/wire/codecs/parley/params'
+import { idsOf } from '@parley/wire/model/ids'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isExternal } from '../../registry/admission.ts'
@@ -33,16 +34,15 @@ export interface MergedListsOptions {
   totalMs?: number
 }
 
-export interface MergedPage {
+export interface MergedList extends MergedPage {
   items: unknown[]
-  cursor: string | undefined
   /** Slugs of agents with missing items: they did not respond, were not queried, or did not fit into the cursor. */
   incomplete: string[]
 }
 
 export interface List {
   codec: Codec
-  operation: 'listTasks' | 'listContexts'
+  operation: ListOperation
   method: string
   params: Record<string, unknown>
   owner: string
@@ -72,6 +72,8 @@ interface AgentList {
   page: { cursor: string | null; next: string | null }
   last: Position | null
   failed: boolean
+  /** The number of items on all pages; 0 if the agent did not state it. */
+  total: number
 }
 
 interface Item extends Position {
@@ -99,21 +101,29 @@ export class MergedLists {
   }
 
   /** @throws ParleyError InvalidParams */
-  async list(list: List): Promise<MergedPage> {
-    const { cursor: given, ...rest } = list.params
-    const { limit } = list.codec.readParams(list.operation, rest)
-    const cursor = parseParams(z.object({ cursor: cursorIn }), { cursor: given ?? undefined }).cursor
+  async list(list: List): Promise<MergedList> {
+    const { codec, params, owner } = list
+    const { limit } = codec.readParams(list.operation, codec.writeCursor(params, undefined), idsOf(owner))
+    const given = codec.readCursor(params) ?? undefined
+    const { cursor } = parseParams(z.object({ cursor: cursorIn }), { cursor: given })
     const { lines, absent } = await this.#lines(list, cursor)
     const room = { bytes: heldMaxBytes, held: 0 }
     const deadline = AbortSignal.timeout(this.#options.totalMs ?? 5000)
     const read = (line: AgentList) => this.#read(line, { ...list, room, deadline }, cursor === undefined)
     await forEachLimited(lines, concurrencyMax, read)
     const items = merge(lines, limit)
+    const total = lines.reduce((sum, line) => sum + line.total, 0)
     const failed = lines.flatMap(({ failed: isFailed, entry }) => (isFailed ? [entry.slug] : []))
     if (!lines.some((line) => !line.failed && hasMore(line)))
-      return { items, cursor: undefined, incomplete: [...absent, ...failed] }
+      return { items, limit, total, incomplete: [...absent, ...failed] }
     const sealed = this.#seal(list, lines)
-    return { items, cursor: sealed.cursor, incomplete: [...absent, ...failed, ...sealed.left] }
+    return {
+      items,
+      limit,
+      total,
+      nextCursor: sealed.cursor,
+      incomplete: [...absent, ...failed, ...sealed.left],
+    }
   }
 
   /** `absent` holds the slugs of agents that may have the caller's items but are not queried. */
@@ -143,7 +153,7 @@ export class MergedLists {
     const lines = from.flatMap(({ agent, page, last }) => {
       const entry = queried.get(agent)
       if (entry === undefined) return []
-      return { entry, items: [], taken: 0, page: { cursor: page, next: null }, last, failed: false }
+      return { entry, items: [], taken: 0, page: { cursor: page, next: null }, last, failed: false, total: 0 }
     })
     return { lines, absent }
   }
@@ -158,14 +168,11 @@ export class MergedLists {
     try {
       for (let pages = 0; pages < 2; pages += 1) {
         const response = await this.#ask(line, list, isFirst && pages === 0, signal)
-        if (!Array.isArray(response.result)) throw new Error(`answered ${response.status}`)
-        const all = response.result.map((json) => ({
-          ...list.codec.readListItem(list.operation, json),
-          json,
-        }))
-        line.items = line.last === null ? all : behind(all, line.last)
-        const next = response.headers['x-next-cursor']
-        line.page.next = typeof next === 'string' ? next : null
+        const read = list.codec.readList(list.operation, response.result, response.headers)
+        if (read === undefined) throw new Error(`answered ${response.status}`)
+        line.items = line.last === null ? read.items : behind(read.items, line.last)
+        line.page.next = read.nextCursor ?? null
+        line.total = read.total ?? 0
         if (line.items.length > 0 || line.page.next === null) return
         line.page = { cursor: line.page.next, next: null }
         line.last = null
@@ -185,7 +192,7 @@ export class MergedLists {
     signal: AbortSignal,
   ): Promise<QueryResponse> {
     const { dispatcherFor, tokens } = this.#options
-    const { method, params, request, body, claim } = list
+    const { codec, method, params, request, body, claim } = list
     const target = await tokens.authorize(targetOf(line.entry, '/', dispatcherFor), request.token)
     const grew = (bytes: number) => claim.reserve((room.held += bytes))
     const options = { signal, answerMaxBytes: room.bytes, grew }
@@ -198,12 +205,9 @@ export class MergedLists {
       delete headers['host']
       return held(await queryAgent(target, { ...options, headers, body }))
     }
-    const { cursor: _, ...rest } = params
-    const from = line.page.cursor === null ? {} : { cursor: line.page.cursor }
+    const paged = codec.writeCursor(params, line.page.cursor ?? undefined)
     const headers = queryHeaders(request.headers, request.id)
-    return held(
-      await queryAgent(target, { ...options, headers, body: rpcBody(method, { ...rest, ...from }) }),
-    )
+    return held(await queryAgent(target, { ...options, headers, body: rpcBody(method, paged) }))
   }
 
   /** Partly read lists come first, because a list without progress can be read again from the start. */

@@ -4,6 +4,7 @@ import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
 import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { idsOf } from '@parley/wire/model/ids'
 import { jsonOf } from '@parley/wire/model/json-text'
 import type { FastifyReply } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
@@ -85,7 +86,7 @@ export class MessageRouter {
   /** @throws ParleyError */
   route(incoming: Incoming): Promise<FastifyReply> {
     const { request, codec, params, owner } = incoming
-    const { message } = codec.readParams('sendMessage', params)
+    const { message } = codec.readParams('sendMessage', params, idsOf(owner))
     const payment = presentedPayment(request.headers, message)
     const paid = payment === undefined ? undefined : message.messageId.toLowerCase()
     const named = [message.taskId, message.contextId, keyOf(request), paid]
@@ -95,7 +96,7 @@ export class MessageRouter {
 
   async #route(incoming: Incoming, payment: PresentedPayment | undefined): Promise<FastifyReply> {
     const { request, owner, agents, codec, params } = incoming
-    const sent = codec.readParams('sendMessage', params)
+    const sent = codec.readParams('sendMessage', params, idsOf(owner))
     const key = keyOf(request)
     const caller = { owner, agents, headers: request.headers, token: request.token, requestId: request.id }
     const found = affinityOf(this.#options, sent.message, key, caller)

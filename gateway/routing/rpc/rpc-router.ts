@@ -7,6 +7,7 @@ import type { RpcPath } from '@parley/wire/codecs/codec'
 import { dialectOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
+import { idsOf } from '@parley/wire/model/ids'
 import { operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { CallerAccess } from '../../registry/caller-access.ts'
@@ -119,7 +120,7 @@ export class RpcRouter {
 
   async #clearContext(incoming: Incoming): Promise<FastifyReply> {
     const { codec, owner, claim, params } = incoming
-    const { contextId } = codec.readParams('clearContext', params)
+    const { contextId } = codec.readParams('clearContext', params, idsOf(owner))
     const route = await this.#find('context', contextId, incoming)
     return this.#relay(
       incoming,
@@ -204,14 +205,15 @@ export class RpcRouter {
     id: RequestId,
     operation: 'listTasks' | 'listContexts',
   ): Promise<FastifyReply> {
-    const { reply } = incoming
-    const { items, cursor, incomplete } = await this.#options.lists.list({ ...incoming, operation })
-    if (cursor !== undefined) void reply.header('x-next-cursor', cursor)
+    const { codec, reply } = incoming
+    const { items, incomplete, ...page } = await this.#options.lists.list({ ...incoming, operation })
+    const { json, headers = {} } = codec.writeMergedList(operation, items, page)
+    void reply.headers(headers)
     if (incomplete.length > 0) void reply.header('x-parley-incomplete', incompleteHeader(incomplete))
     cutStalled(reply.raw)
     return reply
       .header('cache-control', 'no-store')
       .type('application/json; charset=utf-8')
-      .send(resultEnvelope(id, JSON.stringify(items)))
+      .send(resultEnvelope(id, JSON.stringify(json)))
   }
 }

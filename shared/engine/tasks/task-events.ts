@@ -1,4 +1,5 @@
 import type { StoredEvent, TaskEvent } from '@parley/wire/model/event'
+import { contextOf } from '@parley/wire/model/task'
 import type { TaskRecord } from '../store/store.ts'
 
 /**
@@ -15,7 +16,7 @@ export function eventsBetween(record: TaskRecord, after: number, last: number): 
 }
 
 function withArtifact(record: TaskRecord, event: StoredEvent): TaskEvent {
-  const ids = { taskId: record.id, contextId: record.contextId }
+  const ids = { taskId: record.id, ...contextOf(record) }
   if (event.kind === 'status-update') return { ...event, ...ids }
   const { artifactId, ...envelope } = event
   const artifact = record.artifacts.find((candidate) => candidate.artifactId === artifactId)

@@ -198,7 +198,7 @@ export class Deliverer implements AsyncDisposable {
     const { allowed, resolver, timeoutMs } = this.#options
     return guardedFetch(target, {
       method: 'POST',
-      headers: defaultDialect.webhookHeaders(token),
+      headers: defaultDialect.webhookHeaders({ token }),
       body,
       discardBody: true,
       maxBytes: responseMaxBytes,

@@ -26,7 +26,7 @@ export function prepareEvents(record: TaskRecord, after: number): PreparedEvent[
     if (bytes >= batchMaxBytes) break
     const [event] = eventsBetween(record, sequence, sequence + 1)
     if (event === undefined) break
-    const body = Buffer.from(defaultDialect.writeWebhook(event))
+    const body = Buffer.from(defaultDialect.writeWebhook(event, record))
     bytes += body.byteLength
     const last = ended && event.sequence === record.events.length
     prepared.push({

@@ -1,8 +1,10 @@
 import type { ParleyError } from '../errors.ts'
 import type { RequestId } from '../jsonrpc/envelope.ts'
+import type { PushConfigInput } from '../model/call.ts'
 import type { AgentCard } from '../model/card.ts'
 import type { DeprecationMark } from '../model/deprecation.ts'
 import type { StreamItem, TaskEvent } from '../model/event.ts'
+import type { Ids } from '../model/ids.ts'
 import type { Calls, Operation } from '../model/operation.ts'
 import type { Part, Task, TaskEnd } from '../model/task.ts'
 
@@ -27,11 +29,24 @@ export interface Codec {
    * by headers (a version) or by their method names.
    */
   accepts(request: WireRequest): boolean
+  /**
+   * Checks the headers by which the client selects a version and extensions, once the dialect has been determined. Returns
+   * headers for the answer.
+   * @throws ParleyError VersionNotSupported, ExtensionSupportRequired
+   */
+  negotiate(request: WireRequest): Record<string, string>
+  /** Paths without a JSON-RPC envelope; undefined if the dialect has none. */
+  readonly rest: RestBinding | undefined
 
-  /** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; the issues do not repeat the caller's values */
-  readParams<O extends Operation>(operation: O, params: Record<string, unknown>): Calls[O]['params']
+  /**
+   * @param ids converts the IDs that the caller chose
+   * @throws ParleyError InvalidParams with `data.issues [{path, message}]`; the issues do not repeat the caller's values
+   */
+  readParams<O extends Operation>(operation: O, params: Record<string, unknown>, ids: Ids): Calls[O]['params']
   /** Reads only the task ID; a gateway uses it to forward the other params unread. @throws ParleyError InvalidParams */
   readTaskId(params: Record<string, unknown>): string
+  /** Returns the slug of the agent that the params name at a shared address; undefined if they name none. */
+  readTenant(params: Record<string, unknown>): string | undefined
   /** Returns the negotiation fields that a message may carry for a gateway, unvalidated; undefined if it has none. */
   readQuery(params: Record<string, unknown>): unknown
   /** Returns the rating of `giveFeedback`, from 1 to 5. Any other value counts as absent. */
@@ -49,10 +64,9 @@ export interface Codec {
   openStream(id: RequestId): FrameWriter
   writeError(error: ParleyError): WireError
   writeCard(card: AgentCard): object
-  /** The body of a webhook delivery, as JSON. */
-  writeWebhook(event: TaskEvent): string
-  /** The headers of a webhook delivery. @param token the bearer token that the receiver expects */
-  webhookHeaders(token: string | undefined): Record<string, string>
+  /** The body of a webhook delivery, as JSON. @param task the task, at the event or later */
+  writeWebhook(event: TaskEvent, task: Task): string
+  webhookHeaders(config: Pick<PushConfigInput, 'token' | 'credentials'>): Record<string, string>
 
   // The following readers are for clients and for gateways that forward messages from other servers.
 
@@ -60,20 +74,34 @@ export interface Codec {
   writeParams<O extends keyof ClientParams>(operation: O, params: ClientParams[O]): object
   /** Reads another server's task without its history, and checks its size. Returns undefined if the JSON is not a task. */
   readTaskOutput(json: unknown): Task | undefined
-  /** Returns the IDs in a result or in a stream frame; undefined if the JSON is not an object. */
-  readTaskReference(json: unknown): TaskReference | undefined
+  /**
+   * Returns the IDs in a result or in a stream frame, converted with `ids`; undefined if the JSON is not an object.
+   */
+  readTaskReference(json: unknown, ids: Ids): TaskReference | undefined
   /** Returns how the task in a result ended; undefined for a running or canceled task. */
   readEnd(result: unknown): TaskEnd | undefined
   /** Returns how the task ended according to the last stream frame; undefined if the stream ended before the task did. */
   readStreamEnd(frame: unknown): TaskEnd | undefined
-  /** Returns the message's IDs from the params of a call to another server. IDs of any other type count as absent. */
-  readMessageIds(params: unknown): MessageIds
+  /**
+   * Returns the message's IDs from the params of a call to another server, converted with `ids`. IDs of any other type count
+   * as absent.
+   */
+  readMessageIds(params: unknown, ids: Ids): MessageIds
   /** Returns the IDs of the tasks that the message in the params refers to, unvalidated except for their type. */
   readReferences(params: unknown): string[]
   /** Whether a result without a task, such as that of `clearContext`, reports success. */
   isSuccess(result: unknown): boolean
-  /** Returns the ID and the sort key of an item, used to merge the lists of several agents. */
-  readListItem(list: 'listTasks' | 'listContexts', json: unknown): ListItem
+  /**
+   * Returns the items of a list that an agent returned, which a gateway merges with the lists of other agents; undefined if the
+   * JSON is not a list.
+   */
+  readList(list: ListOperation, result: unknown, headers: WireRequest['headers']): ReadList | undefined
+  /** Writes the result of a merged list. Its items are those of `readList`. */
+  writeMergedList(list: ListOperation, items: unknown[], page: MergedPage): WireResult
+  /** Returns the cursor in the params of a list, unvalidated. */
+  readCursor(params: Record<string, unknown>): unknown
+  /** Returns the params of a list with another cursor; without one, of the first page. */
+  writeCursor(params: Record<string, unknown>, cursor: string | undefined): Record<string, unknown>
 }
 
 /** The operations whose params the client writes itself; for other operations, the client's caller supplies them. */
@@ -106,10 +134,51 @@ export interface MessageIds {
   contextId?: string | undefined
 }
 
+/** The position of an item in a list, which begins with the newest. */
 export interface ListItem {
   id: string
-  /** When the task was created, or when the context last changed. */
+  /** The time by which the list is sorted. */
   at: string
+}
+
+/** The paths of a dialect on which the HTTP method and the path select the operation. */
+export interface RestBinding {
+  routes: readonly RestRoute[]
+  /** The media type of answers. Requests may also be `application/json`. */
+  mediaType: string
+  writeError(error: ParleyError): { status: number; body: unknown }
+  openStream(): FrameWriter
+}
+
+export interface RestRoute {
+  verb: 'GET' | 'POST' | 'DELETE'
+  /** A path pattern of Fastify. */
+  path: string
+  operation: Operation
+  /** Returns the params as in a JSON-RPC call. @throws ParleyError InvalidParams */
+  params(request: RestRequest): Record<string, unknown>
+}
+
+export interface RestRequest {
+  path: Readonly<Record<string, string>>
+  query: Readonly<Record<string, unknown>>
+  /** Undefined if there is none. */
+  body: unknown
+}
+
+export type ListOperation = 'listTasks' | 'listContexts'
+
+export interface MergedPage {
+  limit: number
+  nextCursor?: string | undefined
+  /** The sum of the totals of the agents. */
+  total: number
+}
+
+export interface ReadList {
+  items: (ListItem & { json: unknown })[]
+  nextCursor?: string | undefined
+  total?: number | undefined
 }
 
 /** The operation that a method name selects. Answers to a deprecated method or param carry the `Deprecation` header. */
@@ -129,6 +198,8 @@ export interface RpcPath {
 /** The parts of a request that determine its dialect. */
 export interface WireRequest {
   path: string
+  /** The query string, which may name a version. */
+  query?: string | undefined
   /** Lower-case names. */
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** Undefined until the body has been read. */

@@ -7,9 +7,14 @@ export interface IncomingMessage {
   role: Role
   parts: Part[]
   messageId: string
+  /** The IDs as the client wrote them, if they are not UUIDs in lower case (`idsOf`). */
+  messageName?: string | undefined
+  contextName?: string | undefined
   contextId?: string | undefined
   taskId?: string | undefined
   referenceTaskIds?: string[] | undefined
+  /** URIs of the A2A extensions that the message uses. */
+  extensions?: string[] | undefined
   metadata?: JsonObject | undefined
 }
 
@@ -17,14 +22,22 @@ export interface IncomingMessage {
 export interface PushConfigInput {
   /** Unique within the task. */
   id: string
+  /** The ID as the client wrote it, if it is not a UUID in lower case. */
+  name?: string | undefined
   url: string
-  /** Sent to the receiver as a bearer token. */
+  /** Identifies the task to the receiver. The dialect determines the header. */
   token?: string | undefined
   authentication?: JsonObject | undefined
+  /** Sent to the receiver as `Authorization: {scheme} {credentials}`. */
+  credentials?: { scheme: string; credentials: string } | undefined
+  /** The name of the dialect in which deliveries are written; absent for the default one. */
+  dialect?: string | undefined
 }
 
 export interface SendMessage {
   message: IncomingMessage
+  /** Whether `message.taskId` has to name an existing task. Otherwise the caller may choose the ID of a new task. */
+  continues?: boolean | undefined
   configuration?:
     | {
         acceptedOutputModes?: string[] | undefined
@@ -32,6 +45,10 @@ export interface SendMessage {
         pushNotificationConfig?: PushConfigInput | undefined
         /** How long the task may take, in milliseconds from the acceptance of the message. */
         deadlineMs?: number | undefined
+        /** Whether to answer when the task has ended or paused instead of when it is stored. */
+        wait?: boolean | undefined
+        /** The number of newest messages in the answer. */
+        historyLength?: number | undefined
       }
     | undefined
 }
@@ -49,6 +66,8 @@ export interface ListPage {
 export interface Page<Item> {
   items: Item[]
   nextCursor?: string
+  /** The number of items on all pages, if the call asks for it. */
+  total?: number
 }
 
 /** A webhook of a task and the state of its deliveries. */

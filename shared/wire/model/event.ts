@@ -1,14 +1,13 @@
-import type { Artifact, Task, TaskStatus } from './task.ts'
+import type { Artifact, ContextRef, Task, TaskStatus } from './task.ts'
 import type { Timestamp } from './timestamp.ts'
 
 /** The envelope of an event (spec/events.md#envelope). */
-interface EventEnvelope {
+interface EventEnvelope extends ContextRef {
   eventId: string
   /** Increases from 1 within each task. */
   sequence: number
   timestamp: Timestamp
   taskId: string
-  contextId: string
 }
 
 export interface StatusUpdate extends EventEnvelope {
@@ -26,10 +25,9 @@ export interface ArtifactUpdate extends EventEnvelope {
 export type TaskEvent = StatusUpdate | ArtifactUpdate
 
 /** A piece of an unfinished artifact. It has no number, is sent only to live readers and is never stored. */
-export interface ArtifactDelta {
+export interface ArtifactDelta extends ContextRef {
   kind: 'artifact-delta'
   taskId: string
-  contextId: string
   timestamp: Timestamp
   artifact: Artifact
 }

@@ -54,6 +54,14 @@ export interface Calls {
       contextId?: string | undefined
       state?: TaskState | undefined
       historyLength?: number | undefined
+      /** Default true. */
+      includeArtifacts?: boolean | undefined
+      /** Only tasks whose status is as new as this or newer. */
+      statusSince?: Timestamp | undefined
+      /** Newest first: by creation (default) or by status. */
+      order?: 'created' | 'status' | undefined
+      /** Whether the result has a total. */
+      count?: boolean | undefined
     }
     result: Page<Task & { createdAt: Timestamp }>
   }
@@ -63,7 +71,11 @@ export interface Calls {
     result: OfTask
   }
   listTaskEvents: { params: OfTask & { afterSequence: number; limit: number }; result: EventPage }
-  resubscribe: { params: OfTask & { afterSequence?: number | undefined }; result: never }
+  /** @throws ParleyError UnsupportedOperation for an ended task if `requireOpen` is set */
+  resubscribe: {
+    params: OfTask & { afterSequence?: number | undefined; requireOpen?: boolean | undefined }
+    result: never
+  }
   setPushConfig: {
     params: OfTask & { longRunning: boolean; pushNotificationConfig: PushConfigInput }
     result: PushConfigState
@@ -72,8 +84,12 @@ export interface Calls {
     params: OfTask & { pushNotificationConfigId?: string | undefined }
     result: PushConfigState
   }
-  listPushConfigs: { params: OfTask; result: PushConfigState[] }
-  deletePushConfig: { params: OfTask & { pushNotificationConfigId: string }; result: PushConfigState }
+  listPushConfigs: { params: OfTask & Partial<ListPage>; result: Page<PushConfigState> }
+  deletePushConfig: {
+    /** `idempotent`: a missing config is a success without a result. */
+    params: OfTask & { pushNotificationConfigId: string; idempotent?: boolean | undefined }
+    result: PushConfigState | undefined
+  }
   listContexts: { params: ListPage; result: Page<ContextSummary> }
   clearContext: { params: { contextId: string }; result: { contextId: string } }
   getExtendedCard: { params: object; result: AgentCard }

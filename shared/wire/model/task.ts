@@ -28,9 +28,15 @@ export const isResting = (state: TaskState): boolean => isTerminal(state) || isP
 
 /** A part of a message or artifact. The `bytes` of a file are base64 (spec/messages-and-artifacts.md#part). */
 export type Part =
-  | { kind: 'text'; text: string; metadata?: JsonObject }
-  | { kind: 'data'; data: JsonObject; metadata?: JsonObject }
+  | ({ kind: 'text'; text: string; metadata?: JsonObject } & ContentHints)
+  | ({ kind: 'data'; data: JsonObject; metadata?: JsonObject } & ContentHints)
   | { kind: 'file'; file: FileContent; metadata?: JsonObject }
+
+/** What a dialect may state about a text or data part in addition to its content. */
+export interface ContentHints {
+  mediaType?: string
+  filename?: string
+}
 
 export interface FileContent {
   name?: string
@@ -48,20 +54,38 @@ export interface TaskEnd {
 
 export type Role = 'user' | 'agent' | 'assistant' | 'system'
 
-export interface Message {
+export interface Message extends ContextRef {
   role: Role
   parts: Part[]
   messageId: string
-  contextId: string
+  /** The message ID as the client wrote it, if it is not a UUID in lower case. */
+  messageName?: string
   taskId: string
   referenceTaskIds?: string[]
+  /** URIs of the A2A extensions that the message uses. */
+  extensions?: string[]
   metadata?: JsonObject
+}
+
+/** The ID of a context, and the client's own ID for it if that is not a UUID in lower case (`idsOf`). */
+export interface ContextRef {
+  contextId: string
+  contextName?: string
+}
+
+/** Returns the context of a task, a message or an event. */
+export function contextOf({ contextId, contextName }: ContextRef): ContextRef {
+  return contextName === undefined ? { contextId } : { contextId, contextName }
 }
 
 export interface Artifact {
   artifactId: string
   name: string
+  description?: string
   parts: Part[]
+  /** URIs of the A2A extensions that the artifact uses. */
+  extensions?: string[]
+  metadata?: JsonObject
 }
 
 export interface TaskStatus {
@@ -71,9 +95,8 @@ export interface TaskStatus {
 }
 
 /** A task from its owner's point of view. */
-export interface Task {
+export interface Task extends ContextRef {
   id: string
-  contextId: string
   status: TaskStatus
   history: Message[]
   artifacts: Artifact[]

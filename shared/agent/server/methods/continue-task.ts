@@ -3,7 +3,7 @@ import { agentText } from '@parley/engine/tasks/agent-message'
 import type { Change, MessageTerms } from '@parley/engine/tasks/transitions'
 import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage } from '@parley/wire/model/call'
-import { isPaused, isTerminal, type Message } from '@parley/wire/model/task'
+import { contextOf, isPaused, isTerminal, type Message } from '@parley/wire/model/task'
 import { dataOf } from '../../author/build-context.ts'
 import type { InlineWebhook } from './inline-webhook.ts'
 import type { MessageClaims, MessagePayment } from './message-claims.ts'
@@ -28,7 +28,7 @@ export async function continueTask(
 ): Promise<AcceptedMessage> {
   const { claims, message: sent, webhook, terms } = parts
   requireSameContext(task, sent.contextId)
-  const message = messageOf(sent, task.id, task.contextId)
+  const message = messageOf(sent, task.id, contextOf(task))
   const signed = call.caller.signature !== undefined
   // This is checked before anything is claimed, so that an ended task refuses the message even if the queue is full.
   changeOf(task, message, { pricedAt: task, signed, terms, payment: undefined })

@@ -25,6 +25,7 @@ import {
 } from '@parley/wire/jsonrpc/envelope'
 import { deprecationHeader } from '@parley/wire/model/deprecation'
 import type { StreamItem } from '@parley/wire/model/event'
+import { idsOf } from '@parley/wire/model/ids'
 import { type Calls, type Operation, operations } from '@parley/wire/model/operation'
 import type { Call, Method, Services } from './method.ts'
 import { methods } from './table.ts'
@@ -151,7 +152,7 @@ export class Dispatcher {
     if (writes && method.takesSignature === undefined) await takeSignature()
     const call: Call<Calls[O]['params']> = {
       caller,
-      params: () => codec.readParams(operation, request.params),
+      params: () => codec.readParams(operation, request.params, idsOf(caller.id)),
       headers: incoming.headers,
       baseUrl: () => incoming.reachedAt(this.#services.baseUrl()),
       bodyHash: () => hashOf(request),

@@ -32,12 +32,14 @@ export function newRecord(parts: {
   terms: MessageTerms
 }): TaskRecord {
   const { owner, signed, at, contextId, task, payment, terms } = parts
+  const { contextName } = task.message
   return {
     id: task.taskId,
     contextId,
+    ...(contextName !== undefined && { contextName }),
     owner,
     status: { state: 'submitted', timestamp: at },
-    history: [messageOf(task.message, task.taskId, contextId)],
+    history: [messageOf(task.message, task.taskId, { contextId, contextName })],
     artifacts: [],
     version: 0,
     events: [],
@@ -67,9 +69,17 @@ function ancestorsOf(
 }
 
 /** Returns the caller's message as sent, with the IDs of its task and context. */
-export function messageOf(message: IncomingMessage, taskId: string, contextId: string): Message {
-  const { role, parts, messageId, referenceTaskIds, metadata } = message
+export function messageOf(
+  message: IncomingMessage,
+  taskId: string,
+  context: { contextId: string; contextName?: string | undefined },
+): Message {
+  const { role, parts, messageId, messageName, referenceTaskIds, extensions, metadata } = message
+  const { contextId, contextName } = context
   const kept: Message = { role, parts, messageId, contextId, taskId }
+  if (messageName !== undefined) kept.messageName = messageName
+  if (contextName !== undefined) kept.contextName = contextName
+  if (extensions !== undefined) kept.extensions = extensions
   if (referenceTaskIds !== undefined) kept.referenceTaskIds = referenceTaskIds
   if (metadata !== undefined) kept.metadata = metadata
   return kept

@@ -36,7 +36,7 @@ export const listPushConfigs: Run<'listPushConfigs'> = async (services, call) =>
   const registrations = requirePush(services)
   const { taskId } = call.params()
   const task = await requireTask(services, call, taskId)
-  return { result: await registrations.list(task) }
+  return { result: { items: await registrations.list(task) } }
 }
 
 /** Removes a config and discards its pending deliveries. */

@@ -1,5 +1,5 @@
 import type { EventBus } from '@parley/engine/events/event-bus'
-import type { Part } from '@parley/wire/model/task'
+import { type ContextRef, contextOf, type Part } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 
 /**
@@ -9,10 +9,10 @@ import { timestamp } from '@parley/wire/model/timestamp'
 export class LiveDeltas {
   readonly artifactId: string
   readonly #bus: EventBus
-  readonly #task: { id: string; contextId: string }
+  readonly #task: { id: string } & ContextRef
   #waiting: Part[] | undefined = []
 
-  constructor(bus: EventBus, task: { id: string; contextId: string }, artifactId: string) {
+  constructor(bus: EventBus, task: { id: string } & ContextRef, artifactId: string) {
     this.#bus = bus
     this.#task = task
     this.artifactId = artifactId
@@ -32,9 +32,9 @@ export class LiveDeltas {
 
   #publish(part: Part): void {
     const artifact = { artifactId: this.artifactId, name: 'result', parts: [{ ...part }] }
-    const { id, contextId } = this.#task
+    const { id } = this.#task
     this.#bus.publish(id, [
-      { kind: 'artifact-delta', taskId: id, contextId, timestamp: timestamp(), artifact },
+      { kind: 'artifact-delta', taskId: id, ...contextOf(this.#task), timestamp: timestamp(), artifact },
     ])
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readEnd, readListItem, readStreamEnd, readTaskReference } from './answers.ts'
+import { readEnd, readList, readStreamEnd, readTaskReference } from './answers.ts'
 
 const at = '2026-11-22T08:39:37.397708+00:00'
 
@@ -29,7 +29,13 @@ test('reads the reference of a task and of an event in either spelling', () => {
 })
 
 test('a task without a creation time is sorted by the time of its status', () => {
-  expect(readListItem('listTasks', { id: 't', status: { timestamp: at } })).toEqual({ id: 't', at })
-  expect(readListItem('listTasks', { id: 't', created_at: '1', status: {} })).toEqual({ id: 't', at: '1' })
-  expect(readListItem('listContexts', { context_id: 'c', updated_at: at })).toEqual({ id: 'c', at })
+  const old = { id: 't', status: { timestamp: at } }
+  const task = { id: 't', created_at: '1', status: {} }
+  const context = { context_id: 'c', updated_at: at }
+  expect(readList('listTasks', [old, task], {})?.items).toEqual([
+    { id: 't', at, json: old },
+    { id: 't', at: '1', json: task },
+  ])
+  expect(readList('listContexts', [context], {})?.items).toEqual([{ id: 'c', at, json: context }])
+  expect(readList('listTasks', {}, {})).toBeUndefined()
 })

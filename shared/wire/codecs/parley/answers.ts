@@ -1,7 +1,16 @@
 import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import { type Part, type Task, type TaskEnd, taskStates } from '../../model/task.ts'
-import type { ListItem, MessageIds, TaskReference } from '../codec.ts'
+import type {
+  ListItem,
+  ListOperation,
+  MergedPage,
+  MessageIds,
+  ReadList,
+  TaskReference,
+  WireRequest,
+  WireResult,
+} from '../codec.ts'
 import { part, uuid } from './message.ts'
 import { wireObject } from './spelling.ts'
 
@@ -32,6 +41,9 @@ const parts = z.array(part).max(100_000)
 export function readParts(json: unknown): Part[] {
   return parts.safeParse(json).data ?? []
 }
+
+/** The cursor of the next page is in a header, because a list's result is an array (spec/methods.md#taskslist). */
+export const cursorHeader = 'x-next-cursor'
 
 /** Agents of the reference implementation answer in camelCase. */
 export function readTaskReference(json: unknown): TaskReference | undefined {
@@ -71,8 +83,29 @@ export function isSuccess(result: unknown): boolean {
   return isObject(result) && result['success'] === true
 }
 
+export function readList(
+  list: ListOperation,
+  result: unknown,
+  headers: WireRequest['headers'],
+): ReadList | undefined {
+  if (!Array.isArray(result)) return undefined
+  const next = headers[cursorHeader]
+  return {
+    items: result.map((json) => ({ ...readListItem(list, json), json })),
+    nextCursor: typeof next === 'string' ? next : undefined,
+  }
+}
+
+export function writeMergedList(
+  _list: ListOperation,
+  items: unknown[],
+  { nextCursor }: MergedPage,
+): WireResult {
+  return { json: items, headers: nextCursor === undefined ? undefined : { [cursorHeader]: nextCursor } }
+}
+
 /** Earlier versions of agents do not report when a task was created. */
-export function readListItem(list: 'listTasks' | 'listContexts', json: unknown): ListItem {
+function readListItem(list: ListOperation, json: unknown): ListItem {
   const item = isObject(json) ? json : {}
   if (list === 'listContexts') return { id: String(item['context_id']), at: String(item['updated_at']) }
   const { status, created_at: createdAt } = item

@@ -2,18 +2,19 @@ import type { Codec } from '../codec.ts'
 import {
   isSuccess,
   readEnd,
-  readListItem,
+  readList,
   readMessageIds,
   readReferences,
   readStreamEnd,
   readTaskOutput,
   readTaskReference,
+  writeMergedList,
 } from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
 import { writeError } from './errors.ts'
 import { openStream } from './frames.ts'
 import { deprecations, methodOf, methods, readParams, writeResult } from './methods.ts'
-import { readQuery, readRating, readTaskId } from './params.ts'
+import { readCursor, readQuery, readRating, readTaskId, readTenant, writeCursor } from './params.ts'
 import { writeParams } from './requests.ts'
 import { partOut } from './task.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
@@ -25,8 +26,11 @@ export const parley: Codec = {
   rpcPaths: [{ path: '/' }, ...[...methods.keys()].map((method) => ({ path: `/${method}`, method }))],
   cardPaths,
   accepts: ({ path }) => path === '/' || methods.has(path.slice(1)) || cardPaths.includes(path),
+  negotiate: () => ({}),
+  rest: undefined,
   readParams,
   readTaskId,
+  readTenant,
   readQuery,
   readRating,
   deprecations,
@@ -46,5 +50,8 @@ export const parley: Codec = {
   readMessageIds,
   readReferences,
   isSuccess,
-  readListItem,
+  readList,
+  writeMergedList,
+  readCursor,
+  writeCursor,
 }

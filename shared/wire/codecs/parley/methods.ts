@@ -3,6 +3,7 @@ import type { ContextSummary, EventPage, Page } from '../../model/call.ts'
 import { type DeprecationMark, deprecatedFields } from '../../model/deprecation.ts'
 import type { Calls, Operation } from '../../model/operation.ts'
 import type { MethodName, WireResult } from '../codec.ts'
+import { cursorHeader } from './answers.ts'
 import { cardOut } from './card.ts'
 import { eventOut } from './events.ts'
 import * as params from './params.ts'
@@ -26,7 +27,7 @@ const rows: { readonly [O in Operation]: Row<O> } = {
     method: 'tasks/list',
     params: params.tasksList,
     result: ({ items }) => items.map((task) => ({ ...taskOut(task), created_at: task.createdAt })),
-    headers: cursorHeader,
+    headers: cursorIn,
   },
   cancelTask: { method: 'tasks/cancel', params: params.taskCancel, result: taskOut },
   giveFeedback: {
@@ -49,18 +50,18 @@ const rows: { readonly [O in Operation]: Row<O> } = {
   listPushConfigs: {
     method: 'tasks/pushNotificationConfig/list',
     params: params.pushConfigList,
-    result: (configs) => configs.map(pushConfigOut),
+    result: ({ items }) => items.map(pushConfigOut),
   },
   deletePushConfig: {
     method: 'tasks/pushNotificationConfig/delete',
     params: params.pushConfigDelete,
-    result: pushConfigOut,
+    result: (config) => config && pushConfigOut(config),
   },
   listContexts: {
     method: 'contexts/list',
     params: params.contextsList,
     result: ({ items }) => items.map(contextOut),
-    headers: cursorHeader,
+    headers: cursorIn,
   },
   clearContext: {
     method: 'contexts/clear',
@@ -107,9 +108,8 @@ export function deprecations(method: string, given: Record<string, unknown>): De
   return row.deprecated === undefined ? fields : [row.deprecated, ...fields]
 }
 
-/** The cursor of the next page is in a header, because a list's result is an array (spec/methods.md#taskslist). */
-function cursorHeader({ nextCursor }: Page<unknown>): Record<string, string> | undefined {
-  return nextCursor === undefined ? undefined : { 'x-next-cursor': nextCursor }
+function cursorIn({ nextCursor }: Page<unknown>): Record<string, string> | undefined {
+  return nextCursor === undefined ? undefined : { [cursorHeader]: nextCursor }
 }
 
 function streams(): never {

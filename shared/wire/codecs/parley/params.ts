@@ -80,6 +80,22 @@ export function readTaskId(params: Record<string, unknown>): string {
   return parseParams(ofTask, params).taskId
 }
 
+/** Params of this dialect name no agent; the path does. */
+export function readTenant(): undefined {
+  return undefined
+}
+
+export function readCursor(params: Record<string, unknown>): unknown {
+  return params['cursor']
+}
+
+export function writeCursor(
+  { cursor: _, ...params }: Record<string, unknown>,
+  cursor: string | undefined,
+): Record<string, unknown> {
+  return cursor === undefined ? params : { ...params, cursor }
+}
+
 export function readQuery(params: Record<string, unknown>): unknown {
   const configuration = params['configuration']
   return isObject(configuration) ? configuration['negotiation'] : undefined

@@ -1,3 +1,4 @@
+import type { PushConfigInput } from '../../model/call.ts'
 import type { TaskEvent } from '../../model/event.ts'
 import { eventOut } from './events.ts'
 
@@ -7,7 +8,7 @@ export function writeWebhook(event: TaskEvent): string {
 }
 
 /** Sends the token as a bearer token and also in the header that A2A receivers check. */
-export function webhookHeaders(token: string | undefined): Record<string, string> {
+export function webhookHeaders({ token }: Pick<PushConfigInput, 'token'>): Record<string, string> {
   const type = { 'content-type': 'application/json' }
   return token === undefined
     ? type
