@@ -1,12 +1,12 @@
 import type { ParleyError } from '../errors.ts'
 import type { RequestId } from '../jsonrpc/envelope.ts'
-import type { PushConfigInput } from '../model/call.ts'
+import type { PushConfigInput, SendMessage } from '../model/call.ts'
 import type { AgentCard } from '../model/card.ts'
 import type { DeprecationMark } from '../model/deprecation.ts'
 import type { StreamItem, TaskEvent } from '../model/event.ts'
 import type { Ids } from '../model/ids.ts'
 import type { Calls, Operation } from '../model/operation.ts'
-import type { Part, Task, TaskEnd } from '../model/task.ts'
+import type { Artifact, ContextRef, Message, Part, Task, TaskEnd, TaskStatus } from '../model/task.ts'
 
 /**
  * A wire dialect translates between the JSON of clients and the model. Methods, the task engine and webhooks use the
@@ -18,7 +18,7 @@ import type { Part, Task, TaskEnd } from '../model/task.ts'
 export interface Codec {
   /** Identifies the dialect in stored records such as webhooks; it never changes. */
   readonly name: string
-  /** The operation of each method name, including aliases. */
+  /** The operation of each method name, including aliases. A dialect may lack operations. */
   readonly methods: ReadonlyMap<string, MethodName>
   /** Paths that accept JSON-RPC requests of this dialect. */
   readonly rpcPaths: readonly RpcPath[]
@@ -70,10 +70,22 @@ export interface Codec {
 
   // The following readers are for clients and for gateways that forward messages from other servers.
 
+  /** @throws ParleyError UnsupportedOperation if the dialect has no method for the operation */
   methodOf(operation: Operation): string
   writeParams<O extends keyof ClientParams>(operation: O, params: ClientParams[O]): object
   /** Reads another server's task without its history, and checks its size. Returns undefined if the JSON is not a task. */
   readTaskOutput(json: unknown): Task | undefined
+  /** Like `readTaskOutput`, with the history. */
+  readTask(json: unknown): Task | undefined
+  /** Reads the result of `sendMessage`; undefined if it is neither a task nor a message. */
+  readSendResult(result: unknown): SendAnswer | undefined
+  /**
+   * Reads the data of a stream's frame, with or without a JSON-RPC envelope, or the body of a webhook delivery. Returns
+   * undefined if it is none of these.
+   */
+  readFrame(data: unknown): ReadFrame | undefined
+  /** Reads the error of an answer with its name in this server's table; undefined if the answer is not an error. */
+  readError(answer: unknown): ParleyError | undefined
   /**
    * Returns the IDs in a result or in a stream frame, converted with `ids`; undefined if the JSON is not an object.
    */
@@ -105,7 +117,7 @@ export interface Codec {
 }
 
 /** The operations whose params the client writes itself; for other operations, the client's caller supplies them. */
-export type ClientParams = {
+export type ClientParams = { [O in 'sendMessage' | 'streamMessage']: SendMessage } & {
   [O in
     | 'getTask'
     | 'listTasks'
@@ -121,6 +133,29 @@ export type ClientParams = {
 /** Params that have a default on the server may be absent. */
 type Undefinable<T> = Pick<T, Extract<keyof T, 'taskId'>> & {
   [K in Exclude<keyof T, 'taskId'>]?: T[K] | undefined
+}
+
+/**
+ * What another server answers to a message. The readers do not convert its IDs. In a message, an absent ID is an empty
+ * string. A status without a time has the time at which it is read.
+ */
+export type SendAnswer = { kind: 'task'; task: Task } | { kind: 'message'; message: Message }
+
+/** What another server sends on a stream or to a webhook. */
+export type ReadFrame =
+  | SendAnswer
+  | ({ kind: 'status-update'; taskId: string; status: TaskStatus } & ContextRef)
+  | ReadArtifactFrame
+  | { kind: 'error'; error: ParleyError }
+
+export interface ReadArtifactFrame extends ContextRef {
+  kind: 'artifact-update'
+  taskId: string
+  artifact: Artifact
+  /** Whether the parts belong after those that the artifact already has. */
+  append: boolean
+  /** False while more parts of the artifact follow. */
+  lastChunk: boolean
 }
 
 /** IDs as another server wrote them, so they may have any type. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { operations } from '../model/operation.ts'
 import { cardPaths, defaultDialect, dialectOf, dialects, rpcPaths } from './dialects.ts'
 
-test('each dialect has a unique name and a method name for every operation', () => {
+test('each dialect has a unique name and one main method name for each operation that it has', () => {
   expect(new Set(dialects.map(({ name }) => name)).size).toBe(dialects.length)
   for (const dialect of dialects)
     for (const [method, { operation }] of dialect.methods) {

@@ -100,6 +100,8 @@ export interface Task extends ContextRef {
   status: TaskStatus
   history: Message[]
   artifacts: Artifact[]
+  /** Whether the agent answers with the final status message alone. Dialects with such answers leave out the task. */
+  answersByMessage?: boolean
   /** The task that created this one at another agent (spec/delegation.md#parent-and-children). */
   parent?: TaskLink
   /** The first task of the chain, as the calling agent states it. */

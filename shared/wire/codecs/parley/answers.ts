@@ -1,38 +1,88 @@
 import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
-import { type Part, type Task, type TaskEnd, taskStates } from '../../model/task.ts'
+import {
+  type Artifact,
+  type Message,
+  type Part,
+  type Task,
+  type TaskEnd,
+  type TaskStatus,
+  taskStates,
+} from '../../model/task.ts'
+import { timestamp } from '../../model/timestamp.ts'
 import type {
   ListItem,
   ListOperation,
   MergedPage,
   MessageIds,
   ReadList,
+  SendAnswer,
   TaskReference,
   WireRequest,
   WireResult,
 } from '../codec.ts'
-import { part, uuid } from './message.ts'
+import { jsonObject, part, uuid } from './message.ts'
 import { wireObject } from './spelling.ts'
 
-const taskOutput = wireObject({
-  id: uuid,
-  contextId: z.string().max(128),
-  status: z.object({ state: z.enum(taskStates), timestamp: z.string().max(64) }),
-  artifacts: z
-    .array(
-      wireObject({
-        artifactId: z.string().max(128),
-        name: z.string().max(1024).default(''),
-        parts: z.array(part).max(1000),
-      }),
-    )
-    .max(1000)
-    .default([]),
+const shortText = z.string().max(128)
+const metadata = jsonObject.exactOptional()
+
+const artifact: z.ZodType<Artifact> = wireObject({
+  artifactId: shortText,
+  name: z.string().max(1024).default(''),
+  description: z.string().max(16_384).exactOptional(),
+  parts: z.array(part).max(1000),
+  metadata,
 })
+
+const message: z.ZodType<Message> = wireObject({
+  role: z.enum(['user', 'agent', 'assistant', 'system']),
+  parts: z.array(part).max(1000),
+  messageId: shortText.default(''),
+  contextId: shortText.default(''),
+  taskId: shortText.default(''),
+  referenceTaskIds: z.array(shortText).max(100).exactOptional(),
+  metadata,
+})
+
+const status: z.ZodType<TaskStatus> = z.object({
+  state: z.enum(taskStates),
+  timestamp: z.string().max(64).default(timestamp),
+  message: message.exactOptional(),
+})
+
+const output = {
+  id: uuid,
+  contextId: shortText,
+  status: z.object({ state: z.enum(taskStates), timestamp: z.string().max(64) }),
+  artifacts: z.array(artifact).max(1000).default([]),
+}
+const taskOutput = wireObject(output)
+const wholeTask = wireObject({ ...output, status, history: z.array(message).max(10_000).default([]) })
 
 export function readTaskOutput(json: unknown): Task | undefined {
   const task = taskOutput.safeParse(json).data
   return task && { ...task, history: [] }
+}
+
+export function readTask(json: unknown): Task | undefined {
+  return wholeTask.safeParse(json).data
+}
+
+export function readStatus(json: unknown): TaskStatus | undefined {
+  return status.safeParse(json).data
+}
+
+export function readArtifact(json: unknown): Artifact | undefined {
+  return artifact.safeParse(json).data
+}
+
+/** Agents of this dialect answer with a task; others may answer with a message. */
+export function readSendResult(result: unknown): SendAnswer | undefined {
+  const task = readTask(result)
+  if (task !== undefined) return { kind: 'task', task }
+  const read = message.safeParse(result).data
+  return read && { kind: 'message', message: read }
 }
 
 const parts = z.array(part).max(100_000)
@@ -68,15 +118,15 @@ const id = z.string().max(128).optional().catch(undefined)
 const messageIds = wireObject({ taskId: id, contextId: id })
 
 export function readMessageIds(params: unknown): MessageIds {
-  const message = isObject(params) ? params['message'] : undefined
-  return messageIds.safeParse(message).data ?? {}
+  const sent = isObject(params) ? params['message'] : undefined
+  return messageIds.safeParse(sent).data ?? {}
 }
 
 const references = wireObject({ referenceTaskIds: z.array(z.string().max(128)).max(100).optional() })
 
 export function readReferences(params: unknown): string[] {
-  const message = isObject(params) ? params['message'] : undefined
-  return references.safeParse(message).data?.referenceTaskIds ?? []
+  const sent = isObject(params) ? params['message'] : undefined
+  return references.safeParse(sent).data?.referenceTaskIds ?? []
 }
 
 export function isSuccess(result: unknown): boolean {

@@ -5,14 +5,16 @@ import {
   readList,
   readMessageIds,
   readReferences,
+  readSendResult,
   readStreamEnd,
+  readTask,
   readTaskOutput,
   readTaskReference,
   writeMergedList,
 } from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
-import { writeError } from './errors.ts'
-import { openStream } from './frames.ts'
+import { readError, writeError } from './errors.ts'
+import { openStream, readFrame } from './frames.ts'
 import { deprecations, methodOf, methods, readParams, writeResult } from './methods.ts'
 import { readCursor, readQuery, readRating, readTaskId, readTenant, writeCursor } from './params.ts'
 import { writeParams } from './requests.ts'
@@ -44,6 +46,10 @@ export const parley: Codec = {
   methodOf,
   writeParams,
   readTaskOutput,
+  readTask,
+  readSendResult,
+  readFrame,
+  readError,
   readTaskReference,
   readEnd,
   readStreamEnd,

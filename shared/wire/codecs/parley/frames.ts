@@ -1,6 +1,8 @@
 import type { StreamItem } from '../../model/event.ts'
-import type { Frame, FrameWriter } from '../codec.ts'
-import { deltaOut, eventOut, presentStatusOut } from './events.ts'
+import type { Frame, FrameWriter, ReadFrame } from '../codec.ts'
+import { readArtifact, readStatus } from './answers.ts'
+import { readError } from './errors.ts'
+import { deltaOut, eventOut, isEvent, positionOf, presentStatusOut } from './events.ts'
 import { partOut } from './task.ts'
 
 /** Each frame is one event. A frame's `id` is the event number, from which a client can resume. */
@@ -19,4 +21,20 @@ export function openStream(): FrameWriter {
     return { data: deltaOut(item, isFirst) }
   }
   return { write, writePart: partOut }
+}
+
+/** A frame has no JSON-RPC envelope unless it is an error. */
+export function readFrame(data: unknown): ReadFrame | undefined {
+  const error = readError(data)
+  if (error !== undefined) return { kind: 'error', error }
+  if (!isEvent(data)) return undefined
+  const { taskId, contextId } = positionOf(data)
+  if (typeof contextId !== 'string') return undefined
+  if (data.kind === 'status-update') {
+    const status = readStatus(data.status)
+    return status && { kind: data.kind, taskId, contextId, status }
+  }
+  const artifact = readArtifact(data.artifact)
+  const lastChunk = data.last_chunk !== false
+  return artifact && { kind: data.kind, taskId, contextId, artifact, append: data.append === true, lastChunk }
 }

@@ -90,7 +90,7 @@ export function readCursor(params: Record<string, unknown>): unknown {
 }
 
 export function writeCursor(
-  { cursor: _, ...params }: Record<string, unknown>,
+  { cursor: _replaced, ...params }: Record<string, unknown>,
   cursor: string | undefined,
 ): Record<string, unknown> {
   return cursor === undefined ? params : { ...params, cursor }

@@ -1,7 +1,11 @@
+import type { SendMessage } from '../../model/call.ts'
 import type { ClientParams } from '../codec.ts'
+import { partOut } from './task.ts'
 
 /** Write the params of requests for clients. Absent fields do not appear in the JSON. */
 const writers: { [O in keyof ClientParams]: (params: ClientParams[O]) => object } = {
+  sendMessage: sendOut,
+  streamMessage: sendOut,
   getTask: ({ taskId, historyLength }) => ({ task_id: taskId, history_length: historyLength }),
   listTasks: ({ contextId, limit, historyLength }) => ({
     context_id: contextId,
@@ -30,4 +34,30 @@ const writers: { [O in keyof ClientParams]: (params: ClientParams[O]) => object 
 
 export function writeParams<O extends keyof ClientParams>(operation: O, params: ClientParams[O]): object {
   return writers[operation](params)
+}
+
+function sendOut({ message, configuration }: SendMessage) {
+  return {
+    message: {
+      role: message.role,
+      parts: message.parts.map(partOut),
+      kind: 'message',
+      message_id: message.messageId,
+      context_id: message.contextId,
+      task_id: message.taskId,
+      reference_task_ids: message.referenceTaskIds,
+      metadata: message.metadata,
+    },
+    configuration: configuration && {
+      acceptedOutputModes: configuration.acceptedOutputModes,
+      long_running: configuration.longRunning,
+      push_notification_config: configuration.pushNotificationConfig && {
+        id: configuration.pushNotificationConfig.id,
+        url: configuration.pushNotificationConfig.url,
+        token: configuration.pushNotificationConfig.token,
+        authentication: configuration.pushNotificationConfig.authentication,
+      },
+      deadline_ms: configuration.deadlineMs,
+    },
+  }
 }

@@ -43,7 +43,9 @@ export interface WireStatus {
 export interface WireArtifact {
   artifact_id: string
   name: string
+  description?: string
   parts: WirePart[]
+  metadata?: JsonObject
 }
 
 /** A task as its owner sees it (spec/tasks.md#task). */
@@ -162,6 +164,7 @@ export interface SendConfiguration {
 /** The results of the methods that a client calls, by operation. */
 export interface WireResults {
   sendMessage: WireTask
+  streamMessage: never
   getTask: WireTask
   listTasks: WireTask[]
   cancelTask: WireTask

@@ -60,11 +60,17 @@ export function messageOut(message: Message): Unserialized<WireMessage> {
 }
 
 export function artifactOut(artifact: Artifact): Unserialized<WireArtifact> {
-  return { artifact_id: artifact.artifactId, name: artifact.name, parts: artifact.parts.map(partOut) }
+  const { artifactId, name, description, metadata } = artifact
+  return { artifact_id: artifactId, name, description, parts: artifact.parts.map(partOut), metadata }
 }
 
+/** The media type and the file name that an A2A client stated for a text or data part are left out. */
 export function partOut(part: Part): Unserialized<WirePart> {
-  if (part.kind !== 'file') return part
+  if (part.kind !== 'file') {
+    if (part.mediaType === undefined && part.filename === undefined) return part
+    const { mediaType: _mediaType, filename: _filename, ...rest } = part
+    return rest
+  }
   const { name, mimeType, bytes, uri } = part.file
   return { kind: 'file', file: { name, mime_type: mimeType, bytes, uri }, metadata: part.metadata }
 }
