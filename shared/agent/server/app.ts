@@ -101,10 +101,10 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   stack.use(store)
   const metrics = createMetrics()
   const queue = await openQueue({ redisUrl, agentId: id, concurrency: agent.concurrency, log }, stack)
-  const parts = await assemble(options, store, queue, metrics, stack)
+  const stopping = new AbortController()
+  const parts = await assemble(options, { store, queue, metrics, stopping: stopping.signal }, stack)
   const { services, authenticator, limits } = parts
   const dispatcher = new Dispatcher(services, authenticator, new AnswerBudget(config.answers))
-  const stopping = new AbortController()
   const listening: string[] = []
   const app = stack.adopt(
     createServer({ ...config, deprecations: deprecatedNames(agent, config), log, metrics, limits }),
@@ -205,11 +205,10 @@ async function assembleEngine(
 
 async function assemble(
   options: AgentAppOptions,
-  store: Store,
-  queue: QueueBackend,
-  metrics: Metrics,
+  backends: { store: Store; queue: QueueBackend; metrics: Metrics; stopping: AbortSignal },
   stack: AsyncDisposableStack,
 ) {
+  const { store, queue, metrics, stopping } = backends
   const { agent, config, log } = options
   const { did } = options.identity
   const { bus, scheduler } = queue
@@ -251,6 +250,8 @@ async function assemble(
       foreignTasks: new ForeignTasks({ gatewayUrl: config.gatewayUrl, ownToken: options.ownToken }),
     }),
     taskQueueMax: config.taskQueueMax,
+    sendWaitMaxMs: config.sendWaitMaxMs,
+    stopping,
     baseUrl: () => baseUrl,
     did,
   }

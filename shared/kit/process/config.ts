@@ -32,6 +32,8 @@ export interface CommonConfig {
   artifactMaxBytes: number
   /** Limits on responses that have not been read yet. */
   answers: AnswerLimits
+  /** How long a send that waits for its task may wait. */
+  sendWaitMaxMs: number
   retentionDays: number
   /** Maximum requests per caller, or per address if the caller is unknown; 0 means unlimited. */
   rateLimitPerMinute: number
@@ -180,6 +182,7 @@ export function commonConfig(values: Values<typeof commonSettings>): CommonConfi
       callerMaxBytes: values.ANSWERS_PER_CALLER_MAX_BYTES,
       processMaxBytes: values.ANSWERS_MAX_BYTES,
     },
+    sendWaitMaxMs: values.SEND_WAIT_MAX_SECONDS * 1000,
     retentionDays: values.RETENTION_DAYS,
     rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE ?? (production ? 600 : 0),
     trustedProxies: values.TRUSTED_PROXIES ?? [],

@@ -1,6 +1,6 @@
-import { isIP } from 'node:net'
 import type { Deprecation, DeprecationMark } from '@parley/wire/model/deprecation'
 import { z } from 'zod'
+import { addressBlock } from '../net/address-block.ts'
 import { isolationSettings } from './isolation-settings.ts'
 
 /**
@@ -131,6 +131,13 @@ export const commonSettings = {
       'maximum bytes of unread responses to all callers of a process; further large responses are rejected with 503',
     toAgents: true,
   },
+  SEND_WAIT_MAX_SECONDS: {
+    schema: wholeNumber(90),
+    example: '90',
+    meaning:
+      'how long a blocking A2A send waits for its task; then it returns the running task; 0 = not at all',
+    toAgents: true,
+  },
   RETENTION_DAYS: {
     schema: wholeNumber(0),
     example: '0',
@@ -146,7 +153,7 @@ export const commonSettings = {
   },
   TRUSTED_PROXIES: {
     schema: listOf(
-      isAddressOrNetwork,
+      (item) => addressBlock(item) !== undefined,
       'must be a comma-separated list of IP addresses or networks like 10.0.0.0/8',
     ),
     example: '',
@@ -355,13 +362,6 @@ export const cliSettings = {
     secret: true,
   },
 } as const satisfies Record<string, Setting>
-
-function isAddressOrNetwork(item: string): boolean {
-  const [address = '', prefix, ...more] = item.split('/')
-  const family = isIP(address)
-  if (family === 0 || more.length > 0 || address.includes('%')) return false
-  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128))
-}
 
 /** Whether this is an origin as browsers send it: lower case, without a path, a trailing slash or a default port. */
 function isOrigin(item: string): boolean {

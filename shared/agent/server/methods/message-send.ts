@@ -1,9 +1,10 @@
+import { untilResting } from '@parley/engine/events/until-resting'
 import type { TaskRecord } from '@parley/engine/store/store'
 import type { MessageTerms } from '@parley/engine/tasks/transitions'
 import { ParleyError } from '@parley/wire/errors'
 import type { SendMessage } from '@parley/wire/model/call'
 import { modesMatch } from '@parley/wire/model/mime'
-import { isPaused } from '@parley/wire/model/task'
+import { isPaused, isResting } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { continueTask } from './continue-task.ts'
 import { checkInlineWebhook, type InlineWebhook } from './inline-webhook.ts'
@@ -14,12 +15,48 @@ import { newId } from './new-id.ts'
 import { type AcceptedMessage, type NewTask, newRecord } from './new-record.ts'
 import { isPaymentInProgress, payForTask, taskOfSameRequest } from './pay-first.ts'
 import { readReferences } from './references.ts'
+import { withHistory } from './tasks.ts'
 
-/** `message/send` (spec/methods.md#messagesend) answers with the stored task in `submitted`. */
+/**
+ * `message/send` (spec/methods.md#messagesend) answers with the stored task in `submitted`. If the caller waits, the answer is
+ * the task once it has ended or paused.
+ */
 export const sendMessage: Run<'sendMessage'> = async (services, call) => {
-  const { record, start, headers } = await acceptMessage(services, call, call.params())
+  const params = call.params()
+  const { wait = false, historyLength } = params.configuration ?? {}
+  const { record, start, headers } = await acceptMessage(services, call, params)
+  const isWaiting = wait && !isResting(record.status.state)
+  // This subscribes before the task runs.
+  const rested = isWaiting ? whenResting(services, call, record) : undefined
   start()
-  return { result: record, ...(headers !== undefined && { headers }) }
+  const task = (await rested) ?? record
+  return { result: withHistory(task, historyLength), ...(headers !== undefined && { headers }) }
+}
+
+/**
+ * Waits until the task has ended or paused, the time is up, the server stops or the caller disconnects, and returns the task
+ * as it then is. Returns undefined if it cannot be read: the message is accepted, so the caller must receive the task's ID.
+ */
+async function whenResting(
+  { store, bus, sendWaitMaxMs: maxMs, stopping }: Services,
+  { signal, reserve, log }: Call,
+  { id: taskId, owner, events }: TaskRecord,
+): Promise<TaskRecord | undefined> {
+  const isAtRest = async () => {
+    const outline = await store.outlineTask(taskId, owner, () => {}).catch(() => null)
+    return outline === undefined || (outline !== null && isResting(outline.task.status.state))
+  }
+  const afterSequence = events.length
+  await untilResting({ bus, taskId, afterSequence, isAtRest, signals: [signal, stopping], maxMs })
+  if (signal.aborted) return undefined
+  try {
+    const outline = await store.outlineTask(taskId, owner, reserve)
+    if (outline !== undefined) reserve(outline.bytes)
+    return outline?.task
+  } catch (error) {
+    log.debug({ err: error, task_id: taskId }, 'a waiting send is answered with the task as accepted')
+    return undefined
+  }
 }
 
 /**
@@ -44,6 +81,8 @@ export async function acceptMessage(
     taskId === undefined ? undefined : await services.store.findTask(taskId, owner, call.reserve)
   if (existing !== undefined && key !== undefined && isRepeat(existing, message.messageId, key.isRepeat))
     return await acceptedBefore(claims, existing)
+  if (existing === undefined && params.continues === true && message.taskId !== undefined)
+    throw new ParleyError('TaskNotFound', { data: { taskId: message.taskId } })
   // This follows the check for repeats, so that an accepted message stays accepted if a referenced task is removed later.
   const foreign = await readReferences(services, call, message.referenceTaskIds ?? [])
   const terms = termsOf(services, call, configuration?.deadlineMs)

@@ -5,20 +5,22 @@ import { eventsAfter, eventsBetween } from '@parley/engine/tasks/task-events'
 import { roughBytesOf } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import type { PresentTask, StreamItem } from '@parley/wire/model/event'
-import { isResting } from '@parley/wire/model/task'
+import { isResting, isTerminal } from '@parley/wire/model/task'
 import { acceptMessage } from './message-send.ts'
 import type { Call, Run, Services } from './method.ts'
-import { requireDelegatedOutline } from './tasks.ts'
+import { requireDelegatedOutline, withHistory } from './tasks.ts'
 
 /** Streams the current status of the task, then its events and deltas until it ends or pauses (spec/streaming.md#frames). */
 export const streamMessage: Run<'streamMessage'> = async (services, call) => {
   requireStreaming(services)
-  const { record, start, headers } = await acceptMessage(services, call, call.params())
+  const params = call.params()
+  const { record, start, headers } = await acceptMessage(services, call, params)
   const live = follow(services, call, record, record.events.length)
   // This starts the generator, so that it subscribes before the task runs.
   const first = live.next()
   start()
-  const items = chain(presentTask(record), first, live)
+  const shown = withHistory(record, params.configuration?.historyLength)
+  const items = chain(presentTask(shown), first, live)
   return { items, ...(headers !== undefined && { headers }) }
 }
 
@@ -30,6 +32,12 @@ export const resubscribe: Run<'resubscribe'> = async (services, call) => {
   requireStreaming(services)
   const params = call.params()
   const record = await requireDelegatedOutline(services, call, params.taskId)
+  if (params.requireOpen === true && isTerminal(record.status.state)) {
+    throw new ParleyError('UnsupportedOperation', {
+      message: 'The task has ended: read it instead of following it',
+      data: { taskId: params.taskId, state: record.status.state },
+    })
+  }
   const after = params.afterSequence ?? lastEventId(call)
   if (after !== undefined) {
     const [first] = eventsBetween(record, after, after + 1)

@@ -34,6 +34,10 @@ export interface Services {
   payments?: Payments | undefined
   /** TASK_QUEUE_MAX, the number of tasks that may wait. */
   taskQueueMax: number
+  /** How long a send that waits for its task may wait, in milliseconds. */
+  sendWaitMaxMs: number
+  /** Aborted when the server answers every waiting call, because it stops. */
+  stopping: AbortSignal
   /** The address that clients use. */
   baseUrl: () => string
   did: string

@@ -56,7 +56,7 @@ async function requireDelegatedOwner({ store }: Services, { caller }: Call, task
 const notFound = (taskId: string) => new ParleyError('TaskNotFound', { data: { taskId } })
 
 /** Returns the task with only its newest messages if the caller limits their number. */
-function withHistory<T extends Task>(task: T, historyLength: number | undefined): T {
+export function withHistory<T extends Task>(task: T, historyLength: number | undefined): T {
   if (historyLength === undefined || historyLength >= task.history.length) return task
   return { ...task, history: task.history.slice(task.history.length - historyLength) }
 }
