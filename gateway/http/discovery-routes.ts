@@ -28,7 +28,7 @@ export function addDiscoveryRoutes(
   for (const path of cardPaths())
     app.get(path, async (request, reply) => {
       const codec = dialectOf({ path, headers: request.headers })
-      const card = codec.writeCard(gatewayCard(await agentsFor(request), gateway))
+      const card = codec.writeCard(gatewayCard(await agentsFor(request), gateway), path)
       return sendCacheable(request, reply, JSON.stringify(card), { perCaller: true })
     })
   app.get('/agent/skills', async (request) => {

@@ -63,7 +63,8 @@ export interface Codec {
    */
   openStream(id: RequestId): FrameWriter
   writeError(error: ParleyError): WireError
-  writeCard(card: AgentCard): object
+  /** @param path the path at which the card was requested, if it is one of `cardPaths`, which may differ in their form */
+  writeCard(card: AgentCard, path?: string): object
   /** The body of a webhook delivery, as JSON. @param task the task, at the event or later */
   writeWebhook(event: TaskEvent, task: Task): string
   webhookHeaders(config: Pick<PushConfigInput, 'token' | 'credentials'>): Record<string, string>

@@ -1,10 +1,15 @@
+import { a2aV03 } from './a2a-v03/dialect.ts'
 import type { Codec, RpcPath, WireRequest } from './codec.ts'
 import { parley } from './parley/dialect.ts'
 
-/** Every dialect that this deployment speaks, the default one first. To add one, add a folder and a line here. */
-export const dialects: readonly [Codec, ...Codec[]] = [parley]
+/**
+ * Every dialect that this deployment speaks. The first one that accepts a request answers it, so a dialect that shares a
+ * path and requires a header there precedes the one that does not. To add a dialect, add a folder and a line here.
+ */
+export const dialects: readonly Codec[] = [a2aV03, parley]
 
-export const defaultDialect = dialects[0]
+/** The dialect of requests that no dialect accepts. */
+export const defaultDialect: Codec = parley
 
 /** Returns every path that accepts JSON-RPC, without duplicates. */
 export function rpcPaths(): RpcPath[] {

@@ -14,6 +14,8 @@ export interface AgentCard {
   pushNotifications: boolean
   /** Whether the card lists the DID as the key that signs artifacts. */
   signsArtifacts: boolean
+  /** Whether `getExtendedCard` returns a card. */
+  hasExtendedCard?: boolean | undefined
   skills: readonly CardSkill[]
   prices?: ShownPrices | undefined
   /** Additional fields from the author, which override the others. */

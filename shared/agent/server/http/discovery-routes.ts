@@ -22,7 +22,7 @@ export function addDiscoveryRoutes(
     app.get(path, (request, reply) => {
       const codec = dialectOf({ path, headers: request.headers })
       const card = agentCard(agent, { did, url: baseUrl(), prices })
-      return sendCacheable(request, reply, JSON.stringify(codec.writeCard(card)))
+      return sendCacheable(request, reply, JSON.stringify(codec.writeCard(card, path)))
     })
   app.get('/agent/skills', async () => ({
     skills: agent.skills.map((skill) => skillSummaryOut(listingOf(skill))),

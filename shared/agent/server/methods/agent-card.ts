@@ -27,6 +27,7 @@ export function agentCard(
     author: agent.author,
     ...agent.capabilities,
     signsArtifacts: true,
+    hasExtendedCard: agent.extendedCard !== undefined,
     skills: agent.skills.map((skill) => cardSkill(skill, at.prices)),
     prices: pricesOf(publicPrice(agent), at.prices),
   }

@@ -31,7 +31,7 @@ export function cardOut(card: AgentCard): object {
 }
 
 /** Clients that understand this extension verify artifacts with the DID's key. */
-function didExtension({ did, author, name, id }: AgentCard) {
+export function didExtension({ did, author, name, id }: AgentCard) {
   return {
     uri: did,
     description: 'The DID by which this agent is known',

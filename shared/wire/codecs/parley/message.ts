@@ -16,7 +16,7 @@ export const uuid = sentUuid.toLowerCase()
 /** Unlike `z.record`, this does not copy the object. The parser has already rejected hostile keys and deep nesting. */
 export const jsonObject = z.custom<JsonObject>(isObject, 'must be an object')
 
-const base64 = z
+export const base64 = z
   .string()
   .refine((text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text), 'must be base64')
 

@@ -1,0 +1,68 @@
+import type { AgentCard, CardSkill } from '../../model/card.ts'
+import { didExtension } from '../parley/card.ts'
+
+/** The path of the card of this version alone. */
+const purePath = '/a2a/v0.3/.well-known/agent-card.json'
+/** The path at which clients of every version look for the card. */
+export const commonCardPath = '/.well-known/agent-card.json'
+
+export const cardPaths = [commonCardPath, purePath]
+
+/** At the common path, the card names the interfaces of every version, so that each client finds its own. */
+export function cardOut(card: AgentCard, path: string | undefined): object {
+  return path === commonCardPath ? hybridCardOut(card) : pureCardOut(card)
+}
+
+/** Clients of A2A 1.0 read `supportedInterfaces` and ignore the fields of 0.3; clients of 0.3 do the opposite. */
+export function hybridCardOut(card: AgentCard): object {
+  return { ...pureCardOut(card), supportedInterfaces: supportedInterfaces(card) }
+}
+
+export function supportedInterfaces({ url }: AgentCard) {
+  const base = withoutSlash(url)
+  return [
+    { url: `${base}/a2a/v1`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+    { url: `${base}/a2a/v1`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
+    { url: `${base}/a2a/v0.3`, protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+  ]
+}
+
+/** The card of A2A 0.3. Absent fields do not appear in the JSON. */
+export function pureCardOut(card: AgentCard): object {
+  const url = `${withoutSlash(card.url)}/a2a/v0.3`
+  return {
+    name: card.name,
+    description: card.description,
+    version: card.version,
+    defaultInputModes: unique(card.skills.flatMap((skill) => skill.inputModes)),
+    defaultOutputModes: unique(card.skills.flatMap((skill) => skill.outputModes)),
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
+    security: [{ bearer: ['agent:read', 'agent:write'] }],
+    supportsAuthenticatedExtendedCard: card.hasExtendedCard ?? false,
+    ...card.more,
+    // The author cannot change what this server implements.
+    protocolVersion: '0.3.0',
+    url,
+    preferredTransport: 'JSONRPC',
+    additionalInterfaces: [{ url, transport: 'JSONRPC' }],
+    capabilities: {
+      streaming: card.streaming,
+      pushNotifications: card.pushNotifications,
+      stateTransitionHistory: true,
+      extensions: card.signsArtifacts ? [didExtension(card)] : [],
+    },
+    skills: card.skills.map(skillOut),
+  }
+}
+
+function skillOut({ id, name, description, tags, inputModes, outputModes }: CardSkill) {
+  return { id, name, description, tags, inputModes, outputModes }
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/+$/, '')
+}
+
+function unique(values: readonly string[]): string[] {
+  return [...new Set(values)]
+}

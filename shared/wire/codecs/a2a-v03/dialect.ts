@@ -1,0 +1,97 @@
+import { ParleyError } from '../../errors.ts'
+import type { Codec, WireRequest } from '../codec.ts'
+import {
+  isSuccess,
+  readEnd,
+  readFrame,
+  readList,
+  readMessageIds,
+  readReferences,
+  readSendResult,
+  readStreamEnd,
+  readTask,
+  readTaskOutput,
+  readTaskReference,
+  writeMergedList,
+} from './answers.ts'
+import { cardOut, cardPaths, commonCardPath } from './card.ts'
+import { readError, writeError } from './errors.ts'
+import { openStream } from './frames.ts'
+import { methodOf, methods, readParams, writeResult } from './methods.ts'
+import { readQuery, readTaskId, readTenant } from './params.ts'
+import { dialectName } from './push-config.ts'
+import { writeParams } from './requests.ts'
+import { partOut } from './task.ts'
+import { webhookHeaders, writeWebhook } from './webhook.ts'
+
+const rpcPaths = [{ path: '/a2a/v0.3' }, { path: '/a2a/v0.3/' }]
+const supported = ['0.3']
+
+/** A2A 0.3 over JSON-RPC (spec/a2a.md#03-methods). It writes camelCase and reads both spellings. */
+export const a2aV03: Codec = {
+  name: dialectName,
+  methods,
+  rpcPaths,
+  cardPaths,
+  accepts,
+  negotiate,
+  rest: undefined,
+  readParams,
+  readTaskId,
+  readTenant,
+  readQuery,
+  readRating: () => undefined,
+  deprecations: () => [],
+  writeResult,
+  writePart: partOut,
+  openStream,
+  writeError,
+  writeCard: cardOut,
+  writeWebhook,
+  webhookHeaders,
+  methodOf,
+  writeParams,
+  readTaskOutput,
+  readTask,
+  readSendResult,
+  readFrame,
+  readError,
+  readTaskReference,
+  readEnd,
+  readStreamEnd,
+  readMessageIds,
+  readReferences,
+  isSuccess,
+  readList,
+  writeMergedList,
+  readCursor: () => undefined,
+  writeCursor: (params) => params,
+}
+
+/** At the root, clients select this version with the header, because the method names are also those of other dialects. */
+function accepts({ path, headers, method }: WireRequest): boolean {
+  if (path === '/') return isSupported(versionIn(headers)) && (method === undefined || methods.has(method))
+  if (path === commonCardPath) return !versionIn(headers).startsWith('1.')
+  return cardPaths.includes(path) || rpcPaths.some((rpc) => rpc.path === path)
+}
+
+/** @throws ParleyError VersionNotSupported */
+function negotiate({ headers }: WireRequest): Record<string, string> {
+  const version = versionIn(headers)
+  if (version === '' || isSupported(version)) return {}
+  throw new ParleyError('VersionNotSupported', {
+    message: 'This address speaks A2A 0.3. The agent card lists the addresses of other versions',
+    data: { supported },
+  })
+}
+
+/** Returns an empty string if the client states no version. */
+function versionIn(headers: WireRequest['headers']): string {
+  const given = headers['a2a-version']
+  return typeof given === 'string' ? given.trim() : ''
+}
+
+/** Whether the version is 0.3 or a patch of it. */
+function isSupported(version: string): boolean {
+  return /^0\.3(\.\d{1,4})?$/.test(version)
+}

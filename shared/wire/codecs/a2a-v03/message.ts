@@ -1,0 +1,97 @@
+import { z } from 'zod'
+import { ParleyError } from '../../errors.ts'
+import { isObject } from '../../jsonrpc/envelope.ts'
+import type { IncomingMessage } from '../../model/call.ts'
+import type { Ids } from '../../model/ids.ts'
+import type { Part } from '../../model/task.ts'
+import { base64, jsonObject, uuid } from '../parley/message.ts'
+import { wireObject } from '../parley/spelling.ts'
+
+/** Message and Part as a caller sends them (spec/a2a.md#03-messages). */
+
+/** An ID that a client chooses. */
+export const clientId = z.string().min(1).max(1024)
+/** Some clients send an empty text for an ID that they do not have. */
+export const optionalId = z
+  .string()
+  .max(1024)
+  .transform((id) => (id === '' ? undefined : id))
+  .optional()
+
+/**
+ * Task IDs are those of this server. An ID that it cannot have made is the ID of a missing task.
+ * @throws ParleyError TaskNotFound
+ */
+export function taskIdOf(given: string): string {
+  const id = uuid.safeParse(given).data
+  if (id === undefined) throw new ParleyError('TaskNotFound', { data: {} })
+  return id
+}
+
+const fileContent = wireObject({
+  name: z.string().max(1024).exactOptional(),
+  mimeType: z.string().max(256).exactOptional(),
+  bytes: base64.exactOptional(),
+  uri: z
+    .string()
+    .max(2048)
+    .regex(/^https?:\/\//i, 'must begin with http:// or https://')
+    .exactOptional(),
+}).superRefine((file, context) => {
+  if (file.uri !== undefined && file.bytes !== undefined)
+    context.addIssue({ code: 'custom', path: ['uri'], message: 'must not be combined with bytes' })
+  else if (file.uri === undefined && file.bytes === undefined)
+    context.addIssue({ code: 'custom', path: ['bytes'], message: 'is missing' })
+})
+
+/** Creates the schema of a part. Clients before version 0.2 name the kind `type`. */
+export function partOf<File extends z.ZodType>(file: File) {
+  const metadata = jsonObject.exactOptional()
+  return z.preprocess(
+    withKind,
+    z.discriminatedUnion('kind', [
+      z.object({ kind: z.literal('text'), text: z.string(), metadata }),
+      z.object({ kind: z.literal('data'), data: jsonObject, metadata }),
+      z.object({ kind: z.literal('file'), file, metadata }),
+    ]),
+  )
+}
+
+function withKind(given: unknown): unknown {
+  if (!isObject(given)) return given
+  const { metadata, type, ...rest } = given
+  return { kind: type, ...rest, ...(metadata !== null && metadata !== undefined && { metadata }) }
+}
+
+const part = partOf(fileContent) satisfies z.ZodType<Part>
+
+export const messageIn = wireObject({
+  kind: z.literal('message').optional(),
+  role: z.enum(['user', 'agent']),
+  parts: z.array(part).min(1, 'must hold at least one part').max(1000),
+  messageId: clientId,
+  contextId: optionalId,
+  taskId: optionalId,
+  referenceTaskIds: z.array(z.string().max(1024)).max(100).optional(),
+  extensions: z.array(z.string().max(2048)).max(100).optional(),
+  metadata: jsonObject.optional(),
+})
+
+/** @throws ParleyError TaskNotFound */
+export function incomingMessage(given: z.output<typeof messageIn>, ids: Ids): IncomingMessage {
+  const { role, parts, taskId, referenceTaskIds, extensions, metadata } = given
+  const message = ids(given.messageId)
+  const context = given.contextId === undefined ? undefined : ids(given.contextId)
+  return {
+    role,
+    parts,
+    messageId: message.id,
+    messageName: message.name,
+    contextId: context?.id,
+    contextName: context?.name,
+    taskId: taskId === undefined ? undefined : taskIdOf(taskId),
+    referenceTaskIds: referenceTaskIds?.map(taskIdOf),
+    extensions,
+    metadata,
+  }
+}

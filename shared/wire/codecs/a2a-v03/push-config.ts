@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import type { PushConfigInput, PushConfigState } from '../../model/call.ts'
+import type { Ids } from '../../model/ids.ts'
+import type { Unserialized } from '../parley/shapes.ts'
+import { wireObject } from '../parley/spelling.ts'
+import { optionalId } from './message.ts'
+import type { WirePushConfig, WireTaskPushConfig } from './shapes.ts'
+
+/** The name of this dialect, which a webhook keeps so that its deliveries are written in this dialect. */
+export const dialectName = 'a2a-v0.3'
+
+/** Characters that an `Authorization` header may contain. */
+const headerText = /^[\x20-\x7e]*$/
+const schemeName = /^[\w!#$%&'*+.^`|~-]+$/
+
+/** A webhook as a caller registers it (spec/a2a.md#03-webhooks). URL and token are checked at registration. */
+export const pushNotificationConfig = wireObject({
+  id: optionalId,
+  url: z.string().min(1),
+  token: z.string().optional(),
+  authentication: wireObject({
+    schemes: z.array(z.string().min(1).max(256)).max(20),
+    credentials: z
+      .string()
+      .max(4096)
+      .regex(headerText, 'must consist of printable ASCII characters')
+      .optional(),
+  }).optional(),
+})
+
+/**
+ * Without an ID, the webhook has the ID of its task, as in the SDKs.
+ * @param taskId undefined for the webhook of a new task, which then has a random ID
+ */
+export function pushConfigIn(
+  { id: given, url, token, authentication }: z.output<typeof pushNotificationConfig>,
+  taskId: string | undefined,
+  ids: Ids,
+): PushConfigInput {
+  const { id, name } = given === undefined ? { id: taskId ?? randomUUID() } : ids(given)
+  const schemes = authentication?.schemes ?? []
+  const scheme = schemes.find((one) => schemeName.test(one))
+  const credentials = authentication?.credentials
+  return {
+    id,
+    name,
+    url,
+    token,
+    authentication: authentication && { schemes },
+    credentials: scheme === undefined || !credentials ? undefined : { scheme, credentials },
+    dialect: dialectName,
+  }
+}
+
+/** Writes a webhook for the task's owner only, because it contains the token and the credentials. */
+export function taskPushConfigOut({ task, ...config }: PushConfigState): Unserialized<WireTaskPushConfig> {
+  return { taskId: task.id, pushNotificationConfig: pushConfigOut(config) }
+}
+
+export function pushConfigOut(
+  config: Pick<PushConfigInput, 'id' | 'name' | 'url' | 'token' | 'authentication' | 'credentials'>,
+): Unserialized<WirePushConfig> {
+  const { id, name, url, token } = config
+  return { id: name ?? id, url, token, authentication: authenticationOut(config) }
+}
+
+const listed = z.object({ schemes: z.array(z.string()) })
+
+/** Other dialects state the authentication in another form, which clients of this version cannot read. */
+function authenticationOut({
+  authentication,
+  credentials,
+}: Pick<PushConfigInput, 'authentication' | 'credentials'>): Unserialized<WirePushConfig['authentication']> {
+  const schemes = listed.safeParse(authentication).data?.schemes ?? (credentials && [credentials.scheme])
+  return schemes && { schemes, credentials: credentials?.credentials }
+}
