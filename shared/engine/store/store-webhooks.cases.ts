@@ -31,7 +31,13 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
   describe(`${name} for push configs`, () => {
     test('a config is found unchanged by its task and id', async () => {
       await using store = await open()
-      const config = samplePushConfig({ token: 'secret', authentication: { type: 'http', scheme: 'bearer' } })
+      const config = samplePushConfig({
+        name: 'a client’s own id',
+        token: 'secret',
+        authentication: { type: 'http', scheme: 'bearer' },
+        credentials: { scheme: 'Basic', credentials: 'dTpw' },
+        dialect: 'another',
+      })
       expect(await store.savePushConfig(config, 5)).toBe(true)
       expect(await store.findPushConfig(config.task, config.id)).toEqual(config)
       expect(await store.listPushConfigs(config.task)).toEqual([config])

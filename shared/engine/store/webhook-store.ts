@@ -17,12 +17,18 @@ export interface PushConfig {
   task: TaskKey
   /** Id of the config, unique within its task. */
   id: string
+  /** The id as the client wrote it, if it is not a UUID in lower case. */
+  name?: string
   /** Changed by each `set`, which invalidates deliveries that began earlier. */
   revision: string
   setAt: Timestamp
   url: string
   token?: string
   authentication?: JsonObject
+  /** Sent as `Authorization: {scheme} {credentials}`. */
+  credentials?: { scheme: string; credentials: string }
+  /** The name of the dialect of the deliveries; absent for the default one. */
+  dialect?: string
   longRunning: boolean
   /** Number of the last event that was delivered or dropped; initially, of the last event before registration. */
   settled: number

@@ -27,6 +27,23 @@ test('a refusal is -32602 with a reason and a field, and does not repeat the URL
 })
 
 test.each([
+  ['a scheme with a space', { scheme: 'Bearer x', credentials: 'secret' }],
+  ['an empty scheme', { scheme: '', credentials: 'secret' }],
+  ['a scheme with a line break', { scheme: 'Bearer\r\nX', credentials: 'secret' }],
+  ['credentials with a line break', { scheme: 'Bearer', credentials: 'secret\r\nX-Admin: yes' }],
+  ['empty credentials', { scheme: 'Bearer', credentials: '' }],
+  ['credentials in another script', { scheme: 'Bearer', credentials: 'sécret' }],
+  ['long credentials', { scheme: 'Bearer', credentials: 'secret'.repeat(1000) }],
+])('refuses %s, and does not repeat them', async (_title, credentials) => {
+  const url = 'https://hook.example/'
+  const fault = await faultOf({ url, credentials })
+  const path = 'push_notification_config.authentication'
+  expect(fault).toMatchObject({ error: 'InvalidParams', data: { issues: [{ path }] } })
+  expect(JSON.stringify([fault?.message, fault?.data])).not.toMatch(/secret|sécret|X-Admin/)
+  expect(await faultOf({ url, credentials: { scheme: 'Basic', credentials: 'dTpw' } })).toBeUndefined()
+})
+
+test.each([
   ['127.0.0.1', 'loopback'],
   ['10.0.0.1', 'private'],
   ['169.254.169.254', 'cloud metadata'],
@@ -98,7 +115,7 @@ test.each([
 })
 
 async function faultOf(
-  receiver: { url: string; token?: string },
+  receiver: Parameters<typeof checkReceiver>[0],
   options: CheckOptions = {},
 ): Promise<ParleyError | undefined> {
   try {

@@ -5,6 +5,7 @@ import { outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { type Resolver, resolvePublic } from '@parley/kit/net/resolve-public'
 import { fieldNames } from '@parley/wire/codecs/parley/push-config'
 import { ParleyError } from '@parley/wire/errors'
+import type { PushConfigInput } from '@parley/wire/model/call'
 
 export interface CheckOptions {
   /** The hosts in WEBHOOK_ALLOWED_HOSTS. Default none. */
@@ -24,10 +25,11 @@ export const tokenMaxLength = 4096
  * the token
  */
 export async function checkReceiver(
-  receiver: { url: string; token?: string | undefined },
+  receiver: Pick<PushConfigInput, 'url' | 'token' | 'credentials'>,
   options: CheckOptions = {},
 ): Promise<void> {
   checkToken(receiver.token)
+  checkCredentials(receiver.credentials)
   const allowed = options.allowed ?? noExceptions
   const { resolver = guardedResolver(allowed), timeoutMs = 2000 } = options
   try {
@@ -41,12 +43,14 @@ export async function checkReceiver(
   }
 }
 
-/** Accepts printable ASCII without leading or trailing spaces, because every server accepts it in a header. */
+/** Printable ASCII without leading or trailing spaces, which every server accepts in a header. */
+const headerText = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
+
 function checkToken(token: string | undefined): void {
   if (token === undefined) return
   if (token.length > tokenMaxLength)
     throw refused('token', 'token', `The token must not be longer than ${tokenMaxLength} characters`)
-  if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(token))
+  if (!headerText.test(token))
     throw refused(
       'token',
       'token',
@@ -54,7 +58,27 @@ function checkToken(token: string | undefined): void {
     )
 }
 
-function refused(field: 'url' | 'token', reason: string, message: string): ParleyError {
+/** Checks the scheme (RFC 9110, 5.6.2) and the credentials of the `Authorization` header. */
+function checkCredentials(given: PushConfigInput['credentials']): void {
+  if (given === undefined) return
+  const { scheme, credentials } = given
+  if (!/^[\w!#$%&'*+.^`|~-]{1,64}$/.test(scheme))
+    throw refused('authentication', 'scheme', 'The scheme must be a single word such as Bearer')
+  if (credentials.length > tokenMaxLength)
+    throw refused(
+      'authentication',
+      'credentials',
+      `The credentials must not be longer than ${tokenMaxLength} characters`,
+    )
+  if (!headerText.test(credentials))
+    throw refused(
+      'authentication',
+      'credentials',
+      'The credentials must be printable ASCII characters, without line breaks and without spaces at their ends',
+    )
+}
+
+function refused(field: 'url' | 'token' | 'authentication', reason: string, message: string): ParleyError {
   const issues = [{ path: `${fieldNames.pushConfig}.${field}`, message }]
   return new ParleyError('InvalidParams', { message: `${message}.`, data: { reason, issues } })
 }

@@ -6,7 +6,8 @@ import { type OutgoingUrl, outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { PinnedConnections } from '@parley/kit/net/pinned-connections'
 import { type GuardedResponse, guardedFetch } from '@parley/kit/net/pinned-fetch'
 import type { Resolver } from '@parley/kit/net/resolve-public'
-import { defaultDialect } from '@parley/wire/codecs/dialects'
+import { dialectNamed } from '@parley/wire/codecs/dialects'
+import type { PushConfigInput } from '@parley/wire/model/call'
 import { HostLimiter } from './host-limiter.ts'
 import {
   attemptsMax,
@@ -19,12 +20,10 @@ import {
 } from './retry-policy.ts'
 
 /** One event for one receiver. */
-export interface Delivery {
+export interface Delivery extends Pick<PushConfigInput, 'token' | 'credentials' | 'dialect'> {
   url: string
   /** The owner of the task, used for fair scheduling. Deliveries without an owner count as one owner. */
   owner?: string | undefined
-  /** The token, sent verbatim as a bearer token and as `X-A2A-Notification-Token`. */
-  token?: string | undefined
   /** The serialized event. Every attempt sends these bytes. */
   body: Buffer
   /** Aborts the delivery before, between or during attempts. */
@@ -194,11 +193,12 @@ export class Deliverer implements AsyncDisposable {
     }
   }
 
-  #post(target: OutgoingUrl, { token, body }: Delivery, signal: AbortSignal): Promise<GuardedResponse> {
+  #post(target: OutgoingUrl, delivery: Delivery, signal: AbortSignal): Promise<GuardedResponse> {
+    const { dialect, body } = delivery
     const { allowed, resolver, timeoutMs } = this.#options
     return guardedFetch(target, {
       method: 'POST',
-      headers: defaultDialect.webhookHeaders({ token }),
+      headers: dialectNamed(dialect).webhookHeaders(delivery),
       body,
       discardBody: true,
       maxBytes: responseMaxBytes,

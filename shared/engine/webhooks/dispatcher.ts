@@ -286,7 +286,7 @@ export class WebhookDispatcher {
       this.#fairQueue.done(host, task.owner, undefined)
       return this.#finish(queue, false)
     }
-    const { url, token, event } = next
+    const { event, ...receiver } = next
     let isFirst = true
     const mayPost = async () => {
       const isCurrent = await this.#events.isCurrent(next, isFirst)
@@ -295,9 +295,8 @@ export class WebhookDispatcher {
       return isCurrent && this.#leases.confirm(queue)
     }
     const result = await this.#options.deliverer.deliver({
-      url,
+      ...receiver,
       owner: task.owner,
-      token,
       body: event.body,
       signal: abort.signal,
       mayPost,

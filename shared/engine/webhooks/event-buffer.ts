@@ -15,9 +15,10 @@ export interface GlobalWebhook {
 }
 
 /** A queue's current receiver and its progress. */
-interface Target {
-  url: string
-  token: string | undefined
+interface Target extends GlobalWebhook {
+  credentials?: PushConfig['credentials']
+  /** The name of the dialect of the bodies; undefined for the default one. */
+  dialect?: string | undefined
   revision: string
   settled: number
   /** Undefined for the global webhook. */
@@ -136,11 +137,11 @@ export class EventBuffer {
     const find = stored ? registrations.findStored(task, configId) : registrations.find(task, configId)
     const config = await find
     if (config === undefined || !config.open || (draining && config.longRunning)) return undefined
-    const { url, token, revision, settled } = config
-    return { url, token, revision, settled, config, readAt }
+    const { url, token, credentials, dialect, revision, settled } = config
+    return { url, token, credentials, dialect, revision, settled, config, readAt }
   }
 
-  async #fill(queue: DeliveryQueue, { revision, settled, config }: Target): Promise<void> {
+  async #fill(queue: DeliveryQueue, { revision, settled, config, dialect }: Target): Promise<void> {
     const { registrations, queues, leases } = this.#parts
     const record = await this.#recordOf(queue)
     this.drop(queue)
@@ -154,7 +155,7 @@ export class EventBuffer {
     }
     // Events that follow a config's registration do not go to the global webhook.
     const last = config === undefined ? queue.newest : record.events.length
-    const prepared = prepareEvents(record, settled).filter(({ sequence }) => sequence <= last)
+    const prepared = prepareEvents(record, settled, dialect).filter(({ sequence }) => sequence <= last)
     this.#store(queue, prepared)
     queues.advance(queue, { settled, newest: last })
     if (prepared.length > 0 || config === undefined || !isTerminal(record.status.state)) return

@@ -1,4 +1,4 @@
-import { defaultDialect } from '@parley/wire/codecs/dialects'
+import { dialectNamed } from '@parley/wire/codecs/dialects'
 import { isTerminal } from '@parley/wire/model/task'
 import type { TaskRecord } from '../store/store.ts'
 import { eventsBetween } from '../tasks/task-events.ts'
@@ -17,8 +17,13 @@ export interface PreparedEvent {
 /** The number of events per read of a task, and the size beyond which no further event is added. */
 const [batchMax, batchMaxBytes] = [16, 256 * 1024]
 
-/** Serializes the next events after a sequence number. Returns an empty list if there are none yet. */
-export function prepareEvents(record: TaskRecord, after: number): PreparedEvent[] {
+/** Serializes the next events after a sequence number in a dialect. Returns an empty list if there are none yet. */
+export function prepareEvents(
+  record: TaskRecord,
+  after: number,
+  dialect: string | undefined,
+): PreparedEvent[] {
+  const codec = dialectNamed(dialect)
   const ended = isTerminal(record.status.state)
   const prepared: PreparedEvent[] = []
   let bytes = 0
@@ -26,7 +31,7 @@ export function prepareEvents(record: TaskRecord, after: number): PreparedEvent[
     if (bytes >= batchMaxBytes) break
     const [event] = eventsBetween(record, sequence, sequence + 1)
     if (event === undefined) break
-    const body = Buffer.from(defaultDialect.writeWebhook(event, record))
+    const body = Buffer.from(codec.writeWebhook(event, record))
     bytes += body.byteLength
     const last = ended && event.sequence === record.events.length
     prepared.push({

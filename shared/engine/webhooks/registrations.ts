@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
-import type { JsonObject } from '@parley/wire/model/task'
+import type { PushConfigInput } from '@parley/wire/model/call'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type {
   Claim,
@@ -14,14 +14,6 @@ import type {
 import { type GlobalProgress, globalId } from './global-progress.ts'
 import { type Announcements, type Mark, SubscribedTasks } from './subscribed-tasks.ts'
 
-/** A caller's validated PushNotificationConfig. */
-export interface PushConfigInput {
-  id: string
-  url: string
-  token?: string | undefined
-  authentication?: JsonObject | undefined
-}
-
 export interface RegistrationsOptions {
   /** The store for `long_running` configs, which survive the process. */
   stored: WebhookStore
@@ -33,7 +25,7 @@ export interface RegistrationsOptions {
    */
   globalProgress?: GlobalProgress | undefined
   /** Checks a receiver. @throws ParleyError InvalidParams if the receiver is not allowed */
-  check: (receiver: { url: string; token?: string | undefined }) => Promise<void>
+  check: (receiver: Pick<PushConfigInput, 'url' | 'token' | 'credentials'>) => Promise<void>
   /** Whether other processes use the same stores and deliver events. */
   shared: boolean
   /** Counts the tasks' events in the store. Required if the store is shared. */
@@ -121,8 +113,8 @@ export class Registrations {
 
   /**
    * Registers a config whose URL has been checked. Resolves when the config is effective, and durable if it
-   * is `long_running`. The config receives the events after `settled`. If an earlier config has the same id,
-   * its undelivered events are discarded. `isNew` means that the task does not exist yet.
+   * is `long_running`. The config receives the events after `settled`, and a new id if the input has none. If an earlier
+   * config has the same id, its undelivered events are discarded. `isNew` means that the task does not exist yet.
    * @throws ParleyError InvalidParams when the task has too many configs, Unavailable when there is no
    * capacity
    */
@@ -134,16 +126,20 @@ export class Registrations {
     const key = { id: task.id, owner: task.owner, createdAt: task.createdAt }
     const config: PushConfig = {
       task: key,
-      id: input.id,
+      id: input.id ?? randomUUID(),
       revision: randomUUID(),
       setAt: timestamp(),
       url: input.url,
       ...at,
       health: { attempts: 0, delivered: 0, dropped: {} },
     }
-    if (input.token !== undefined) config.token = input.token
-    if (input.authentication !== undefined) config.authentication = input.authentication
-    const before = isNew ? undefined : await this.find(key, input.id)
+    const { name, token, authentication, credentials, dialect } = input
+    if (name !== undefined) config.name = name
+    if (token !== undefined) config.token = token
+    if (authentication !== undefined) config.authentication = authentication
+    if (credentials !== undefined) config.credentials = credentials
+    if (dialect !== undefined) config.dialect = dialect
+    const before = isNew || input.id === undefined ? undefined : await this.find(key, input.id)
     // A new task has no config in the other store, and no progress for the global webhook.
     await (isNew ? this.#put(config, this.#perTaskMax) : this.#save(config))
     return { config, undo: () => this.#undo(config, before) }

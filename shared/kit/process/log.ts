@@ -7,6 +7,7 @@ export type Log = Logger
 const secrets = [
   'authorization',
   'token',
+  'credentials',
   'client_secret',
   'clientSecret',
   'password',

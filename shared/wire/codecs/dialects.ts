@@ -11,6 +11,11 @@ export const dialects: readonly Codec[] = [a2aV03, parley]
 /** The dialect of requests that no dialect accepts. */
 export const defaultDialect: Codec = parley
 
+/** Returns the dialect that a stored record names; the default one if it names none or an unknown one. */
+export function dialectNamed(name: string | undefined): Codec {
+  return dialects.find((dialect) => dialect.name === name) ?? defaultDialect
+}
+
 /** Returns every path that accepts JSON-RPC, without duplicates. */
 export function rpcPaths(): RpcPath[] {
   const paths = dialects.flatMap((dialect) => dialect.rpcPaths)

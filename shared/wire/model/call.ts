@@ -20,8 +20,8 @@ export interface IncomingMessage {
 
 /** A webhook as a caller registers it. */
 export interface PushConfigInput {
-  /** Unique within the task. */
-  id: string
+  /** Unique within the task. If absent, the server makes one. */
+  id?: string | undefined
   /** The ID as the client wrote it, if it is not a UUID in lower case. */
   name?: string | undefined
   url: string
@@ -72,6 +72,7 @@ export interface Page<Item> {
 
 /** A webhook of a task and the state of its deliveries. */
 export interface PushConfigState extends PushConfigInput {
+  id: string
   task: { id: string }
   longRunning: boolean
   health: {

@@ -34,18 +34,39 @@ export const getPushConfig: Run<'getPushConfig'> = async (services, call) => {
 
 export const listPushConfigs: Run<'listPushConfigs'> = async (services, call) => {
   const registrations = requirePush(services)
-  const { taskId } = call.params()
+  const { taskId, limit, cursor } = call.params()
   const task = await requireTask(services, call, taskId)
-  return { result: { items: await registrations.list(task) } }
+  const all = await registrations.list(task)
+  if (limit === undefined && cursor === undefined) return { result: { items: all } }
+  const before = cursor === undefined ? undefined : positionIn(cursor)
+  const rest = all
+    .sort((a, b) => (positionOf(a) < positionOf(b) ? 1 : -1))
+    .filter((config) => before === undefined || positionOf(config) < before)
+  const items = rest.slice(0, limit)
+  const last = items.at(-1)
+  const more = last !== undefined && items.length < rest.length
+  return { result: more ? { items, nextCursor: cursorAt(last) } : { items } }
+}
+
+/** A cursor holds the position of a config in the list, which its owner knows. */
+const positionOf = ({ setAt, id }: PushConfig) => `${setAt} ${id}`
+const cursorAt = (config: PushConfig) => Buffer.from(positionOf(config)).toString('base64url')
+
+/** @throws ParleyError InvalidParams */
+function positionIn(cursor: string): string {
+  const position = Buffer.from(cursor, 'base64url').toString()
+  if (/^\d{4}-[^ ]{10,40} [^ ]{1,64}$/.test(position)) return position
+  const issues = [{ path: 'cursor', message: 'not a cursor of this list' }]
+  throw new ParleyError('InvalidParams', { data: { issues } })
 }
 
 /** Removes a config and discards its pending deliveries. */
 export const deletePushConfig: Run<'deletePushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
-  const { taskId, pushNotificationConfigId } = call.params()
+  const { taskId, pushNotificationConfigId, idempotent = false } = call.params()
   const task = await requireTask(services, call, taskId)
   const removed = await registrations.remove(task, pushNotificationConfigId)
-  return { result: requireConfig(removed, taskId) }
+  return { result: idempotent ? removed : requireConfig(removed, taskId) }
 }
 
 /** @throws ParleyError -32005 with the push-specific name (spec/webhooks.md#capability) */
