@@ -75,7 +75,7 @@ export interface WireArtifactUpdate {
 }
 
 export interface WirePushConfig {
-  id: string
+  id?: string
   url: string
   token?: string
   authentication?: { schemes: string[]; credentials?: string }
