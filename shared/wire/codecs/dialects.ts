@@ -1,3 +1,4 @@
+import { a2aV1 } from './a2a-v1/dialect.ts'
 import { a2aV03 } from './a2a-v03/dialect.ts'
 import type { Codec, RpcPath, WireRequest } from './codec.ts'
 import { parley } from './parley/dialect.ts'
@@ -6,7 +7,7 @@ import { parley } from './parley/dialect.ts'
  * Every dialect that this deployment speaks. The first one that accepts a request answers it, so a dialect that shares a
  * path and requires a header there precedes the one that does not. To add a dialect, add a folder and a line here.
  */
-export const dialects: readonly Codec[] = [a2aV03, parley]
+export const dialects: readonly Codec[] = [a2aV1, a2aV03, parley]
 
 /** The dialect of requests that no dialect accepts. */
 export const defaultDialect: Codec = parley

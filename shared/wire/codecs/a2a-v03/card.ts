@@ -1,4 +1,5 @@
 import type { AgentCard, CardSkill } from '../../model/card.ts'
+import { interfacesAt } from '../interfaces.ts'
 import { didExtension } from '../parley/card.ts'
 
 /** The path of the card of this version alone. */
@@ -15,16 +16,7 @@ export function cardOut(card: AgentCard, path: string | undefined): object {
 
 /** Clients of A2A 1.0 read `supportedInterfaces` and ignore the fields of 0.3; clients of 0.3 do the opposite. */
 export function hybridCardOut(card: AgentCard): object {
-  return { ...pureCardOut(card), supportedInterfaces: supportedInterfaces(card) }
-}
-
-export function supportedInterfaces({ url }: AgentCard) {
-  const base = withoutSlash(url)
-  return [
-    { url: `${base}/a2a/v1`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
-    { url: `${base}/a2a/v1`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
-    { url: `${base}/a2a/v0.3`, protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
-  ]
+  return { ...pureCardOut(card), supportedInterfaces: interfacesAt(card.url) }
 }
 
 /** The card of A2A 0.3. Absent fields do not appear in the JSON. */

@@ -1,0 +1,73 @@
+import { isObject } from '../../jsonrpc/envelope.ts'
+import type { AgentCard, CardSkill } from '../../model/card.ts'
+import { interfacesAt } from '../interfaces.ts'
+import { basePath } from './name.ts'
+
+/** The first path has the cards of several versions, of which the request selects one. */
+export const sharedCardPath = '/.well-known/agent-card.json'
+export const cardPaths = [sharedCardPath, `${basePath}${sharedCardPath}`]
+
+/** Writes the AgentCard of 1.0 without additional fields, because clients may reject them. */
+export function cardOut(card: AgentCard): object {
+  return {
+    name: card.name,
+    description: card.description,
+    supportedInterfaces: interfacesAt(card.url),
+    provider: card.author === undefined ? undefined : { organization: card.author, url: card.url },
+    version: card.version,
+    ...authorFields(card.more),
+    capabilities: {
+      streaming: card.streaming,
+      pushNotifications: card.pushNotifications,
+      extendedAgentCard: card.hasExtendedCard,
+      extensions: card.signsArtifacts && card.did !== undefined ? [didExtension(card, card.did)] : undefined,
+    },
+    securitySchemes: {
+      bearer: { httpAuthSecurityScheme: { scheme: 'Bearer', description: 'OAuth 2.0 access token' } },
+    },
+    securityRequirements: [{ schemes: { bearer: { list: ['agent:read', 'agent:write'] } } }],
+    defaultInputModes: modesOf(card.skills.flatMap((skill) => skill.inputModes)),
+    defaultOutputModes: modesOf(card.skills.flatMap((skill) => skill.outputModes)),
+    skills: card.skills.map(skillOut),
+  }
+}
+
+/** The author's additional fields that the protocol has. */
+function authorFields(more: AgentCard['more'] = {}) {
+  const { documentationUrl, iconUrl, provider } = more
+  return {
+    ...(typeof documentationUrl === 'string' && { documentationUrl }),
+    ...(typeof iconUrl === 'string' && { iconUrl }),
+    ...(isProvider(provider) && { provider: { organization: provider.organization, url: provider.url } }),
+  }
+}
+
+function isProvider(value: unknown): value is { organization: string; url: string } {
+  return isObject(value) && typeof value['organization'] === 'string' && typeof value['url'] === 'string'
+}
+
+/** Clients that understand this extension verify artifacts with the DID's key. */
+function didExtension({ author, name, id }: AgentCard, did: string) {
+  return {
+    uri: did,
+    description: 'The DID by which this agent is known',
+    params: { author, agentName: name, agentId: id },
+  }
+}
+
+/** The protocol requires at least one tag. */
+function skillOut({ id, name, description, tags, inputModes, outputModes }: CardSkill) {
+  return {
+    id,
+    name,
+    description,
+    tags: tags.length === 0 ? [id] : tags,
+    inputModes: inputModes.length === 0 ? undefined : inputModes,
+    outputModes: outputModes.length === 0 ? undefined : outputModes,
+  }
+}
+
+/** The protocol requires at least one mode. */
+function modesOf(modes: readonly string[]): string[] {
+  return modes.length === 0 ? ['text/plain'] : [...new Set(modes)]
+}

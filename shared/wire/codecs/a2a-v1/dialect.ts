@@ -1,0 +1,65 @@
+import type { Codec, WireRequest } from '../codec.ts'
+import * as answers from './answers.ts'
+import { cardOut, cardPaths, sharedCardPath } from './card.ts'
+import { readError, writeError } from './errors.ts'
+import { openStream } from './frames.ts'
+import { methodOf, methods, readParams, writeResult } from './methods.ts'
+import { basePath, dialectName } from './name.ts'
+import { readCursor, readQuery, readTaskId, readTenant, writeCursor } from './params.ts'
+import { writeParams } from './requests.ts'
+import { rest } from './rest.ts'
+import { partOut } from './task.ts'
+import { isVersion1, negotiate, readVersion } from './version.ts'
+import { webhookHeaders, writeWebhook } from './webhook.ts'
+
+const ownPaths = new Set([basePath, `${basePath}/`, ...cardPaths])
+
+/** A2A 1.0 (spec/a2a.md#10-methods). Its method names are also accepted at the path of the native dialect. */
+export const a2aV1: Codec = {
+  name: dialectName,
+  methods,
+  rpcPaths: [{ path: basePath }, { path: `${basePath}/` }, { path: '/' }],
+  cardPaths,
+  accepts,
+  negotiate,
+  rest,
+  readParams,
+  readTaskId,
+  readTenant,
+  readQuery,
+  readRating: () => undefined,
+  deprecations: () => [],
+  writeResult,
+  writePart: partOut,
+  openStream,
+  writeError,
+  writeCard: (card) => cardOut(card),
+  writeWebhook,
+  webhookHeaders,
+  methodOf,
+  writeParams,
+  readTaskOutput: answers.readTaskOutput,
+  readTask: answers.readTask,
+  readSendResult: answers.readSendResult,
+  readFrame: answers.readFrame,
+  readError,
+  readTaskReference: answers.readTaskReference,
+  readEnd: answers.readEnd,
+  readStreamEnd: answers.readStreamEnd,
+  readMessageIds: answers.readMessageIds,
+  readReferences: answers.readReferences,
+  isSuccess: answers.isSuccess,
+  readList: answers.readList,
+  writeMergedList: answers.writeMergedList,
+  readCursor,
+  writeCursor,
+}
+
+/** At shared paths, the method name or the version selects this dialect. */
+function accepts(request: WireRequest): boolean {
+  const { path, method } = request
+  if (path === '/') return method !== undefined && methods.has(method)
+  if (path !== sharedCardPath) return ownPaths.has(path)
+  const version = readVersion(request)
+  return version !== undefined && isVersion1(version)
+}

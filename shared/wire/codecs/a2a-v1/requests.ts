@@ -1,0 +1,60 @@
+import type { SendMessage } from '../../model/call.ts'
+import type { ClientParams } from '../codec.ts'
+import { methodOf } from './methods.ts'
+import { timeOut } from './proto-json.ts'
+import { configOut } from './push-config.ts'
+import { roleOut, stateOut } from './states.ts'
+import { filled, partOut } from './task.ts'
+
+/** Write the params of requests for clients. Absent fields do not appear in the JSON. */
+const writers: { [O in keyof ClientParams]: (params: ClientParams[O]) => object } = {
+  sendMessage: sendOut,
+  streamMessage: sendOut,
+  getTask: ({ taskId, historyLength }) => ({ id: taskId, historyLength }),
+  listTasks: ({ contextId, limit, cursor, historyLength, state, statusSince, includeArtifacts }) => ({
+    contextId,
+    status: state && stateOut(state),
+    pageSize: limit,
+    pageToken: cursor,
+    historyLength,
+    statusTimestampAfter: statusSince && timeOut(statusSince),
+    includeArtifacts,
+  }),
+  cancelTask: ({ taskId }) => ({ id: taskId }),
+  listTaskEvents: () => methodOf('listTaskEvents') && {},
+  resubscribe: ({ taskId }) => ({ id: taskId }),
+  setPushConfig: ({ taskId, pushNotificationConfig: config }) => ({
+    taskId,
+    ...(config && configOut(config)),
+  }),
+  getPushConfig: ({ taskId, pushNotificationConfigId: id }) => ({ taskId, id }),
+  listPushConfigs: ({ taskId, limit, cursor }) => ({ taskId, pageSize: limit, pageToken: cursor }),
+  deletePushConfig: ({ taskId, pushNotificationConfigId: id }) => ({ taskId, id }),
+}
+
+/** @throws ParleyError UnsupportedOperation */
+export function writeParams<O extends keyof ClientParams>(operation: O, params: ClientParams[O]): object {
+  return writers[operation](params)
+}
+
+function sendOut({ message, configuration }: SendMessage) {
+  const config = configuration?.pushNotificationConfig
+  return {
+    message: {
+      messageId: message.messageName ?? message.messageId,
+      contextId: message.contextName ?? message.contextId,
+      taskId: message.taskId,
+      role: roleOut(message.role),
+      parts: message.parts.map(partOut),
+      metadata: message.metadata,
+      extensions: filled(message.extensions),
+      referenceTaskIds: filled(message.referenceTaskIds),
+    },
+    configuration: configuration && {
+      acceptedOutputModes: filled(configuration.acceptedOutputModes),
+      taskPushNotificationConfig: config && configOut(config),
+      historyLength: configuration.historyLength,
+      returnImmediately: configuration.wait === undefined ? undefined : !configuration.wait,
+    },
+  }
+}

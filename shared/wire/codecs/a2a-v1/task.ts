@@ -1,0 +1,116 @@
+import { idsOf } from '../../model/ids.ts'
+import type { Artifact, ContextRef, JsonObject, Message, Part, Task, TaskStatus } from '../../model/task.ts'
+import { unwrapped } from './message.ts'
+import { timeOut } from './proto-json.ts'
+import { roleOut, stateOut } from './states.ts'
+
+/** Write the model in ProtoJSON: absent fields and empty lists do not appear in the JSON. */
+
+export function taskOut(task: Task) {
+  return {
+    id: task.id,
+    contextId: task.contextName ?? task.contextId,
+    status: statusOut(task.status, { ...task, taskId: task.id }),
+    artifacts: filled(task.artifacts)?.map(artifactOut),
+    history: filled(task.history)?.map(messageOut),
+    metadata: linksOut(task),
+  }
+}
+
+/** Undefined for a task without a parent and without children. */
+function linksOut({ parent, rootTaskId, children = [] }: Task) {
+  const known = children.filter(({ agent, taskId }) => agent !== undefined && taskId !== undefined)
+  if (parent === undefined && known.length === 0) return undefined
+  return { parent, rootTaskId, children: filled(known) }
+}
+
+/** The task and the context of a status or a message. */
+export interface TaskRef extends ContextRef {
+  taskId: string
+}
+
+/** The pauses without a state of their own in the protocol, with the status message's metadata and default text. */
+const pauses: Partial<Record<string, { metadata: JsonObject; text: string }>> = {
+  'payment-required': {
+    metadata: { 'x402.payment.status': 'payment-required' },
+    text: 'Payment is required',
+  },
+  'negotiation-bid-submitted': {
+    metadata: { 'parley.negotiation.status': 'bid-submitted' },
+    text: 'A bid was submitted',
+  },
+}
+
+export function statusOut(status: TaskStatus, ref: TaskRef) {
+  const { state, timestamp, message } = status
+  const pause = pauses[state]
+  return {
+    state: stateOut(state),
+    timestamp: timeOut(timestamp),
+    message: pause === undefined ? message && messageOut(message) : pausedOut(status, pause, ref),
+  }
+}
+
+/** Creates the message if there is none. Its ID is the same in every answer. */
+function pausedOut(
+  { timestamp, message }: TaskStatus,
+  { metadata, text }: { metadata: JsonObject; text: string },
+  { taskId, contextId, contextName }: TaskRef,
+) {
+  const given = message ?? {
+    role: 'agent',
+    parts: [{ kind: 'text', text }],
+    messageId: idsOf(taskId)(timestamp).id,
+    taskId,
+    contextId,
+    ...(contextName !== undefined && { contextName }),
+  }
+  return messageOut({ ...given, metadata: { ...given.metadata, ...metadata } })
+}
+
+export function messageOut(message: Message) {
+  return {
+    messageId: message.messageName ?? message.messageId,
+    contextId: message.contextName ?? message.contextId,
+    taskId: message.taskId,
+    role: roleOut(message.role),
+    parts: message.parts.map(partOut),
+    metadata: message.metadata,
+    extensions: filled(message.extensions),
+    referenceTaskIds: filled(message.referenceTaskIds),
+  }
+}
+
+export function artifactOut({ artifactId, name, description, parts, metadata, extensions }: Artifact) {
+  return {
+    artifactId,
+    name: name === '' ? undefined : name,
+    description,
+    parts: parts.map(partOut),
+    metadata,
+    extensions: filled(extensions),
+  }
+}
+
+/** A part that is loaded later passes through unchanged. */
+export function partOut(part: Part) {
+  if (part.kind === 'text') {
+    const { text, metadata, filename, mediaType } = part
+    return { text, metadata, filename, mediaType }
+  }
+  if (part.kind === 'data') {
+    const { filename, mediaType } = part
+    const [data, metadata] = unwrapped(part.data, part.metadata)
+    return { data, metadata, filename, mediaType }
+  }
+  if (part.kind === 'file') {
+    const { name, mimeType, bytes, uri } = part.file
+    return { raw: bytes, url: uri, metadata: part.metadata, filename: name, mediaType: mimeType }
+  }
+  return part
+}
+
+/** Undefined for an empty list. */
+export function filled<Item>(list: readonly Item[] | undefined): readonly Item[] | undefined {
+  return list === undefined || list.length === 0 ? undefined : list
+}
