@@ -27,15 +27,30 @@ const shortText = z.string().max(1024)
 const metadata = jsonObject.exactOptional()
 const extensions = z.array(z.string().max(2048)).max(100).exactOptional()
 
-/** A URI is not read by Parley, so it may have any scheme. */
 const fileContent = wireObject({
   name: shortText.exactOptional(),
   mimeType: z.string().max(256).exactOptional(),
   bytes: base64.exactOptional(),
   uri: z.string().max(2048).exactOptional(),
-})
+}).refine(({ bytes, uri }) => bytes !== undefined || uri !== undefined, 'must have bytes or a uri')
 
-const part: z.ZodType<Part> = partOf(fileContent)
+const part: z.ZodType<Part> = partOf(fileContent).transform(withSafeUri)
+
+/** A URI that is not of the web becomes a text, so that no reader follows it. Bytes make a URI unnecessary. */
+function withSafeUri(read: Part): Part {
+  if (read.kind !== 'file') return read
+  const { uri, ...file } = read.file
+  if (uri === undefined) return read
+  if (file.bytes !== undefined) return { ...read, file }
+  if (/^https?:\/\//i.test(uri)) return read
+  const { metadata: more } = read
+  return {
+    kind: 'text',
+    text: uri,
+    mediaType: 'text/uri-list',
+    ...(more !== undefined && { metadata: more }),
+  }
+}
 
 const artifact: z.ZodType<Artifact> = wireObject({
   artifactId: shortText,
@@ -134,7 +149,7 @@ export function readTaskReference(json: unknown, ids: Ids): TaskReference | unde
   const taskId = result['kind'] === 'task' ? result['id'] : (result['taskId'] ?? result['task_id'])
   return {
     taskId: taskId ?? result['id'],
-    contextId: typeof contextId === 'string' ? ids(contextId).id : contextId,
+    contextId: typeof contextId === 'string' && contextId !== '' ? ids(contextId).id : contextId,
   }
 }
 

@@ -26,8 +26,9 @@ export function pureCardOut(card: AgentCard): object {
     name: card.name,
     description: card.description,
     version: card.version,
-    defaultInputModes: unique(card.skills.flatMap((skill) => skill.inputModes)),
-    defaultOutputModes: unique(card.skills.flatMap((skill) => skill.outputModes)),
+    provider: card.author === undefined ? undefined : { organization: card.author, url: card.url },
+    defaultInputModes: modesOf(card.skills.flatMap((skill) => skill.inputModes)),
+    defaultOutputModes: modesOf(card.skills.flatMap((skill) => skill.outputModes)),
     securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
     security: [{ bearer: ['agent:read', 'agent:write'] }],
     supportsAuthenticatedExtendedCard: card.hasExtendedCard ?? false,
@@ -47,14 +48,23 @@ export function pureCardOut(card: AgentCard): object {
   }
 }
 
+/** Clients of A2A 1.0 require at least one tag. An empty list of modes means the modes of the card. */
 function skillOut({ id, name, description, tags, inputModes, outputModes }: CardSkill) {
-  return { id, name, description, tags, inputModes, outputModes }
+  return {
+    id,
+    name,
+    description,
+    tags: tags.length === 0 ? [id] : tags,
+    inputModes: inputModes.length === 0 ? undefined : inputModes,
+    outputModes: outputModes.length === 0 ? undefined : outputModes,
+  }
 }
 
 function withoutSlash(url: string): string {
   return url.replace(/\/+$/, '')
 }
 
-function unique(values: readonly string[]): string[] {
-  return [...new Set(values)]
+/** Clients of A2A 1.0 require at least one mode. */
+function modesOf(modes: readonly string[]): string[] {
+  return modes.length === 0 ? ['text/plain'] : [...new Set(modes)]
 }

@@ -12,13 +12,16 @@ const codes: Partial<Record<ErrorName, number>> = {
 }
 
 /**
- * Answers have the status 200, because the SDKs do not read the JSON of any other (spec/a2a.md#03-errors). Refused credentials
- * have the status 401 or 403.
+ * JSON-RPC answers have the HTTP status 200, because the SDKs do not read the JSON of others (spec/a2a.md#03-errors).
+ * Exceptions are refusals that concern HTTP itself: credentials, overload, and the size, type or verb of the request.
  */
 export function writeError(error: ParleyError): WireError {
   const { status, message, data } = error
-  return { status: status === 401 || status === 403 ? status : 200, code: codeOf(error), message, data }
+  const isOfHttp = status !== errorTable[error.error].status || httpStatuses.has(status)
+  return { status: isOfHttp ? status : 200, code: codeOf(error), message, data }
 }
+
+const httpStatuses = new Set([401, 403, 429, 503])
 
 /** Parley's own dialect reports -32005 with this name for an agent without webhooks. */
 function codeOf({ error, code, data }: ParleyError): number {

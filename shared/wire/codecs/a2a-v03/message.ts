@@ -9,14 +9,21 @@ import { wireObject } from '../parley/spelling.ts'
 
 /** Message and Part as a caller sends them (spec/a2a.md#03-messages). */
 
-/** An ID that a client chooses. */
-export const clientId = z.string().min(1).max(1024)
-/** Some clients send an empty text for an ID that they do not have. */
-export const optionalId = z
-  .string()
-  .max(1024)
-  .transform((id) => (id === '' ? undefined : id))
-  .optional()
+/** The length of an ID that a client chooses, in UTF-16 units. */
+const idMaxChars = 256
+
+/** An ID of any characters. */
+export const clientId = z.string().min(1, 'is missing').max(idMaxChars)
+export const optionalId = filled(z.string().max(idMaxChars))
+
+/** A text that may be absent. Some clients send an empty text in its place. */
+export function filled(text: z.ZodString) {
+  return z
+    .string()
+    .transform((given) => (given === '' ? undefined : given))
+    .pipe(text.optional())
+    .optional()
+}
 
 /**
  * Task IDs are those of this server. An ID that it cannot have made is the ID of a missing task.
@@ -72,7 +79,7 @@ export const messageIn = wireObject({
   messageId: clientId,
   contextId: optionalId,
   taskId: optionalId,
-  referenceTaskIds: z.array(z.string().max(1024)).max(100).optional(),
+  referenceTaskIds: z.array(clientId).max(100).optional(),
   extensions: z.array(z.string().max(2048)).max(100).optional(),
   metadata: jsonObject.optional(),
 })

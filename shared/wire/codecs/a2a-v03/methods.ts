@@ -5,7 +5,7 @@ import type { MethodName, WireResult } from '../codec.ts'
 import { pureCardOut } from './card.ts'
 import * as params from './params.ts'
 import { taskPushConfigOut } from './push-config.ts'
-import { taskOut } from './task.ts'
+import { answerOut, taskOut } from './task.ts'
 
 interface Row<O extends Operation> {
   method: string
@@ -15,7 +15,7 @@ interface Row<O extends Operation> {
 
 /** The name, the params and the result writer of every method of A2A 0.3 (spec/a2a.md#03-methods). */
 const rows: { readonly [O in Operation]?: Row<O> } = {
-  sendMessage: { method: 'message/send', params: params.sendMessage, result: taskOut },
+  sendMessage: { method: 'message/send', params: params.sendMessage, result: answerOut },
   streamMessage: { method: 'message/stream', params: params.sendMessage, result: streams },
   getTask: { method: 'tasks/get', params: params.getTask, result: taskOut },
   cancelTask: { method: 'tasks/cancel', params: params.ofOneTask, result: taskOut },

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { PushConfigInput, PushConfigState } from '../../model/call.ts'
 import type { Ids } from '../../model/ids.ts'
 import type { Unserialized } from '../parley/shapes.ts'
 import { wireObject } from '../parley/spelling.ts'
-import { optionalId } from './message.ts'
+import { filled, optionalId } from './message.ts'
 import type { WirePushConfig, WireTaskPushConfig } from './shapes.ts'
 
 /** The name of this dialect, which a webhook keeps so that its deliveries are written in this dialect. */
@@ -18,27 +17,23 @@ const schemeName = /^[\w!#$%&'*+.^`|~-]+$/
 export const pushNotificationConfig = wireObject({
   id: optionalId,
   url: z.string().min(1),
-  token: z.string().optional(),
+  token: filled(z.string()),
   authentication: wireObject({
     schemes: z.array(z.string().min(1).max(256)).max(20),
-    credentials: z
-      .string()
-      .max(4096)
-      .regex(headerText, 'must consist of printable ASCII characters')
-      .optional(),
+    credentials: filled(z.string().max(4096).regex(headerText, 'must consist of printable ASCII characters')),
   }).optional(),
 })
 
 /**
  * Without an ID, the webhook has the ID of its task, as in the SDKs.
- * @param taskId undefined for the webhook of a new task, which then has a random ID
+ * @param taskId undefined for the webhook of a new task, for which the server then makes an ID
  */
 export function pushConfigIn(
   { id: given, url, token, authentication }: z.output<typeof pushNotificationConfig>,
   taskId: string | undefined,
   ids: Ids,
 ): PushConfigInput {
-  const { id, name } = given === undefined ? { id: taskId ?? randomUUID() } : ids(given)
+  const { id, name } = given === undefined ? { id: taskId } : ids(given)
   const schemes = authentication?.schemes ?? []
   const scheme = schemes.find((one) => schemeName.test(one))
   const credentials = authentication?.credentials
@@ -48,7 +43,7 @@ export function pushConfigIn(
     url,
     token,
     authentication: authentication && { schemes },
-    credentials: scheme === undefined || !credentials ? undefined : { scheme, credentials },
+    credentials: scheme === undefined || credentials === undefined ? undefined : { scheme, credentials },
     dialect: dialectName,
   }
 }
@@ -58,9 +53,7 @@ export function taskPushConfigOut({ task, ...config }: PushConfigState): Unseria
   return { taskId: task.id, pushNotificationConfig: pushConfigOut(config) }
 }
 
-export function pushConfigOut(
-  config: Pick<PushConfigInput, 'id' | 'name' | 'url' | 'token' | 'authentication' | 'credentials'>,
-): Unserialized<WirePushConfig> {
+export function pushConfigOut(config: Omit<PushConfigInput, 'dialect'>): Unserialized<WirePushConfig> {
   const { id, name, url, token } = config
   return { id: name ?? id, url, token, authentication: authenticationOut(config) }
 }

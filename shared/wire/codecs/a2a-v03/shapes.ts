@@ -75,6 +75,7 @@ export interface WireArtifactUpdate {
 }
 
 export interface WirePushConfig {
+  /** Absent only in requests. */
   id?: string
   url: string
   token?: string

@@ -10,6 +10,13 @@ import type {
   WireTask,
 } from './shapes.ts'
 
+/** Writes the answer to a message: the task, or the final message of an agent that answers without a task. */
+export function answerOut(task: Task): Unserialized<WireTask | WireMessage> {
+  const { state, message } = task.status
+  const isMessage = task.answersByMessage === true && state === 'completed' && message !== undefined
+  return isMessage ? messageOut(message) : taskOut(task)
+}
+
 export function taskOut(task: Task): Unserialized<WireTask> {
   return {
     kind: 'task',
