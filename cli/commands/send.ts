@@ -204,6 +204,7 @@ async function poll(
   view.state(task.status.state, task.id)
   // Other implementations omit an empty list.
   for (const artifact of task.artifacts ?? []) await view.artifact(artifact)
+  await view.reply(task.status)
   return { ...idsOf(task), status: task.status }
 }
 

@@ -54,6 +54,17 @@ const withParent = (id: string, more: object = {}) => ({
   metadata: { parent: { agent: 'did:x', task_id: id }, ...more },
 })
 
+test('task prints the message of a task that was completed without artifacts', async () => {
+  const message = { kind: 'message', role: 'agent', parts: [textPart('good morning')] }
+  const status = { state: 'completed', timestamp: '2026-01-01T00:00:02.500000+00:00', message } as never
+  await using agent = await server({ [`-/${taskId}`]: { artifacts: [], status } })
+  expect(await runCli(['task', taskId, '--url', agent.url])).toEqual({
+    code: 0,
+    stdout: 'good morning\n',
+    stderr: `· completed (task ${taskId})\n`,
+  })
+})
+
 test('task prints the state and the answer', async () => {
   const artifacts = [artifactOf('a', 'result', textPart('42'))]
   await using agent = await server({ [`-/${taskId}`]: { artifacts } })

@@ -46,7 +46,9 @@ async function show(io: Io, taskId: string, { agent, tree, json, ...options }: T
     const view = new TaskView(io, undefined)
     view.state(task.status.state, task.id)
     for (const artifact of task.artifacts ?? []) await view.artifact(artifact)
+    await view.reply(task.status)
     view.finish()
+    if (task.status.state === 'completed') return
     if (isTerminal(task.status.state)) {
       const reason = oneLine(textOf(task.status.message?.parts ?? [], ' '), 1000)
       if (reason !== '') say(io, reason)

@@ -1,6 +1,12 @@
 import path from 'node:path'
 import { isDelta, positionOf } from '@parley/wire/codecs/parley/events'
-import type { WireArtifact, WireEvent, WireFile, WirePart } from '@parley/wire/codecs/parley/shapes'
+import type {
+  WireArtifact,
+  WireEvent,
+  WireFile,
+  WirePart,
+  WireStatus,
+} from '@parley/wire/codecs/parley/shapes'
 import { artifactIdOf } from '@parley/wire/codecs/parley/task'
 import { isTerminal, type TaskState } from '@parley/wire/model/task'
 import { type Io, print, say } from './io.ts'
@@ -30,8 +36,10 @@ export class TaskView {
   }
 
   async event(event: WireEvent): Promise<void> {
-    if (event.kind === 'status-update') this.state(event.status.state, positionOf(event).taskId)
-    else if (isDelta(event)) this.#delta(event.artifact)
+    if (event.kind === 'status-update') {
+      this.state(event.status.state, positionOf(event).taskId)
+      await this.reply(event.status)
+    } else if (isDelta(event)) this.#delta(event.artifact)
     else await this.artifact(event.artifact)
   }
 
@@ -45,14 +53,23 @@ export class TaskView {
 
   /** Prints a finished artifact and ignores repetitions. */
   async artifact(artifact: WireArtifact): Promise<void> {
-    const id = artifactIdOf(artifact)
+    await this.#answer(artifactIdOf(artifact), artifact.parts)
+  }
+
+  /** Prints the message of a completed task without artifacts. */
+  async reply({ state, message }: WireStatus): Promise<void> {
+    if (state === 'completed' && message !== undefined && this.#settled.size === 0)
+      await this.#answer('', message.parts)
+  }
+
+  async #answer(id: string, parts: WirePart[]): Promise<void> {
     if (this.#settled.has(id)) return
     this.#settled.add(id)
-    const text = textOf(artifact.parts)
-    const unbroken = textOf(artifact.parts, '')
+    const text = textOf(parts)
+    const unbroken = textOf(parts, '')
     const shown = unbroken === this.#streamed.get(id) ? unbroken : text
     if (text !== '') this.#wholeText(id, shown)
-    for (const part of artifact.parts) {
+    for (const part of parts) {
       if (part.kind === 'data') this.#data.push(part.data)
       if (part.kind === 'file') await this.#file(part.file)
     }

@@ -1,7 +1,7 @@
 import type { TaskRecord } from '@parley/engine/store/store'
 import type { FileContent, JsonObject, Message, Part, Task } from '@parley/wire/model/task'
 import type { HandlerContext, HandlerLog, InputFile, InputPart, Reference } from './context.ts'
-import { pause } from './output.ts'
+import { pause, reply } from './output.ts'
 
 export interface ContextParts {
   record: TaskRecord
@@ -57,6 +57,7 @@ export function buildContext(parts: ContextParts): HandlerContext {
       return parts.agents()
     },
     ...pauses,
+    reply,
   }
 }
 
@@ -97,7 +98,7 @@ function partyOf(id: string): { id: string; did?: string } {
 }
 
 function referenceOf(task: Task): Reference {
-  const parts = task.artifacts.flatMap((artifact) => artifact.parts)
+  const parts = answerOf(task)
   return {
     id: task.id,
     state: task.status.state,
@@ -106,6 +107,12 @@ function referenceOf(task: Task): Reference {
     history: task.history,
     files: filesOf(parts),
   }
+}
+
+/** Returns the parts of the artifacts; without artifacts, those of a completed task's message. */
+function answerOf({ artifacts, status }: Pick<Task, 'artifacts' | 'status'>): Part[] {
+  const isReply = artifacts.length === 0 && status.state === 'completed'
+  return isReply ? (status.message?.parts ?? []) : artifacts.flatMap((artifact) => artifact.parts)
 }
 
 export function textOf(parts: readonly Part[]): string {

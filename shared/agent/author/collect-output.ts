@@ -1,12 +1,25 @@
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject, Part } from '@parley/wire/model/task'
-import { isArtifact, isFile, isPause, type Output, type Pause, partOf } from './output.ts'
+import {
+  type ArtifactFields,
+  isArtifact,
+  isFile,
+  isPart,
+  isPause,
+  isReply,
+  type Output,
+  type Pause,
+  partOf,
+  type Reply,
+} from './output.ts'
 
 /** The output of a handler that has finished or paused. */
 export interface CollectedOutput {
-  artifacts: { name: string; parts: Part[] }[]
+  artifacts: (ArtifactFields & { parts: Part[] })[]
   /** Set if the handler paused or declined. There are then no artifacts, and the output so far precedes the prompt. */
   pause?: Pause
+  /** Set if the handler answered with a message. It begins with the parts of the main artifact, which does not exist. */
+  reply?: Pick<Reply, 'parts' | 'asTask'>
 }
 
 /** The handler's output cannot be stored as an artifact (-32006). */
@@ -21,34 +34,46 @@ export class OutputTooLargeError extends Error {
 
 /** Limits on the number of small parts, which `maxBytes` does not restrict. */
 const [partsMax, artifactsMax, nameMax] = [100_000, 10_000, 1024]
+const [uriMax, extensionsMax] = [2048, 100]
 
 /** Collects a handler's outputs. Strings and data form the main artifact; named artifacts follow it. */
 export class OutputCollector {
   readonly #maxBytes: number
   readonly #main: Part[] = []
-  readonly #named: { name: string; parts: Part[] }[] = []
+  readonly #named: CollectedOutput['artifacts'] = []
   #bytes = 0
   #parts = 0
   #pause: Pause | undefined
+  #reply: CollectedOutput['reply']
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
   }
 
-  /** Returns the part that streams receive for the main artifact, or true if the output is a pause. */
+  /** Returns the part that streams receive for the main artifact, or true if the output is a pause or a reply. */
   take(output: Output): Part | true | undefined {
     if (output === undefined || output === null) return undefined
     if (isPause(output)) {
       this.#pause = output
       return true
     }
+    if (isReply(output)) {
+      const parts = output.parts.map((part) => this.#counted(this.#checked(part)))
+      this.#reply = { parts, asTask: output.asTask }
+      return true
+    }
     if (isArtifact(output)) {
-      this.#addNamed(output.name, output.parts)
+      this.#addNamed(output, output.parts)
       return undefined
     }
     if (isFile(output)) {
-      this.#addNamed(output.file.name ?? 'file', [partOf(output)])
+      this.#addNamed({ name: output.file.name ?? 'file' }, [partOf(output)])
       return undefined
+    }
+    if (isPart(output)) {
+      const part = this.#checked(output.part)
+      this.#append(part)
+      return part
     }
     if (typeof output !== 'string' && !isPlainObject(output)) {
       throw new MalformedOutputError(
@@ -63,25 +88,33 @@ export class OutputCollector {
   result(): CollectedOutput {
     if (this.#pause !== undefined)
       return { artifacts: [], pause: { ...this.#pause, parts: [...this.#main, ...this.#pause.parts] } }
+    if (this.#reply !== undefined) {
+      const { parts, asTask } = this.#reply
+      return { artifacts: this.#named, reply: { parts: [...this.#main, ...parts], asTask } }
+    }
     const main = this.#main.length > 0 ? [{ name: 'result', parts: this.#main }] : []
     return { artifacts: [...main, ...this.#named] }
   }
 
-  #addNamed(name: unknown, parts: readonly Part[]): void {
+  #addNamed(given: ArtifactFields, parts: readonly Part[]): void {
+    const { name, description, extensions, metadata }: { [K in keyof ArtifactFields]: unknown } = given
     if (typeof name !== 'string' || name.length > nameMax)
       throw new MalformedOutputError(
         `the name of an artifact must be a string of at most ${nameMax} characters`,
       )
     if (this.#named.length >= artifactsMax)
       throw new OutputTooLargeError(`the output has more than ${artifactsMax} artifacts`)
-    // The parts are copied, because the handler may change its own afterwards.
-    this.#named.push({ name, parts: parts.map((part) => this.#counted({ ...this.#checked(part) })) })
+    const fields: ArtifactFields = { name }
+    if (description !== undefined) fields.description = this.#text(description, 'description of an artifact')
+    if (metadata !== undefined) fields.metadata = this.#object(metadata)
+    if (extensions !== undefined) fields.extensions = this.#extensions(extensions)
+    this.#named.push({ ...fields, parts: parts.map((part) => this.#counted(this.#checked(part))) })
   }
 
-  /** Appends a part; consecutive texts are joined. */
+  /** Appends a part; consecutive texts without other fields are joined. */
   #append(part: Part): void {
     const last = this.#main.at(-1)
-    if (part.kind === 'text' && last?.kind === 'text') last.text += part.text
+    if (last !== undefined && isPlainText(part) && isPlainText(last)) last.text += part.text
     else this.#main.push(this.#counted({ ...part }))
   }
 
@@ -91,19 +124,42 @@ export class OutputCollector {
     return part
   }
 
+  /** Copies the part, because the handler may change its own afterwards. */
   #checked(part: Part): Part {
-    if (part.kind === 'text' && typeof part.text === 'string') this.#grow(Buffer.byteLength(part.text))
-    else if (part.kind === 'file' && typeof part.file.bytes === 'string') this.#grow(part.file.bytes.length)
-    else if (part.kind === 'data' && isPlainObject(part.data)) return this.#checkedData(part.data)
-    else throw new MalformedOutputError('a handler returned a part that is not text, a data object or a file')
-    return part
+    const checked = this.#content(part)
+    if (part.metadata !== undefined) checked.metadata = this.#object(part.metadata)
+    if (part.kind === 'file' || checked.kind === 'file') return checked
+    const { mediaType, filename } = part
+    if (mediaType !== undefined) checked.mediaType = this.#text(mediaType, 'media type of a part')
+    if (filename !== undefined) checked.filename = this.#text(filename, 'file name of a part')
+    return checked
   }
 
-  /** Copies the data by a round trip through JSON, so that the handler cannot change it afterwards. */
-  #checkedData(data: JsonObject): Part {
+  #content(part: Part): Part {
+    if (part.kind === 'text' && typeof part.text === 'string') {
+      this.#grow(Buffer.byteLength(part.text))
+      return { kind: 'text', text: part.text }
+    }
+    if (part.kind === 'data' && isPlainObject(part.data))
+      return { kind: 'data', data: this.#object(part.data) }
+    if (part.kind !== 'file')
+      throw new MalformedOutputError('a handler returned a part that is not text, a data object or a file')
+    const { bytes, uri, ...names } = part.file
+    if (typeof bytes === 'string' && uri === undefined) {
+      this.#grow(bytes.length)
+      return { kind: 'file', file: { ...names, bytes } }
+    }
+    if (bytes === undefined && isWebAddress(uri)) return { kind: 'file', file: { ...names, uri } }
+    throw new MalformedOutputError(
+      'a handler returned a file that has neither bytes nor an http or https URI',
+    )
+  }
+
+  /** Copies the object by a round trip through JSON. */
+  #object(value: unknown): JsonObject {
     let text: string
     try {
-      text = JSON.stringify(data)
+      text = JSON.stringify(value)
     } catch (error) {
       throw new MalformedOutputError('a handler returned data that is not JSON', { cause: error })
     }
@@ -112,7 +168,21 @@ export class OutputCollector {
     if (copy === undefined)
       throw new MalformedOutputError('a handler returned data that is not a JSON object')
     this.#grow(Buffer.byteLength(text))
-    return { kind: 'data', data: copy }
+    return copy
+  }
+
+  #text(value: unknown, what: string): string {
+    if (typeof value !== 'string') throw new MalformedOutputError(`the ${what} must be a string`)
+    this.#grow(Buffer.byteLength(value))
+    return value
+  }
+
+  #extensions(value: unknown): string[] {
+    if (!Array.isArray(value) || value.length > extensionsMax)
+      throw new MalformedOutputError(
+        `the extensions of an artifact must be an array of at most ${extensionsMax} URIs`,
+      )
+    return value.map((uri: unknown) => this.#text(uri, 'URI of an extension'))
   }
 
   #grow(bytes: number): void {
@@ -127,6 +197,17 @@ function isPlainObject(value: unknown): value is JsonObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
+}
+
+type PlainText = Extract<Part, { kind: 'text' }>
+
+function isPlainText(part: Part): part is PlainText {
+  if (part.kind !== 'text') return false
+  return part.metadata === undefined && part.mediaType === undefined && part.filename === undefined
+}
+
+function isWebAddress(uri: unknown): uri is string {
+  return typeof uri === 'string' && uri.length <= uriMax && /^https?:\/\//.test(uri)
 }
 
 function describe(value: unknown): string {

@@ -1,6 +1,6 @@
 import type { Artifact, FileContent, JsonObject, Message, Part, Task } from '@parley/wire/model/task'
 import type { Agents } from './agents.ts'
-import type { Pause } from './output.ts'
+import type { Content, Pause, Reply } from './output.ts'
 
 /** The argument of a handler. A handler must treat everything in it as read-only. */
 export interface HandlerContext<Input = unknown> {
@@ -57,6 +57,12 @@ export interface HandlerContext<Input = unknown> {
    * `{accept: false}`. `amount` is a decimal string in whole units; `latencyMs` is in milliseconds.
    */
   bid: (offer: { amount: string; latencyMs?: number; note?: string }) => Pause
+  /**
+   * Completes the task with a message instead of the main artifact (spec/messages-and-artifacts.md#replies). An A2A client
+   * that waits for the answer receives this message in place of the task, unless `asTask` is true or there are named
+   * artifacts. Use `return reply(…)` or `yield reply(…)`.
+   */
+  reply: (content: string | readonly Content[], options?: { asTask?: boolean }) => Reply
   /** Ends the task in `rejected` with the given reason. */
   decline: (reason: string) => Pause
   /** Adds a language model's token usage to the metric `agent_llm_tokens_total` (spec/operations.md#metrics). */
@@ -92,7 +98,7 @@ export interface Reference {
   id: string
   /** Its state (spec/tasks.md#states). */
   state: Task['status']['state']
-  /** The text parts of its artifacts, joined by line breaks. */
+  /** The text parts of its artifacts, or of its message if it has no artifacts, joined by line breaks. */
   text: string
   /** Its artifacts. */
   artifacts: Artifact[]

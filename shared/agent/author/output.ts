@@ -1,10 +1,21 @@
-import type { FileContent, JsonObject, Part } from '@parley/wire/model/task'
+import type { FileContent, JsonObject, Artifact as ModelArtifact, Part } from '@parley/wire/model/task'
 
 /**
- * A value that a handler returns or yields (spec/messages-and-artifacts.md#output). Strings and data objects are parts of
- * the main artifact; yielded strings are streamed as deltas and joined. `artifact(…)` and `file(…)` make separate artifacts.
+ * A value that a handler returns or yields (spec/messages-and-artifacts.md#output). Strings, data objects and `part(…)` are
+ * parts of the main artifact; yielded strings are streamed as deltas and joined. `artifact(…)` and `file(…)` make separate
+ * artifacts. `reply(…)` of the context answers with a message instead of the main artifact.
  */
-export type Output = string | JsonObject | OutputArtifact | OutputFile | Pause | undefined | void | null
+export type Output =
+  | string
+  | JsonObject
+  | OutputPart
+  | OutputArtifact
+  | OutputFile
+  | Pause
+  | Reply
+  | undefined
+  | void
+  | null
 
 const brand: unique symbol = Symbol('parley.output')
 
@@ -15,11 +26,19 @@ export interface OutputFile {
   file: FileContent & { bytes: string }
 }
 
+/** A part with metadata, a media type or a file name, made by `part`. */
+export interface OutputPart {
+  [brand]: 'part'
+  /** The part as in the artifact. */
+  part: Part
+}
+
+/** The fields of an artifact except its parts. */
+export type ArtifactFields = Pick<ModelArtifact, 'name' | 'description' | 'extensions' | 'metadata'>
+
 /** A named artifact of several parts, made by `artifact`. */
-export interface OutputArtifact {
+export interface OutputArtifact extends ArtifactFields {
   [brand]: 'artifact'
-  /** At most 1,024 characters. */
-  name: string
   /** The parts of the content, in order. */
   parts: Part[]
 }
@@ -36,7 +55,17 @@ export interface Pause {
   parts: Part[]
 }
 
-type Content = string | JsonObject | OutputFile
+/** The result of `reply` of the context. A handler returns it. */
+export interface Reply {
+  [brand]: 'reply'
+  /** The parts of the message, in order. */
+  parts: Part[]
+  /** Whether A2A clients that wait receive the task with the message and not the message alone. */
+  asTask: boolean
+}
+
+/** The content of an artifact or a reply. */
+export type Content = string | JsonObject | OutputPart | OutputFile
 
 /**
  * Makes an artifact of a file, named after the file.
@@ -55,12 +84,30 @@ export function data(object: JsonObject): JsonObject {
 }
 
 /**
- * Makes a named artifact.
- * @param name at most 1,024 characters
- * @param content texts, data objects and files, in order
+ * Makes an output of a part as it appears in artifacts, for metadata, a `mediaType` or `filename` of text and data, or a
+ * file with a `uri` (http or https, at most 2,048 characters) instead of `bytes`:
+ *
+ * ```ts
+ * yield part({ kind: 'text', text: 'a,b', mediaType: 'text/csv', filename: 'table.csv' })
+ * ```
  */
-export function artifact(name: string, ...content: Content[]): OutputArtifact {
-  return { [brand]: 'artifact', name, parts: content.map(partOf) }
+export function part(content: Part): OutputPart {
+  return { [brand]: 'part', part: content }
+}
+
+/**
+ * Makes a named artifact.
+ * @param name at most 1,024 characters; or the name together with a description, metadata and URIs of A2A extensions
+ * @param content texts, data objects, parts and files, in order
+ */
+export function artifact(name: string | ArtifactFields, ...content: Content[]): OutputArtifact {
+  const fields = typeof name === 'string' ? { name } : name
+  return { [brand]: 'artifact', ...fields, parts: content.map(partOf) }
+}
+
+export function reply(content: string | readonly Content[], { asTask = false } = {}): Reply {
+  const contents = typeof content === 'string' ? [content] : content
+  return { [brand]: 'reply', parts: contents.map(partOf), asTask }
 }
 
 export function pause(kind: Pause['kind'], parts: Part[]): Pause {
@@ -69,13 +116,16 @@ export function pause(kind: Pause['kind'], parts: Part[]): Pause {
 
 export function partOf(content: Content): Part {
   if (typeof content === 'string') return { kind: 'text', text: content }
+  if (isPart(content)) return content.part
   return isFile(content) ? { kind: 'file', file: content.file } : { kind: 'data', data: content }
 }
 
-function isBranded(value: unknown, kind: 'file' | 'artifact' | 'pause'): boolean {
+function isBranded(value: unknown, kind: 'file' | 'part' | 'artifact' | 'pause' | 'reply'): boolean {
   return typeof value === 'object' && value !== null && brand in value && value[brand] === kind
 }
 
+export const isPart = (value: unknown): value is OutputPart => isBranded(value, 'part')
+export const isReply = (value: unknown): value is Reply => isBranded(value, 'reply')
 export const isFile = (value: unknown): value is OutputFile => isBranded(value, 'file')
 export const isArtifact = (value: unknown): value is OutputArtifact => isBranded(value, 'artifact')
 export const isPause = (value: unknown): value is Pause => isBranded(value, 'pause')

@@ -31,7 +31,14 @@ export type Change =
       workedMs: number
       asked?: TaskRecord['asked'] | undefined
     }
-  | { kind: 'complete'; artifacts: Artifact[]; message: Message | undefined; workedMs: number }
+  | {
+      kind: 'complete'
+      artifacts: Artifact[]
+      message: Message | undefined
+      workedMs: number
+      /** The message also becomes that of the status: as the whole answer, or together with the task. */
+      reply?: 'message' | 'task' | undefined
+    }
   | { kind: 'fail'; message: Message }
   /**
    * The calls of other agents. In an ended task, `dueAt` is when the children that have not ended are canceled; without it,
@@ -136,7 +143,9 @@ function applyFields(next: TaskRecord, change: Change): void {
   if (change.kind === 'release') next.starts -= 1
   if (change.kind === 'pause') next.dueAt = change.dueAt
   if (change.kind === 'pause' || change.kind === 'complete') next.workedMs += change.workedMs
-  if (change.kind === 'complete') next.artifacts = change.artifacts
+  if (change.kind !== 'complete') return
+  next.artifacts = change.artifacts
+  if (change.reply === 'message') next.answersByMessage = true
 }
 
 function applyTerms(next: TaskRecord, { delegation, authority, deadlineAt }: MessageTerms): void {
@@ -168,7 +177,9 @@ export function childrenToCancel({ children = [] }: TaskRecord): ChildTask[] {
 
 function statusOf(state: TaskState, at: Timestamp, change: Change): TaskStatus {
   const hasMessage = change.kind === 'pause' || change.kind === 'fail' || change.kind === 'reject'
-  return hasMessage ? { state, timestamp: at, message: change.message } : { state, timestamp: at }
+  const message =
+    hasMessage || (change.kind === 'complete' && change.reply !== undefined) ? change.message : undefined
+  return message === undefined ? { state, timestamp: at } : { state, timestamp: at, message }
 }
 
 /**

@@ -25,7 +25,9 @@ export function promptIn(status: unknown): Part[] {
 
 export function resultOf(agent: string, answer: Answer): CallResult {
   const artifacts: Artifact[] = 'task' in answer ? answer.task.artifacts : []
-  const parts = 'task' in answer ? artifacts.flatMap((artifact) => artifact.parts) : answer.message
+  // A task may be completed with a message instead of artifacts.
+  const message = 'task' in answer ? answer.prompt : answer.message
+  const parts = artifacts.length > 0 ? artifacts.flatMap((artifact) => artifact.parts) : message
   const task = 'task' in answer ? answer.task : undefined
   return {
     agent,

@@ -7,14 +7,17 @@ import { AgentCallError, AgentFailedError, AgentNotFoundError } from '../../auth
 import { type CollectedOutput, OutputCollector } from '../../author/collect-output.ts'
 import type { HandlerContext } from '../../author/context.ts'
 import type { Delegation } from '../../author/delegation.ts'
-import type { Output } from '../../author/output.ts'
+import { type Output, reply as replyWith } from '../../author/output.ts'
 import { stateError } from './call-failure.ts'
 import { artifactEvent, resultOf } from './call-result.ts'
 import { partsOf } from './outgoing-message.ts'
 
 /** A message as a fake agent receives it. */
 export interface FakeMessage
-  extends Pick<HandlerContext, 'text' | 'data' | 'files' | 'ask' | 'requireAuth' | 'bid' | 'decline'> {
+  extends Pick<
+    HandlerContext,
+    'text' | 'data' | 'files' | 'ask' | 'requireAuth' | 'bid' | 'decline' | 'reply'
+  > {
   /** The skill that the caller named. */
   skillId: string | undefined
   /** 1 for the first message of a task, 2 for the answer to its first question. */
@@ -70,6 +73,7 @@ class FakeCalls {
       skillId,
       turn,
       ...pauses,
+      reply: replyWith,
     }
     const collected = await collect(fake, received).catch((error: unknown) => {
       if (error instanceof AgentCallError) throw error
@@ -78,7 +82,7 @@ class FakeCalls {
     })
     const task = taskOf(collected, { taskId, contextId })
     const reply = (answer: CallMessage) => this.#call(agent, answer, { taskId, contextId })
-    const prompt = collected.pause?.parts ?? []
+    const prompt = (collected.pause ?? collected.reply)?.parts ?? []
     const failed = stateError({ agent, task, prompt, deadlineAt: undefined, reply })
     if (failed !== undefined) throw failed
     return resultOf(agent, { task, prompt })

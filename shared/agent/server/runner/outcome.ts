@@ -40,11 +40,23 @@ export function changeOfOutput(
   },
 ): Change {
   if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run)
-  const artifacts = collected.artifacts.map(({ name, parts: unsigned }, i): Artifact => {
-    const parts = unsigned.map((part) => signPart(part, run.key))
-    const streamed = i === 0 && name === 'result'
-    return { artifactId: streamed ? run.mainArtifactId : randomUUID(), name, parts }
+  const { reply } = collected
+  const signed = (parts: readonly Part[]) => parts.map((part) => signPart(part, run.key))
+  const artifacts = collected.artifacts.map(({ parts, ...fields }, i): Artifact => {
+    const streamed = reply === undefined && i === 0 && fields.name === 'result'
+    return { artifactId: streamed ? run.mainArtifactId : randomUUID(), ...fields, parts: signed(parts) }
   })
+  if (reply !== undefined) {
+    const message = agentMessage(record, signed(reply.parts))
+    const isWhole = artifacts.length === 0 && !reply.asTask
+    return {
+      kind: 'complete',
+      artifacts,
+      message,
+      workedMs: run.workedMs,
+      reply: isWhole ? 'message' : 'task',
+    }
+  }
   const texts = artifacts.flatMap((artifact) => artifact.parts).filter((part) => part.kind === 'text')
   const message = texts.length > 0 ? agentMessage(record, texts) : undefined
   return { kind: 'complete', artifacts, message, workedMs: run.workedMs }
