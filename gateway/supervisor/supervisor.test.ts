@@ -187,6 +187,21 @@ test.each<[string, unknown, RegExp]>([
   ],
   ['settings.json is not JSON', '{', /is not JSON/],
   ['settings.json does not match the schema', { env: 'PATH' }, /env/],
+  [
+    'settings.json has a misspelled field',
+    { env: [], egres: ['a.example:443'] },
+    /settings\.json has the unknown field "egres": did you mean "egress"\?/,
+  ],
+  [
+    'settings.json has exchanged letters in a field',
+    { raed: ['/srv'] },
+    /has the unknown field "raed": did you mean "read"\?/,
+  ],
+  [
+    'settings.json has an unknown field',
+    { memory: 512 },
+    /has the unknown field "memory": the fields are env, required, allow, read, egress, secret, meaning/,
+  ],
 ])(
   'an agent is not started if %s, which is logged once while the other agents run',
   async (_what, settings, reason) => {
