@@ -43,6 +43,13 @@ export default function policyCommand(io: Io): CliCommand {
     .option('--for <caller>', 'check: the caller on whose behalf the agent <caller> acts')
     .option('--json', 'print the answer of the gateway as JSON')
     .addHelpText('after', help + whoMay)
+    .members({
+      rules: 'the rules',
+      callers: 'the callers',
+      skills: '--skill',
+      caller: '<caller>',
+      delegate: '<caller>',
+    })
     .run((agent: string, action: string | undefined, values: string[], options: PolicyOptions) =>
       run(io, { agent: slugOf(agent), action: action ?? 'show', values, options }),
     )

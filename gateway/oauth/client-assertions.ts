@@ -45,7 +45,8 @@ const jwks = z.strictObject({ keys: z.array(publicKey).min(1).max(keysMax) })
  */
 export function readJwks(value: unknown): { keys: object[] } {
   const read = jwks.safeParse(value).data
-  if (read !== undefined) return { keys: read.keys.map(({ key_ops: _, ext: __, ...key }) => key) }
+  if (read !== undefined)
+    return { keys: read.keys.map((key) => ({ ...key, key_ops: undefined, ext: undefined })) }
   throw new errors.InvalidClientMetadata(
     `jwks must contain 1 to ${keysMax} public keys: EC P-256, OKP Ed25519 or RSA of 2048 to 4096 bits, with no members other than the key, kid, use, alg, key_ops and ext`,
   )
