@@ -35,7 +35,7 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
     },
     task: {
       usage: '<task>',
-      summary: 'show a task, or the tasks that it created at other agents',
+      summary: 'show or cancel a task, and the tasks that it created at other agents',
       load: () => import('./commands/task.ts'),
     },
     listen: {
