@@ -23,6 +23,7 @@ import type { KeysOf } from './key-rules.ts'
 import { coherentStore } from './leases/coherent-store.ts'
 import type { LeaseRecords } from './leases/lease-records.ts'
 import { type Leases, OwnLeases } from './leases/leases.ts'
+import { RevocationRate } from './leases/revocations.ts'
 import { SharedLeases } from './leases/shared-leases.ts'
 import { listenerFor, mountOAuth, type NodeListener } from './mount.ts'
 import type { OAuthStore } from './oauth-store.ts'
@@ -105,14 +106,16 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const store = coherentStore(options.store, leases)
   const requestStore = coherentStore(withRequestDeadline(options.store), leases)
   const uses = new ClientUses(store, log)
-  const served = { issuer, prefix, keysOf, isTrusted, policy: options.policy }
+  const revocationRate = new RevocationRate()
+  const served = { issuer, prefix, keysOf, isTrusted, policy: options.policy, revocationRate }
   const provider = openProvider({ ...served, store: requestStore, keys, initialAccessToken }, uses)
   const exchange = tokenExchange({ ...options, store: requestStore }, keys, uses)
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
   addExchangeGrant(provider, { ...exchange, store: requestStore, issuer, namesOf, audit })
   const clientKeys = new LongLivedKeys(store)
-  amendAnswers(provider, { introspection, exchanger, keys: clientKeys, isTrusted, audit, leases })
+  const amended = { introspection, exchanger, keys: clientKeys, isTrusted, audit, leases }
+  amendAnswers(provider, { ...amended, store: requestStore, revocationRate })
   logEvents(provider, log, audit)
   if (options.production) warnWithoutTls(issuer, log)
   const signIn = new SignIn(signInCode, store)
