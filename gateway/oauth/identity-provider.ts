@@ -23,6 +23,7 @@ import type { KeysOf } from './key-rules.ts'
 import { coherentStore } from './leases/coherent-store.ts'
 import type { LeaseRecords } from './leases/lease-records.ts'
 import { type Leases, OwnLeases } from './leases/leases.ts'
+import { OwnIntrospector } from './leases/own-introspector.ts'
 import { RevocationRate } from './leases/revocations.ts'
 import { SharedLeases } from './leases/shared-leases.ts'
 import { listenerFor, mountOAuth, type NodeListener } from './mount.ts'
@@ -75,7 +76,10 @@ export interface IdentityProvider extends Introspector, AsyncDisposable {
   ensureClient(client: ManagedClient): Promise<ClientCredentials>
   /** Returns the token required for client registration, which survives restarts. */
   initialAccessToken(): Promise<string>
-  /** Introspects an access token as in RFC 7662, but without HTTP. */
+  /**
+   * Introspects an access token as in RFC 7662, but without HTTP. With several gateways on one database, the responses
+   * are cached under a lease (docs/decisions/0023-coherent-introspection.md#several-gateways).
+   */
   introspect(token: string): Promise<Introspection>
   /** Works like `introspect`, and also returns everything on which the answer depends. */
   introspectWithTags(token: string): Promise<Introspected>
@@ -123,6 +127,10 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const metadataOf = (clientId: string) => clientMetadata(provider, clientId)
   const callback = listenerOf(provider)
   const sweeping = sweepRegularly(store, log)
+  const noteUse = (clientId: string) => uses.note('lastUsedAt', clientId)
+  // An embedded store answers as fast as a cache.
+  const cached =
+    options.leaseRecords === undefined ? undefined : new OwnIntrospector(introspection, leases, noteUse)
   return {
     issuer,
     callback,
@@ -143,7 +151,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
       }),
     ensureClient: (client) => clients.ensure(client),
     initialAccessToken: async () => initialAccessToken,
-    introspect: async (token) => (await introspection.introspect(token)).answer,
+    introspect: async (token) => cached?.introspect(token) ?? (await introspection.introspect(token)).answer,
     introspectWithTags: (token) => introspection.introspect(token),
     exchanger,
     clientMetadata: metadataOf,
@@ -153,6 +161,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     invalidate: (tags) => leases.invalidate(tags),
     [Symbol.asyncDispose]: async () => {
       sweeping[Symbol.dispose]()
+      await cached?.[Symbol.asyncDispose]()
       await leases[Symbol.asyncDispose]()
     },
   }
