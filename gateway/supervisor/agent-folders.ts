@@ -94,10 +94,12 @@ function unknownField(name: string): string {
 /** Returns the Levenshtein distance: the number of characters to insert, delete or replace. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at)
-  for (const [index, one] of [...a].entries()) {
+  for (let index = 0; index < a.length; index += 1) {
     const next = [index + 1]
     for (let at = 0; at < b.length; at += 1)
-      next.push(Math.min((row[at] ?? 0) + Number(one !== b[at]), (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1))
+      next.push(
+        Math.min((row[at] ?? 0) + Number(a[index] !== b[at]), (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1),
+      )
     row = next
   }
   return row.at(-1) ?? 0
