@@ -127,10 +127,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const metadataOf = (clientId: string) => clientMetadata(provider, clientId)
   const callback = listenerOf(provider)
   const sweeping = sweepRegularly(store, log)
-  const noteUse = (clientId: string) => uses.note('lastUsedAt', clientId)
-  // An embedded store answers as fast as a cache.
-  const cached =
-    options.leaseRecords === undefined ? undefined : new OwnIntrospector(introspection, leases, noteUse)
+  const introspector = introspectorOf(options, introspection, leases, uses)
   return {
     issuer,
     callback,
@@ -151,7 +148,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
       }),
     ensureClient: (client) => clients.ensure(client),
     initialAccessToken: async () => initialAccessToken,
-    introspect: async (token) => cached?.introspect(token) ?? (await introspection.introspect(token)).answer,
+    introspect: (token) => introspector.introspect(token),
     introspectWithTags: (token) => introspection.introspect(token),
     exchanger,
     clientMetadata: metadataOf,
@@ -161,7 +158,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     invalidate: (tags) => leases.invalidate(tags),
     [Symbol.asyncDispose]: async () => {
       sweeping[Symbol.dispose]()
-      await cached?.[Symbol.asyncDispose]()
+      await introspector[Symbol.asyncDispose]()
       await leases[Symbol.asyncDispose]()
     },
   }
@@ -172,6 +169,19 @@ async function openLeases({ store, leaseRecords, log }: IdentityProviderOptions)
   const onFailure = (err: unknown) =>
     log.warn({ err }, 'introspection leases of the gateways could not be synchronized; no leases are granted')
   return new SharedLeases({ records: leaseRecords, onFailure })
+}
+
+function introspectorOf(
+  { leaseRecords }: IdentityProviderOptions,
+  introspection: TokenIntrospection,
+  leases: Leases,
+  uses: ClientUses,
+): Introspector & AsyncDisposable {
+  if (leaseRecords !== undefined)
+    return new OwnIntrospector(introspection, leases, (client) => uses.note('lastUsedAt', client))
+  // An embedded store answers fast enough.
+  const introspect = async (token: string) => (await introspection.introspect(token)).answer
+  return { introspect, [Symbol.asyncDispose]: async () => {} }
 }
 
 function warnWithoutTls(issuer: string, log: Log): void {
