@@ -122,7 +122,6 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   amendAnswers(provider, { ...amended, store: requestStore, revocationRate })
   logEvents(provider, log, audit)
   if (options.production) warnWithoutTls(issuer, log)
-  const signIn = new SignIn(signInCode, store)
   const clients = new Clients(provider, store)
   const metadataOf = (clientId: string) => clientMetadata(provider, clientId)
   const callback = listenerOf(provider)
@@ -138,7 +137,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
         leases,
         store,
         isTrusted,
-        signIn,
+        signIn: new SignIn(signInCode, store),
         audit,
         log,
         prefix,
