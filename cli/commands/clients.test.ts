@@ -138,7 +138,7 @@ test.each([
   [['token', '--long-lived', '--resource', 'nowhere'], '--resource: must be an http'],
   [['clients', 'limit', 'a', '--resource', 'nowhere'], '--resource: must be an http'],
   [['clients', 'limit', 'a', '--scope', 'agent:fly!'], '--scope: scopes, separated by'],
-  [['clients', 'tag', 'a', 'NOT a tag'], 'the tags: 1 to 64 lower-case'],
+  [['clients', 'tag', 'a', 'NOT a tag'], '<tags>: 1 to 64 lower-case'],
   [['clients', '--query', 'x'.repeat(300)], '--query: '],
 ])('%j is rejected by the gateway, and the error names the option', async (argv, message) => {
   const said = await cli(...argv)

@@ -58,10 +58,10 @@ export default function clientsCommand(io: Io): CliCommand {
     .option('--json', 'print the answer of the gateway as JSON')
     .addHelpText('after', help + whoMay)
     .members({
-      id: 'the id',
+      id: '<id>',
       q: '--query',
-      client: 'the id',
-      tags: 'the tags',
+      client: '<id>',
+      tags: '<tags>',
       expiresAt: '--expires',
       resources: '--resource',
     })

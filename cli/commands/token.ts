@@ -9,6 +9,7 @@ import { CliCommand } from '../terminal/cli-command.ts'
 import { CommandFailed, UsageError } from '../terminal/faults.ts'
 import { type Io, print, printJson, say } from '../terminal/io.ts'
 import { lifetimeOf } from '../terminal/lifetime.ts'
+import { oneLine } from '../terminal/printable.ts'
 
 interface TokenOptions extends ServerOptions {
   scope?: string
@@ -109,6 +110,10 @@ async function printOperatorToken(io: Io, options: TokenOptions, dataDir: string
 }
 
 function printIssued(io: Io, options: TokenOptions, issued: IssuedToken): void {
+  const granted = issued.scope.split(' ')
+  const missing = options.scope?.split(' ').filter((scope) => scope !== '' && !granted.includes(scope)) ?? []
+  if (issued.scope !== '' && missing.length > 0)
+    say(io, `The token server did not grant ${oneLine(missing.join(', '), 200)}.`)
   if (options.json) printJson(io, issued)
   else print(io, `${issued.access_token}\n`)
 }

@@ -58,7 +58,7 @@ function hintOf({ code, data, headers }: RpcError): string {
 
 /** Readable texts for values of `data.reason` that add information to the error message. */
 const reasonTexts: Record<string, string> = {
-  agent: 'There is no such agent: npx parley agents lists them',
+  agent: 'npx parley agents lists the agents',
   did: 'No such DID is known here',
   route: 'The server does not know this address; check --url',
   missing_signature_headers: 'The request is not signed',
