@@ -79,8 +79,17 @@ export class AgentConnection {
     })
   }
 
-  async cancel(agent: string, taskId: string, signal: AbortSignal): Promise<TaskState> {
-    const task = await this.#authorized(agent, (client) => client.cancel(taskId, { signal }))
+  /**
+   * Cancels a task, also before its message arrives: the message is refused then.
+   * @param agent undefined: the gateway finds the agent that it has chosen for the message
+   */
+  async cancel(
+    agent: string | undefined,
+    { taskId, key }: { taskId: string; key: string },
+    signal: AbortSignal,
+  ): Promise<TaskState> {
+    const options = { signal, headers: { 'idempotency-key': key } }
+    const task = await this.#authorized(agent, (client) => client.cancel(taskId, options))
     return task.status.state
   }
 

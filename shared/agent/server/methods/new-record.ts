@@ -1,8 +1,9 @@
 import type { TaskRecord } from '@parley/engine/store/store'
-import type { MessageTerms } from '@parley/engine/tasks/transitions'
+import { apply, type MessageTerms } from '@parley/engine/tasks/transitions'
 import { ancestorsIn } from '@parley/wire/codecs/parley/metadata'
 import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 import type { Message, Task } from '@parley/wire/model/task'
+import { timestamp } from '@parley/wire/model/timestamp'
 import type { MessagePayment } from './message-claims.ts'
 
 /** The result of accepting a message: the stored task and the function that queues it. */
@@ -33,18 +34,8 @@ export function newRecord(parts: {
 }): TaskRecord {
   const { owner, signed, at, contextId, task, payment, terms } = parts
   return {
-    id: task.taskId,
-    contextId,
-    owner,
-    status: { state: 'submitted', timestamp: at },
+    ...emptyRecord({ id: task.taskId, contextId, owner, at }),
     history: [messageOf(task.message, task.taskId, contextId)],
-    artifacts: [],
-    version: 0,
-    events: [],
-    createdAt: at,
-    updatedAt: at,
-    starts: 0,
-    workedMs: 0,
     referenceTaskIds: task.message.referenceTaskIds ?? [],
     acceptedOutputModes: task.acceptedOutputModes,
     ...(signed && { signed }),
@@ -53,6 +44,35 @@ export function newRecord(parts: {
     ...(payment?.held === true && { heldBy: payment.id }),
     ...terms,
     ...ancestorsOf(task.message, terms.delegation),
+  }
+}
+
+/** Creates the record of a task that is canceled before its message arrives. It has no message. */
+export function canceledRecord(ids: { id: string; contextId: string; owner: string }): TaskRecord {
+  return apply(emptyRecord({ ...ids, at: timestamp() }), { kind: 'cancel' })
+}
+
+function emptyRecord({
+  id,
+  contextId,
+  owner,
+  at,
+}: Record<'id' | 'contextId' | 'owner' | 'at', string>): TaskRecord {
+  return {
+    id,
+    contextId,
+    owner,
+    status: { state: 'submitted', timestamp: at },
+    history: [],
+    artifacts: [],
+    version: 0,
+    events: [],
+    createdAt: at,
+    updatedAt: at,
+    starts: 0,
+    workedMs: 0,
+    referenceTaskIds: [],
+    acceptedOutputModes: [],
   }
 }
 
