@@ -104,7 +104,7 @@ export class StubGateway implements AsyncDisposable {
     if (isMessage) await this.onMessage('request')
     const answer = await fetch(`${agent.url}/`, { method: 'POST', headers, body, signal: abort.signal })
     if (isMessage) await this.onMessage('response')
-    if (response.destroyed) return void (await answer.body?.cancel())
+    if (response.destroyed) return await answer.body?.cancel()
     response.on('close', () => abort.abort())
     response.writeHead(answer.status, {
       'content-type': answer.headers.get('content-type') ?? '',
