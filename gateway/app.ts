@@ -158,7 +158,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   addMetricsRoute(app, metrics)
   await addAgents(app, parts, dispatcherFor)
   await app.listen({ host: config.host, port: addresses.port })
-  const processOptions = { config, environment, addresses, provider: oauth.provider, registry, upstream, log }
+  const processOptions = { ...shared, environment, addresses, provider: oauth.provider, upstream }
   const { supervisor, additionalGateways } = await startProcesses(options, processOptions, stack)
   for (const name of supervisor?.notStarted() ?? []) awaited.leaveOut(slugOf(name) ?? name)
   const open = stack.move()

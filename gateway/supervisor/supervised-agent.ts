@@ -12,6 +12,14 @@ export interface ClientCredentials {
   clientSecret: string
 }
 
+/** What the gateway sends to an agent that has proven its identity. */
+export interface Supplies {
+  /** Undefined if the gateway cannot create a client. */
+  client: ClientCredentials | undefined
+  /** STORE_URL with the user of the agent. Undefined if the store is not a MongoDB database. */
+  storeUrl: string | undefined
+}
+
 /** What the registry needs to know about an agent process that listens. */
 export interface ReadyAgent extends ReadyMessage {
   /** Name of the agent's folder. */
@@ -33,10 +41,10 @@ export interface ProcessHooks {
   takePort: (preferred?: number) => Promise<number>
   releasePort: (port: number) => void
   /**
-   * Returns the agent's OAuth client, or undefined if the gateway cannot create one.
+   * Returns the agent's OAuth client and store. The first call may move the agent's data, which can take long.
    * @throws Error if the identity belongs to another agent
    */
-  clientFor: (agent: AgentFolder, identity: IdentityMessage) => Promise<ClientCredentials | undefined>
+  suppliesFor: (agent: AgentFolder, identity: IdentityMessage) => Promise<Supplies>
   onReady: (agent: ReadyAgent) => Promise<void>
   /** Called when the process has ended. `back` is true if the process will be restarted. */
   onGone: (name: string, back: boolean, number: number) => void
@@ -132,14 +140,20 @@ export class SupervisedAgent {
       own?.kill()
     }
     const startLimitMs = this.#timing.startLimitMs ?? 60_000
-    const startLimit = setTimeout(() => kill(`did not listen within ${startLimitMs} ms`), startLimitMs)
+    const limitStart = () => setTimeout(() => kill(`did not listen within ${startLimitMs} ms`), startLimitMs)
+    let startLimit = limitStart()
     await using swept = new AsyncDisposableStack()
     try {
       let identity: { did: string; owner: string } | undefined
       let listens = false
       const onMessage = async (message: AgentMessage, from: AgentProcess) => {
         if (message.type === 'identity') {
-          identity ??= await this.#provideClient(message, from)
+          if (identity !== undefined) return
+          // The agent waits for the gateway.
+          clearTimeout(startLimit)
+          identity = await this.#provide(message, from)
+          clearTimeout(startLimit)
+          if (!listens && this.#process === from) startLimit = limitStart()
         } else if (!listens) {
           if (!this.#hooks.isAssigned(message.url, port))
             throw new Error(`it reported ${message.url}, which is not its address`)
@@ -186,12 +200,10 @@ export class SupervisedAgent {
     return process
   }
 
-  async #provideClient(
-    message: IdentityMessage,
-    from: AgentProcess,
-  ): Promise<{ did: string; owner: string }> {
-    const client = await this.#hooks.clientFor(this.folder, message)
-    from.send({ type: 'client', client_id: client?.clientId, client_secret: client?.clientSecret })
+  async #provide(message: IdentityMessage, from: AgentProcess): Promise<{ did: string; owner: string }> {
+    const { client, storeUrl } = await this.#hooks.suppliesFor(this.folder, message)
+    const credentials = { client_id: client?.clientId, client_secret: client?.clientSecret }
+    from.send({ type: 'client', ...credentials, store_url: storeUrl })
     return { did: message.did, owner: client?.clientId ?? message.did }
   }
 

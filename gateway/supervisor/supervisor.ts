@@ -13,6 +13,7 @@ import {
   type Outcome,
   type ProcessHooks,
   SupervisedAgent,
+  type Supplies,
   type Timing,
 } from './supervised-agent.ts'
 
@@ -35,6 +36,8 @@ export interface SupervisorOptions {
     did: string
     publicKey: string
   }) => Promise<ClientCredentials | undefined>
+  /** Returns the MongoDB database of an agent. Undefined if the store is embedded. */
+  storeFor?: ((agent: { name: string; did: string }) => Promise<string>) | undefined
   onReady: ProcessHooks['onReady']
   onGone: ProcessHooks['onGone']
   /** Called with every line that the agents write. */
@@ -125,7 +128,7 @@ export class Supervisor implements AsyncDisposable {
       isAssigned: (url, port) => isAssigned(url, host, port),
       takePort: (preferred) => this.#ports.take(preferred),
       releasePort: (port) => this.#ports.release(port),
-      clientFor: (agent, identity) => this.#clientFor(agent, identity),
+      suppliesFor: (agent, identity) => this.#suppliesFor(agent, identity),
       onReady,
       onGone,
       pass,
@@ -148,13 +151,14 @@ export class Supervisor implements AsyncDisposable {
   }
 
   /** Verifies that the process holds the key of its DID and that no other agent uses the DID. */
-  async #clientFor(agent: AgentFolder, identity: IdentityMessage): Promise<ClientCredentials | undefined> {
+  async #suppliesFor({ name }: AgentFolder, identity: IdentityMessage): Promise<Supplies> {
     const { did, document } = identity
     const publicKey = keyOf(document, did)
-    const holder = this.#nameOfDid.get(did) ?? agent.name
-    if (holder !== agent.name) throw new Error(`its DID is already used by agent ${holder}`)
-    this.#nameOfDid.set(did, agent.name)
-    return this.#options.clientFor({ name: agent.name, did, publicKey })
+    const holder = this.#nameOfDid.get(did) ?? name
+    if (holder !== name) throw new Error(`its DID is already used by agent ${holder}`)
+    this.#nameOfDid.set(did, name)
+    const { clientFor, storeFor } = this.#options
+    return { client: await clientFor({ name, did, publicKey }), storeUrl: await storeFor?.({ name, did }) }
   }
 }
 
