@@ -253,7 +253,7 @@ export class MessageRouter {
       ...(repeatMs !== undefined && { repeatMs }),
     }
     try {
-      const references = grants.seal(request.token, entry.id, sending.message.referenceTaskIds)
+      const references = await grants.create(request.token, entry.id, sending.message.referenceTaskIds)
       return await deliver({ ...authorized, references }, delivery)
     } catch (error) {
       return { kind: 'not taken', why: 'not reached', error }

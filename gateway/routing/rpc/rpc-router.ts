@@ -117,7 +117,7 @@ export class RpcRouter {
     const { request, owner } = incoming
     const { authenticator, registry, grants, access } = this.#options
     const header = request.headers[referencesHeader]
-    const grant = typeof header === 'string' ? grants.open(header, taskId) : undefined
+    const grant = typeof header === 'string' ? await grants.find(header, taskId) : undefined
     if (grant === undefined) return
     const entry = registry.find(grant.agent)
     if (entry === undefined || ![entry.did, entry.owner].includes(owner)) return
