@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import { openMongodbStore } from '@parley/engine/store/mongodb/store'
 import { artifactOf, sampleRecord } from '@parley/engine/store/sample-record.cases'
 import { memoryDocuments } from '@parley/kit/database/memory/documents'
@@ -213,6 +214,41 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     expect(await store.countByState()).toEqual(counted)
     expect(await before.loadTask(records[0]?.id ?? '')).toBeUndefined()
     await expect(openMongodbStore({ url, agentId })).rejects.toThrow(/is in the database parley_/)
+  })
+
+  test('an agent waits while another gateway moves its data', async () => {
+    const claims = claimsIn(memoryDocuments(), 'gateway_claims')
+    const agent = { name: 'one', agentId: randomUUID() }
+    await using databases = await AgentDatabases.open(optionsFor(server.newUrl(), { claims, claimMs: 600 }))
+    const other = () => claims.hold(`move ${agent.agentId}`, 'other gateway', 600)
+    await other()
+    let isReady = false
+    const url = databases.urlFor(agent).then(() => (isReady = true))
+    for (let times = 0; times < 5; times += 1) {
+      await wait(200)
+      expect([isReady, await other()]).toEqual([false, true])
+    }
+    await url
+  })
+
+  test('a gateway that has lost its claim moves nothing', async () => {
+    const url = server.newUrl()
+    const agentId = randomUUID()
+    await (await openMongodbStore({ url, agentId }))[Symbol.asyncDispose]()
+    let isHeld = true
+    let runs = true
+    const claims = { hold: async () => isHeld, holders: async () => [] }
+    const options = { claims, claimMs: 200, isRunning: () => runs }
+    await using databases = await AgentDatabases.open(optionsFor(url, options))
+    const moved = databases.urlFor({ name: 'one', agentId })
+    moved.catch(() => undefined)
+    await wait(400)
+    isHeld = false
+    await wait(400)
+    runs = false
+    await expect(moved).rejects.toThrow('the claim to move its data was lost')
+    isHeld = true
+    expect(await databases.urlFor({ name: 'one', agentId })).toContain('_one_')
   })
 
   test('data is not moved while another process of the agent runs', async () => {

@@ -23,6 +23,8 @@ export interface AgentDatabasesOptions {
   isRunning: (agentId: string) => boolean
   /** How long to wait for the end of the agent's other processes. Default 60 s. */
   waitMs?: number
+  /** How long a gateway holds the claim to move the data of an agent without renewing it. Default 30 s. */
+  claimMs?: number
   log: Log
 }
 
@@ -31,8 +33,6 @@ export interface SupervisedAgent {
   agentId: string
 }
 
-/** How long a gateway holds the claim to move the data of an agent without renewing it. */
-const claimMs = 30_000
 /** How long the end of the gateway waits for a server that does not answer. */
 const dropLimitMs = 5000
 const unauthorized = 13
@@ -244,10 +244,10 @@ export class AgentDatabases implements AsyncDisposable {
 
   /** Waits until no other gateway holds the claim. The signal aborts before another one can take it over. */
   async #claim(name: string): Promise<{ signal: AbortSignal } & Disposable> {
-    const { claims } = this.#options
+    const { claims, claimMs = 30_000 } = this.#options
     const hold = () => claims.hold(name, this.#holder, claimMs)
     let heldAt = performance.now()
-    for (; !(await hold()); heldAt = performance.now()) await wait(1000)
+    for (; !(await hold()); heldAt = performance.now()) await wait(claimMs / 30)
     const lost = new AbortController()
     const renew = async () => {
       const sentAt = performance.now()
