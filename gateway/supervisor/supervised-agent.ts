@@ -4,21 +4,9 @@ import type { Isolation, Launch } from '../isolation/isolation.ts'
 import type { AgentFolder } from './agent-folders.ts'
 import { AgentProcess, type AgentProcessOptions, type Exit } from './agent-process.ts'
 import { Backoff, type BackoffOptions } from './backoff.ts'
-import type { AgentMessage, IdentityMessage, ReadyMessage } from './messages.ts'
+import { Introduction, type Supplies } from './introduction.ts'
+import type { AgentMessage, ProvenIdentity, ReadyMessage } from './messages.ts'
 import { type WatchdogOptions, watchForHang } from './watchdog.ts'
-
-export interface ClientCredentials {
-  clientId: string
-  clientSecret: string
-}
-
-/** What the gateway sends to an agent that has proven its identity. */
-export interface Supplies {
-  /** Undefined if the gateway cannot create a client. */
-  client: ClientCredentials | undefined
-  /** STORE_URL with the user of the agent. Undefined if the store is not a MongoDB database. */
-  storeUrl: string | undefined
-}
 
 /** What the registry needs to know about an agent process that listens. */
 export interface ReadyAgent extends ReadyMessage {
@@ -42,9 +30,9 @@ export interface ProcessHooks {
   releasePort: (port: number) => void
   /**
    * Returns the agent's OAuth client and store. The first call may move the agent's data, which can take long.
-   * @throws Error if the identity belongs to another agent
+   * @throws Error if the process does not have the key of the identity, or the identity belongs to another agent
    */
-  suppliesFor: (agent: AgentFolder, identity: IdentityMessage) => Promise<Supplies>
+  suppliesFor: (agent: AgentFolder, identity: ProvenIdentity) => Promise<Supplies>
   onReady: (agent: ReadyAgent) => Promise<void>
   /** Called when the process has ended. `back` is true if the process will be restarted. */
   onGone: (name: string, back: boolean, number: number) => void
@@ -144,22 +132,23 @@ export class SupervisedAgent {
     let startLimit = limitStart()
     await using swept = new AsyncDisposableStack()
     try {
-      let identity: { did: string; owner: string } | undefined
+      const introduction = new Introduction(async (identity) => {
+        // The agent waits for the gateway, so its own time limit is paused.
+        clearTimeout(startLimit)
+        const supplies = await this.#hooks.suppliesFor(this.folder, identity)
+        if (!over.signal.aborted) startLimit = limitStart()
+        return supplies
+      })
       let listens = false
       const onMessage = async (message: AgentMessage, from: AgentProcess) => {
-        if (message.type === 'identity') {
-          if (identity !== undefined) return
-          // The agent waits for the gateway.
-          clearTimeout(startLimit)
-          identity = await this.#provide(message, from)
-          clearTimeout(startLimit)
-          if (!listens && this.#process === from) startLimit = limitStart()
+        if (message.type !== 'ready') {
+          await introduction.receive(message, from)
         } else if (!listens) {
           if (!this.#hooks.isAssigned(message.url, port))
             throw new Error(`it reported ${message.url}, which is not its address`)
           listens = true
           clearTimeout(startLimit)
-          await this.#announce(message, identity)
+          await this.#announce(message, introduction.identity)
           const hangs = await watchForHang(message.url, over.signal, this.#timing.watchdog)
           if (hangs) kill('stopped responding to /health')
         }
@@ -200,17 +189,7 @@ export class SupervisedAgent {
     return process
   }
 
-  async #provide(message: IdentityMessage, from: AgentProcess): Promise<{ did: string; owner: string }> {
-    const { client, storeUrl } = await this.#hooks.suppliesFor(this.folder, message)
-    const credentials = { client_id: client?.clientId, client_secret: client?.clientSecret }
-    from.send({ type: 'client', ...credentials, store_url: storeUrl })
-    return { did: message.did, owner: client?.clientId ?? message.did }
-  }
-
-  async #announce(
-    message: ReadyMessage,
-    identity: { did: string; owner: string } | undefined,
-  ): Promise<void> {
+  async #announce(message: ReadyMessage, identity: Introduction['identity']): Promise<void> {
     if (identity === undefined) throw new Error('it did not send its identity')
     const { name } = this.folder
     const number = this.#number

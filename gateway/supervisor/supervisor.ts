@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { verifyStart } from '@parley/kit/did/challenge'
 import { verifyDocument } from '@parley/kit/did/document'
 import type { Log } from '@parley/kit/process/log'
 import type { IsolationSettings } from '../config.ts'
@@ -6,16 +7,10 @@ import { type AgentFolders, Isolation, type Launch } from '../isolation/isolatio
 import type { Command } from '../isolation/launch.ts'
 import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
 import { agentEnvironment } from './environment.ts'
-import type { IdentityMessage } from './messages.ts'
+import type { ClientCredentials, Supplies } from './introduction.ts'
+import type { ProvenIdentity } from './messages.ts'
 import { Ports } from './ports.ts'
-import {
-  type ClientCredentials,
-  type Outcome,
-  type ProcessHooks,
-  SupervisedAgent,
-  type Supplies,
-  type Timing,
-} from './supervised-agent.ts'
+import { type Outcome, type ProcessHooks, SupervisedAgent, type Timing } from './supervised-agent.ts'
 
 export interface SupervisorOptions {
   agentsDir: string
@@ -151,9 +146,11 @@ export class Supervisor implements AsyncDisposable {
   }
 
   /** Verifies that the process holds the key of its DID and that no other agent uses the DID. */
-  async #suppliesFor({ name }: AgentFolder, identity: IdentityMessage): Promise<Supplies> {
-    const { did, document } = identity
+  async #suppliesFor({ name }: AgentFolder, identity: ProvenIdentity): Promise<Supplies> {
+    const { did, document, nonce, signature } = identity
     const publicKey = keyOf(document, did)
+    if (!verifyStart(nonce, did, { publicKey, signature }))
+      throw new Error('it did not prove that it has the key of its DID')
     const holder = this.#nameOfDid.get(did) ?? name
     if (holder !== name) throw new Error(`its DID is already used by agent ${holder}`)
     this.#nameOfDid.set(did, name)
