@@ -151,7 +151,8 @@ function features({
     registration: {
       enabled: true,
       initialAccessToken,
-      idFactory: (ctx) => requestedClientId(ctx) ?? newSecret().slice(0, 22),
+      // An id that begins with "-" would be taken for an option on a command line.
+      idFactory: (ctx) => requestedClientId(ctx) ?? newSecret().slice(0, 22).replace(/^-/, 'A'),
       secretFactory: newSecret,
       // Called after the initial access token is checked and before the metadata is validated synchronously.
       issueRegistrationAccessToken: async (ctx) => {

@@ -61,6 +61,7 @@ describe('registration (RFC 7591)', () => {
       scope: 'agent:read agent:write',
       client_secret: expect.stringMatching(/^[\w-]{43}$/),
       registration_access_token: expect.any(String),
+      client_id: expect.stringMatching(/^\w[\w-]{21}$/),
       registration_client_uri: `${server.origin}/oauth2/register/${String(answer.body['client_id'])}`,
     })
     expect(await server.token(credentials(answer))).toMatch(/^[\w-]{43}$/)
@@ -242,7 +243,8 @@ describe('registration (RFC 7591)', () => {
 
 describe('management (RFC 7592)', () => {
   const manage = (registered: Answer, method: string, change?: Record<string, unknown>, token?: string) => {
-    const { registration_client_uri: uri, registration_access_token: own, ...rest } = registered.body
+    const { client_id: expect.stringMatching(/^\w[\w-]{21}$/),
+      registration_client_uri: uri, registration_access_token: own, ...rest } = registered.body
     const { client_secret_expires_at: _1, client_id_issued_at: _2, ...metadata } = rest
     const body = JSON.stringify({ ...metadata, issuer: server.provider.issuer, ...change })
     const key = keys.get(String(change?.['public_key']))
