@@ -181,74 +181,80 @@ test('the scopes are those that the caller’s token, the statement, the agent a
 })
 
 describe('a statement is refused', () => {
-  const refused = (attempt: Promise<unknown>, reason: string) =>
-    expect(attempt).rejects.toMatchObject({ name: 'ExchangeRefused', reason })
+  const refusal = (reason: string) => ({ name: 'ExchangeRefused', reason })
 
   test('if it is for another agent', async () => {
     const statement = await statementFor({ token: issue(), audience: 'did:key:two' })
-    await refused(exchange(statement), 'wrong_audience')
+    await expect(exchange(statement)).rejects.toMatchObject(refusal('wrong_audience'))
   })
   test('if its agent may no longer act', async () => {
     const statement = await statementFor({ token: issue() })
     acting.delete(`one ${agent}`)
-    await refused(exchange(statement), 'wrong_audience')
+    await expect(exchange(statement)).rejects.toMatchObject(refusal('wrong_audience'))
   })
   test('if an earlier agent of the chain may no longer act', async () => {
     const statement = await statementFor({ token: issue(), actors: [gatewayUrl, 'two', gatewayUrl] })
     await exchange(statement)
     acting.delete('two did:key:two')
-    await refused(exchange(statement), 'inactive')
+    await expect(exchange(statement)).rejects.toMatchObject(refusal('inactive'))
   })
   test('if the agent is in the chain, or is the caller', async () => {
     const statement = await statementFor({ token: issue(), actors: [gatewayUrl, 'one', gatewayUrl] })
-    await refused(exchange(statement), 'already_in_chain')
+    await expect(exchange(statement)).rejects.toMatchObject(refusal('already_in_chain'))
     const own = await statementFor({ token: provider.issue('one') })
-    await refused(exchange(own), 'already_in_chain')
+    await expect(exchange(own)).rejects.toMatchObject(refusal('already_in_chain'))
   })
   test('if five agents act already', async () => {
     const agents = ['a', 'b', 'c', 'd', 'e']
     for (const name of agents) acting.add(`${name} did:key:${name}`)
     await exchange(await statementFor({ token: issue(), actors: [gatewayUrl, ...agents.slice(1)] }))
-    await refused(
+    await expect(
       exchange(await statementFor({ token: issue(), actors: [gatewayUrl, ...agents] })),
-      'chain_too_long',
-    )
+    ).rejects.toMatchObject(refusal('chain_too_long'))
   })
   test('if a client with the gateway’s address as its id sends it', async () => {
     acting.add(`${gatewayUrl} ${agent}`)
     const statement = await statementFor({ token: issue() })
-    await refused(exchange(statement, { actor: { ...actor, client_id: gatewayUrl } }), 'already_in_chain')
+    await expect(exchange(statement, { actor: { ...actor, client_id: gatewayUrl } })).rejects.toMatchObject(
+      refusal('already_in_chain'),
+    )
   })
   test('for another server than the gateway', async () => {
     const statement = await statementFor({ token: issue() })
     expect(await exchange(statement, { resource: gatewayDid })).toMatchObject({ clientId: 'alice' })
-    await refused(exchange(statement, { resource: 'did:key:two' }), 'resource')
+    await expect(exchange(statement, { resource: 'did:key:two' })).rejects.toMatchObject(refusal('resource'))
   })
   test('if its caller has become an operator', async () => {
     const statement = await statementFor({ token: issue({ scope: `${scope} agent:admin` }) })
-    await refused(exchange(statement), 'operator_token')
+    await expect(exchange(statement)).rejects.toMatchObject(refusal('operator_token'))
   })
   test('if it contains no token of the caller, as for a ledger', async () => {
     const statement = await statementFor({ token: issue(), sealedSubject: undefined })
-    await refused(exchange(statement), 'too_large')
+    await expect(exchange(statement)).rejects.toMatchObject(refusal('too_large'))
   })
   test('if it contains the token of another caller', async () => {
     const sealedSubject = delegated.sealSubject(provider.issue('mallory'))
-    await refused(exchange(await statementFor({ token: issue(), sealedSubject })), 'inactive')
+    await expect(exchange(await statementFor({ token: issue(), sealedSubject }))).rejects.toMatchObject(
+      refusal('inactive'),
+    )
   })
   test('if another deployment encrypted the token', async () => {
     const sealedSubject = gateway(randomBytes(32)).sealSubject(issue())
-    await refused(exchange(await statementFor({ token: issue(), sealedSubject })), 'inactive')
+    await expect(exchange(await statementFor({ token: issue(), sealedSubject }))).rejects.toMatchObject(
+      refusal('inactive'),
+    )
   })
   test('if another deployment signed it, or it was changed', async () => {
     using other = await signerIn('other')
     const introspection = await introspector.introspect(issue())
     const parts = { audience: agent, actors: [gatewayUrl], lifetimeSeconds: 60 }
-    await refused(exchange(await other.sign({ introspection, ...parts })), 'inactive')
+    await expect(exchange(await other.sign({ introspection, ...parts }))).rejects.toMatchObject(
+      refusal('inactive'),
+    )
     const statement = await statementFor({ token: issue() })
-    await refused(exchange(`${statement.slice(0, -4)}AAAA`), 'inactive')
-    await refused(exchange('eyJ.eyJ.x'), 'inactive')
-    await refused(exchange(''), 'inactive')
+    await expect(exchange(`${statement.slice(0, -4)}AAAA`)).rejects.toMatchObject(refusal('inactive'))
+    await expect(exchange('eyJ.eyJ.x')).rejects.toMatchObject(refusal('inactive'))
+    await expect(exchange('')).rejects.toMatchObject(refusal('inactive'))
   })
 })
 
