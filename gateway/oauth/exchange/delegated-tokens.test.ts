@@ -272,6 +272,19 @@ describe('a delegated token is not active', () => {
     acting.delete('two did:key:other')
     expect(await delegated.introspect(text)).toEqual({ active: false })
   })
+  test.each<[string, Partial<Introspection>]>([
+    ['is no longer active', { active: false }],
+    ['has expired', { exp: Date.now() / 1000 - 1 }],
+    ['names another client', { client_id: 'mallory' }],
+    ['names another subject', { sub: 'mallory' }],
+  ])('if the caller’s token %s', async (_what, fields) => {
+    const token = issue({ sub: 'alice' })
+    const statement = await statementFor({ token })
+    const { text } = await exchange(statement)
+    provider.change(token, fields)
+    expect(await delegated.introspect(text)).toMatchObject({ active: false })
+    await expect(exchange(statement)).rejects.toMatchObject({ name: 'ExchangeRefused' })
+  })
   test('if it was changed, or sealed with another key', async () => {
     const { text } = await exchange(await statementFor({ token: issue() }))
     expect(await delegated.introspect(`${text.slice(0, -4)}AAAA`)).toEqual({ active: false })
