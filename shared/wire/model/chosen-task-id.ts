@@ -15,7 +15,9 @@ export function taskIdOfKey(idempotencyKey: string): string {
   )
 }
 
+const keyMaxChars = 255
+
 /** The `Idempotency-Key` of the request, if the task id is derived from it. */
 export function keyOfTask(key: string | string[] | undefined, taskId: string): string | undefined {
-  return typeof key === 'string' && taskIdOfKey(key) === taskId ? key : undefined
+  return typeof key === 'string' && key.length <= keyMaxChars && taskIdOfKey(key) === taskId ? key : undefined
 }

@@ -599,6 +599,37 @@ test.each(Object.keys(ways))(
   },
 )
 
+test.each(Object.keys(ways))(
+  'a child of %s is canceled if its message is refused when it is repeated after a lost response',
+  async (way) => {
+    gateway.best = 'slow'
+    const started = Promise.withResolvers<string>()
+    await using slow = await agentOf('slow', async ({ signal, task }) => {
+      started.resolve(task.id)
+      await untilAborted(signal)
+    })
+    gateway.onMessage = async (step) => {
+      if (step === 'request') return
+      gateway.fault = {
+        status: 403,
+        body: { jsonrpc: '2.0', id: null, error: { code: -32013, message: 'no' } },
+      }
+      throw new Error('the connection is lost')
+    }
+    await using planner = await agentOf('planner', async (context) => {
+      await expect((async () => ways[way]?.(context))()).rejects.toThrow(CallRefusedError)
+      gateway.fault = 'none'
+      return 'done'
+    })
+    const name = client()
+    expect((await callerOf(planner, name).sendAndWait('go')).status.state).toBe('completed')
+    const child = await started.promise
+    await eventually(async () => {
+      expect((await callerOf(slow, name).get(child)).status.state).toBe('canceled')
+    })
+  },
+)
+
 test('a child of best is canceled after a crash before its agent was recorded', async () => {
   const dataDir = await folder()
   gateway.best = 'slow'

@@ -58,6 +58,8 @@ export class AgentCalls implements RunCalls {
   readonly agents: Agents
   children: ChildTask[]
   readonly #parts: AgentCallsParts
+  /** Calls of which an earlier attempt may have created the task, although a later one was refused. */
+  readonly #repeated = new WeakSet<Prepared>()
   /** The number of equal calls so far. */
   readonly #repeats = new Map<string, number>()
 
@@ -110,7 +112,7 @@ export class AgentCalls implements RunCalls {
     const { connection, params, headers, signal, child } = call
     try {
       const opened = await connection
-        .stream(agent, params, { headers, signal })
+        .stream(agent, params, { headers, signal, onRepeat: () => this.#repeated.add(call) })
         .catch(async (error: unknown) => {
           if (!isWithoutStreams(error)) throw await this.#refused(call, error)
           return undefined
@@ -143,14 +145,17 @@ export class AgentCalls implements RunCalls {
 
   #send(call: Prepared): Promise<SentMessage> {
     const { connection, agent, params, headers, signal } = call
-    return connection.send(agent, params, { headers, signal }).catch(async (error: unknown) => {
-      throw await this.#refused(call, error)
-    })
+    return connection
+      .send(agent, params, { headers, signal, onRepeat: () => this.#repeated.add(call) })
+      .catch(async (error: unknown) => {
+        throw await this.#refused(call, error)
+      })
   }
 
   /** A call that created no task is removed from the list. */
-  async #refused({ isNew, options, child }: Prepared, error: unknown): Promise<unknown> {
-    if (isNew && options.taskId === undefined && createdNothing(error))
+  async #refused(call: Prepared, error: unknown): Promise<unknown> {
+    const { isNew, options, child } = call
+    if (isNew && !this.#repeated.has(call) && options.taskId === undefined && createdNothing(error))
       await this.#forget(child).catch(() => {})
     return error
   }
