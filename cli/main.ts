@@ -35,7 +35,7 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
     },
     task: {
       usage: '<task>',
-      summary: 'show a task, or the tasks that it created at other agents',
+      summary: 'show or cancel a task, and the tasks that it created at other agents',
       load: () => import('./commands/task.ts'),
     },
     listen: {
@@ -121,18 +121,20 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
 /** Runs the command line. Resolves with the exit code: 0 for success, 1 for failure and 2 for incorrect usage. */
 export async function main(argv: string[], io: Io = processIo): Promise<number> {
   if (io.stdout === process.stdout) process.stdout.on('error', endWithoutReader)
+  let command: CliCommand | undefined
   try {
     // A supervised agent receives its settings from the supervisor, because .env belongs to the gateway.
     const supervised = argv[0] === 'agent' && process.channel !== undefined
     if (!supervised) loadDotEnv(io)
     const program = programWith(io)
-    const command = await addCommands(program, argv, io)
+    command = await addCommands(program, argv, io)
     await program.parseAsync(argv, { from: 'user' })
     return command?.exitCode ?? 0
   } catch (thrown) {
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
-    if (argv.includes('--json')) io.stderr.write(`${JSON.stringify({ error: faultOf(thrown) })}\n`)
-    else say(io, `parley: ${sentenceOf(thrown)}`)
+    const nameOf = (path: string) => command?.optionOf(path) ?? path
+    if (argv.includes('--json')) io.stderr.write(`${JSON.stringify({ error: faultOf(thrown, nameOf) })}\n`)
+    else say(io, `parley: ${sentenceOf(thrown, nameOf)}`)
     return thrown instanceof UsageError ? 2 : 1
   }
 }

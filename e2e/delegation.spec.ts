@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { AgentClient, type WireTask } from '@parley/client/internal/client'
 import { ClientToken } from '@parley/kit/auth/client-token'
 import { expect } from '@playwright/test'
@@ -150,6 +151,41 @@ test('after kill -9 of the agent in the middle, it runs again and receives the s
     [middle?.children[0]?.taskId, '8000'],
     [expect.any(String), '0'],
   ])
+})
+
+/** The tasks of the agent `last` by state. */
+async function countTasks(): Promise<{ active: number; canceled: number }> {
+  const metrics = await fetch(`${deployment.url}/agents/last/metrics`).then((response) => response.text())
+  const sum = (pattern: RegExp) =>
+    [...metrics.matchAll(pattern)].reduce((total, [, count]) => total + Number(count), 0)
+  return {
+    active: sum(/^agent_tasks_active\{.*\} (\d+)$/gm),
+    canceled: sum(/^agent_tasks_completed_total\{.*state="canceled".*\} (\d+)$/gm),
+  }
+}
+
+test('a task of the agent that the gateway chose is canceled, although its creator was killed before it learned of it', async () => {
+  const token = await newToken()
+  await expect(async () => expect((await countTasks()).active).toBe(0)).toPass()
+  const before = await countTasks()
+  const last = processesOf('last')
+  for (const pid of last) process.kill(pid, 'SIGSTOP')
+  const task = await clientAt('first', token).send('sleep deeply like a bear in winter, 600000 ms')
+  await wait(1500)
+  const killCreator = () => {
+    for (const pid of processesOf('first')) process.kill(pid, 'SIGKILL')
+  }
+  killCreator()
+  await expect(async () => {
+    const canceled = await clientAt('first', token).cancel(task.id)
+    expect(canceled.status.state).toBe('canceled')
+  }).toPass()
+  // Its successor, which has repeated the message, does not receive the response either.
+  killCreator()
+  for (const pid of last) process.kill(pid, 'SIGCONT')
+  await expect(async () =>
+    expect(await countTasks()).toEqual({ active: 0, canceled: before.canceled + 1 }),
+  ).toPass()
 })
 
 test('a client that is revoked in the middle ends the chain at the next call, with a clear reason', async () => {

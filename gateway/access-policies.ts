@@ -4,8 +4,10 @@ import type { FastifyInstance } from 'fastify'
 import type { GatewayConfig } from './config.ts'
 import type { GatewayState } from './gateway-state.ts'
 import { clientFacts } from './oauth/client-facts.ts'
-import type { OAuth } from './oauth/start-oauth.ts'
+import type { OAuth, OAuthOptions } from './oauth/start-oauth.ts'
+import { mayActForCallers } from './registry/admission.ts'
 import { CallerAccess } from './registry/caller-access.ts'
+import { audienceNamesOf } from './registry/entry.ts'
 import type { Registry } from './registry/registry.ts'
 import { OpenStreams } from './routing/forwarding/open-streams.ts'
 
@@ -26,6 +28,30 @@ export function callerAccess({ config, state, registry, gatewayUrl, log }: Acces
     factsOf: config.embeddedOAuth ? factsOf : undefined,
     audit: new Audit(log),
   })
+}
+
+/** The agents as clients of the OAuth server. */
+export function agentClients(registry: Registry, gatewayUrl: string): OAuthOptions['agents'] {
+  return {
+    isTrusted: (clientId) => registry.isTrusted(clientId),
+    namesOf: (clientId) => {
+      const entry = registry.find(clientId)
+      return entry?.owner === clientId ? audienceNamesOf(entry, gatewayUrl) : []
+    },
+    isBarred: (clientId) => {
+      const entry = registry.findIncludingLeft(clientId)
+      return entry?.owner === clientId && (!entry.admitted || entry.quarantine?.by !== undefined)
+    },
+    mayAct: (clientId, audience) =>
+      registry
+        .all()
+        .some(
+          (entry) =>
+            entry.owner === clientId &&
+            (audience === undefined || audienceNamesOf(entry, gatewayUrl).includes(audience)) &&
+            mayActForCallers(entry),
+        ),
+  }
 }
 
 interface EnforcementOptions {

@@ -13,7 +13,7 @@ import type { Log } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
 import { version } from '@parley/kit/process/version'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { callerAccess, enforceChangedPolicies } from './access-policies.ts'
+import { agentClients, callerAccess, enforceChangedPolicies } from './access-policies.ts'
 import { type Addresses, resolveAddresses } from './addresses.ts'
 import type { GatewayConfig, Settings } from './config.ts'
 import { type GatewayState, openGatewayState } from './gateway-state.ts'
@@ -34,12 +34,13 @@ import { addRegistrationRoutes } from './http/registration-routes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { addSignatureRoutes } from './http/signature-routes.ts'
+import { addStatementExchangeRoute } from './http/statement-exchange-route.ts'
 import { isLoopback } from './oauth/client-rules.ts'
-import { type OAuth, type OAuthOptions, startOAuth } from './oauth/start-oauth.ts'
+import { type OAuth, startOAuth } from './oauth/start-oauth.ts'
 import type { TokenExchange } from './oauth/token-exchange.ts'
 import type { GuardedClientOptions } from './registration/guarded-client.ts'
 import type { CallerAccess } from './registry/caller-access.ts'
-import { type AgentEntry, audienceNamesOf } from './registry/entry.ts'
+import type { AgentEntry } from './registry/entry.ts'
 import { Registry } from './registry/registry.ts'
 import { type RegistrySync, startRegistrySync } from './registry/registry-sync.ts'
 import { slugOf } from './registry/slug.ts'
@@ -158,7 +159,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   addMetricsRoute(app, metrics)
   await addAgents(app, parts, dispatcherFor)
   await app.listen({ host: config.host, port: addresses.port })
-  const processOptions = { config, environment, addresses, provider: oauth.provider, registry, upstream, log }
+  const processOptions = { ...shared, environment, addresses, provider: oauth.provider, upstream }
   const { supervisor, additionalGateways } = await startProcesses(options, processOptions, stack)
   for (const name of supervisor?.notStarted() ?? []) awaited.leaveOut(slugOf(name) ?? name)
   const open = stack.move()
@@ -184,21 +185,6 @@ async function openRegistry(
   const supervises = agentsDir !== undefined || !registry.shared
   const host = os.hostname()
   return Registry.open(registry, { open: settings.config.registryOpen, reserved, supervises, host })
-}
-
-/** The agents as clients of the OAuth server. */
-function agentClients(registry: Registry, gatewayUrl: string): OAuthOptions['agents'] {
-  return {
-    isTrusted: (clientId) => registry.isTrusted(clientId),
-    namesOf: (clientId) => {
-      const entry = registry.find(clientId)
-      return entry?.owner === clientId ? audienceNamesOf(entry, gatewayUrl) : []
-    },
-    isBarred: (clientId) => {
-      const entry = registry.findIncludingLeft(clientId)
-      return entry?.owner === clientId && (!entry.admitted || entry.quarantine?.by !== undefined)
-    },
-  }
 }
 
 /** The names by which an audience may name the gateway. */
@@ -315,6 +301,8 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   addKeyRoutes(app, { keys: parts.state.keys, authenticator })
   addIdentityRoute(app, identity)
   addStatementKeysRoute(app, oauth.statementKeys)
+  if (oauth.delegated !== undefined)
+    addStatementExchangeRoute(app, { delegated: oauth.delegated, authenticator, log: parts.log })
   const { access } = parts
   const agentsFor = async (request: FastifyRequest) =>
     access.agentsFor(await access.callerOf(request, authenticator))

@@ -8,7 +8,7 @@ import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { signRequest } from '@parley/kit/did/signature'
 import { makeLog } from '@parley/kit/process/log'
 import { decodeJwt } from 'jose'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 import {
@@ -43,8 +43,20 @@ beforeAll(async () => {
   const define = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
   const handlers = {
     echo: '({ text }) => text',
-    asker: `async ({ agents }) => agents.call('echo', 'hello').then(
-      () => 'called', (error) => error.name + ': ' + error.message)`,
+    // \`first\` calls \`middle\`, which waits as long as the message states and then calls \`last\`.
+    first: `async ({ agents, text }) => (await agents.call('middle', text)).text`,
+    middle: `async ({ agents, text, signal }) => {
+      const begun = await agents.call('last', '0')
+      await new Promise((resolve, reject) => {
+        setTimeout(resolve, Number(text))
+        signal.addEventListener('abort', () => reject(signal.reason))
+      })
+      return begun.text + '; ' + (await agents.call('last', '1')).text
+    }`,
+    last: `({ caller, onBehalfOf, text }) => text + ' for ' + onBehalfOf.id + ' by ' + caller.id`,
+    loop: `async ({ agents }) => agents.call('loop', 'again').then(
+      ({ text }) => 'called: ' + text, (error) => error.name)`,
+    best: `async ({ agents }) => (await agents.best('agent echo')).text`,
   }
   const environment: Record<string, string> = {}
   for (const [name, handle] of Object.entries(handlers)) {
@@ -88,7 +100,12 @@ afterAll(() => stack.disposeAsync())
 
 interface Reply {
   status: number
-  result?: { id: string; status: { state: string }; artifacts?: { parts: { text?: string }[] }[] }
+  result?: {
+    id: string
+    status: { state: string }
+    artifacts?: { parts: { text?: string }[] }[]
+    metadata?: { children?: { task_id: string }[] }
+  }
   error?: { code: number; message: string; data?: object }
 }
 
@@ -122,8 +139,8 @@ const hello = (text = 'hello') => ({
 const tokenOf = (as: Credentials, form: Record<string, string> = {}) => provider.token(as, form)
 
 /** Sends a message and returns the ended task. */
-async function task(slug: string, token: string): Promise<NonNullable<Reply['result']>> {
-  const sent = await rpc(at(slug), token, 'message/send', hello())
+async function task(slug: string, token: string, text?: string): Promise<NonNullable<Reply['result']>> {
+  const sent = await rpc(at(slug), token, 'message/send', hello(text))
   const id = sent.result?.id ?? ''
   let found: Reply = sent
   await expect
@@ -131,7 +148,8 @@ async function task(slug: string, token: string): Promise<NonNullable<Reply['res
       found = await rpc(at(slug), token, 'tasks/get', { id })
       return found.result?.status.state ?? found.error
     })
-    .toBe('completed')
+    .toBeOneOf(['completed', 'failed'])
+  expect(found.result?.status).toMatchObject({ state: 'completed' })
   if (found.result === undefined) throw new Error('no task')
   return found.result
 }
@@ -225,11 +243,65 @@ test('an operator’s token reaches no agent, except as access to the ledger', a
   expect(caller.status).toBe(403)
 })
 
-test('an agent that calls another agent learns that this OAuth server does not support it', async () => {
-  const { artifacts } = await task('asker', await tokenOf(alice))
-  expect(artifacts?.[0]?.parts[0]?.text).toMatch(
-    /^AuthorityEndedError: .*the OAuth server of this deployment \(OAUTH_ISSUER\) does not exchange tokens/,
-  )
+describe('an agent calls other agents for the caller', () => {
+  /** Sends a message, and waits until the first agent of the chain has a child, which has a child, too. */
+  const startChain = async (token: string, text: string) => {
+    const sent = await rpc(at('first'), token, 'message/send', { ...hello(text), configuration: {} })
+    const first = sent.result?.id ?? ''
+    const childOf = async (slug: string, id: string) => {
+      const { result } = await rpc(at(slug), token, 'tasks/get', { id })
+      return result?.metadata?.children?.[0]?.task_id ?? ''
+    }
+    const found = { first, middle: '', last: '' }
+    await expect
+      .poll(async () => {
+        found.middle = await childOf('first', first)
+        found.last = found.middle === '' ? '' : await childOf('middle', found.middle)
+        const { result } = await rpc(at('last'), token, 'tasks/get', { id: found.last })
+        return result?.status.state
+      }, slow)
+      .toBe('completed')
+    return found
+  }
+  const slow = { timeout: 15_000 }
+  const stateOf = async (slug: string, id: string, token: string) =>
+    (await rpc(at(slug), token, 'tasks/get', { id })).result?.status.state
+  const reasonOf = async (slug: string, id: string, token: string) =>
+    JSON.stringify((await rpc(at(slug), token, 'tasks/get', { id })).result?.status)
+
+  test('each agent of a chain sees its caller and the client', async () => {
+    const { artifacts } = await task('first', await tokenOf(alice), '10')
+    expect(artifacts?.[0]?.parts[0]?.text).toBe(`0 for ${did} by middle; 1 for ${did} by middle`)
+  })
+
+  test('the gateway chooses an agent', async () => {
+    const { artifacts } = await task('best', await tokenOf(alice))
+    expect(artifacts?.[0]?.parts[0]?.text).toBe('agent echo')
+  })
+
+  test('an agent that already acts for the caller cannot act again', async () => {
+    const { artifacts } = await task('loop', await tokenOf(alice))
+    expect(artifacts?.[0]?.parts[0]?.text).toBe('called: CallLoopError')
+  })
+
+  test('the cancellation of the first task cancels the chain', async () => {
+    const token = await tokenOf(alice)
+    const { first, middle } = await startChain(token, '600000')
+    await rpc(at('first'), token, 'tasks/cancel', { id: first })
+    await expect
+      .poll(() => Promise.all([stateOf('first', first, token), stateOf('middle', middle, token)]), slow)
+      .toEqual(['canceled', 'canceled'])
+  })
+
+  test('a token that is revoked in the middle ends the chain at its next step', async () => {
+    const token = await tokenOf(alice)
+    const { first, middle } = await startChain(token, '4000')
+    await provider.post('/oauth2/revoke', { token }, alice)
+    const fresh = await tokenOf(alice)
+    await expect.poll(() => stateOf('middle', middle, fresh), slow).toBe('failed')
+    expect(await reasonOf('middle', middle, fresh)).toContain('may no longer call other agents')
+    await expect.poll(() => stateOf('first', first, fresh), slow).toBe('failed')
+  })
 })
 
 test('the gateway publishes the public keys of its statements', async () => {

@@ -3,6 +3,7 @@ import { GatewayKeys, type KeysOptions } from './keys/open-keys.ts'
 import { leaseRecords } from './oauth/leases/lease-records.ts'
 import { oauthStore, unboundedOAuthMethods } from './oauth/oauth-store.ts'
 import { mongodbRegistryStore } from './registry/store/mongodb/registry.ts'
+import { sharedGrants } from './routing/forwarding/grant-records.ts'
 import { mongodbRoutingStore } from './routing/store/mongodb/routing.ts'
 import { claimsIn } from './store/claims.ts'
 import { openGatewayMongodb } from './store/mongodb/database.ts'
@@ -25,6 +26,7 @@ export async function openSharedState(
     backend: 'mongodb',
     claims: database.guard(claimsIn(documents, 'gateway_claims')),
     leases: database.guard(leaseRecords(documents)),
+    grants: database.guard(sharedGrants(documents)),
     signatures: database.guard(claimsIn(documents, 'gateway_signatures')),
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

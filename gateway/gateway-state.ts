@@ -9,6 +9,7 @@ import type { LeaseRecords } from './oauth/leases/lease-records.ts'
 import { type OAuthStore, oauthStore } from './oauth/oauth-store.ts'
 import type { RegistryStore } from './registry/store/registry-store.ts'
 import { SqliteRegistryStore } from './registry/store/sqlite/registry.ts'
+import { type GrantRecords, ownGrants } from './routing/forwarding/grant-records.ts'
 import type { RoutingStore } from './routing/store/routing-store.ts'
 import { SqliteRoutingStore } from './routing/store/sqlite/routing.ts'
 import { type Claims, claimsIn } from './store/claims.ts'
@@ -27,6 +28,8 @@ export interface GatewayState extends AsyncDisposable {
   claims: Claims | undefined
   /** Introspection leases of all gateways, or undefined if this is the only gateway. */
   leases: LeaseRecords | undefined
+  /** Grants that let agents read the tasks that messages refer to. */
+  grants: GrantRecords
   /** Claims on signed requests by agents that require signatures. Only one agent can claim each request. */
   signatures: Claims
   ping(): Promise<void>
@@ -85,6 +88,7 @@ export async function openGatewayState({
     backend: 'sqlite',
     claims: undefined,
     leases: undefined,
+    grants: ownGrants(),
     signatures: claimsIn(documents, 'gateway_signatures'),
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

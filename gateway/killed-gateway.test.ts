@@ -8,6 +8,7 @@ import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-pr
 import { makeLog } from '@parley/kit/process/log'
 import { hasMongodb, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { freePort } from '@parley/tools/testing/port'
+import { taskIdOfKey } from '@parley/wire/model/chosen-task-id'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
@@ -119,11 +120,15 @@ describe.skipIf(!hasMongodb)('a gateway that is killed (needs mongod)', () => {
     const under = call(victim.url, 'message/send', saying('weather forecast', ids), key).catch(
       () => 'broken off',
     )
-    await vi.waitUntil(() => sky.sent().length === 2, patient)
+    const chosenKey = randomUUID()
+    const chosen = { taskId: taskIdOfKey(chosenKey), contextId: randomUUID() }
+    const chosenMessage = saying('weather forecast', chosen)
+    const alsoUnder = call(victim.url, 'message/send', chosenMessage, chosenKey).catch(() => 'broken off')
+    await vi.waitUntil(() => sky.sent().length === 3, patient)
     const gone = once(victim.process, 'exit')
     victim.process.kill('SIGKILL')
     await gone
-    expect(await under).toBe('broken off')
+    expect([await under, await alsoUnder]).toEqual(['broken off', 'broken off'])
     delete sky.on['message/send']
 
     const found = await call(one.addresses.local, 'tasks/get', { task_id: result.id })
@@ -137,8 +142,39 @@ describe.skipIf(!hasMongodb)('a gateway that is killed (needs mongod)', () => {
       expect([again.status, again.headers.get('x-agent')]).toEqual([200, 'sky'])
     }
     expect(board.sent()).toEqual([])
+    // A task whose id the client has chosen is canceled at the agent that may have it.
+    const canceled = await call(one.addresses.local, 'tasks/cancel', { task_id: chosen.taskId }, chosenKey)
+    expect([canceled.status, canceled.headers.get('x-agent')]).toEqual([200, 'sky'])
     const fresh = await call(one.addresses.local, 'message/send', saying('plays chess'))
     expect([fresh.status, fresh.headers.get('x-agent')]).toEqual([200, 'board'])
+  })
+
+  test('a cancellation at one gateway prevents a message at another one', async () => {
+    const key = randomUUID()
+    const taskId = taskIdOfKey(key)
+    const victimAgain = await spawned()
+    const prevented = await call(one.addresses.local, 'tasks/cancel', { task_id: taskId }, key)
+    expect(await prevented.json()).toMatchObject({ error: { code: -32001, data: { reason: 'prevented' } } })
+    const before = sky.sent().length
+    const sent = await call(victimAgain.url, 'message/send', saying('weather forecast', { taskId }), key)
+    expect(await sent.json()).toMatchObject({ error: { code: -32008, data: { reason: 'prevented' } } })
+    expect(sky.sent()).toHaveLength(before)
+    // Concurrently, either the message is refused, or the cancellation reaches the agent of the message.
+    sky.on['tasks/cancel'] = ({ params }) => ({ id: params['task_id'], status: { state: 'canceled' } })
+    for (let round = 0; round < 20; round += 1) {
+      const own = randomUUID()
+      const id = taskIdOfKey(own)
+      const [message, cancellation] = await Promise.all([
+        call(victimAgain.url, 'message/send', saying('weather forecast', { taskId: id }), own),
+        call(one.addresses.local, 'tasks/cancel', { task_id: id }, own),
+      ])
+      const outcomes = [message.status, cancellation.status]
+      expect([
+        [400, 404],
+        [200, 200],
+      ]).toContainEqual(outcomes)
+    }
+    victimAgain.process.kill('SIGKILL')
   })
 
   test('a new gateway replaces the killed one and knows what the other gateway has decided in the meantime', async () => {

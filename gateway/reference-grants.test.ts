@@ -1,5 +1,10 @@
-import { expect, test, vi } from 'vitest'
+import { memoryDocuments } from '@parley/kit/database/memory/documents'
+import { makeLog } from '@parley/kit/process/log'
+import { hasMongodb, startMongodb } from '@parley/tools/testing/mongodb-server'
+import { afterAll, describe, expect, test, vi } from 'vitest'
+import { type GrantRecords, ownGrants, sharedGrants } from './routing/forwarding/grant-records.ts'
 import { ReferenceGrants } from './routing/forwarding/reference-grants.ts'
+import { openGatewayMongodb } from './store/mongodb/database.ts'
 import { agent, bearer, call, gatewayForEachTest, identityProvider, post, saying } from './testing.ts'
 
 gatewayForEachTest()
@@ -67,19 +72,71 @@ test('the grant of one agent is worthless to another client and for other method
   expect(list.text).not.toContain(id)
 })
 
-test('a grant ends with the client’s token and after a minute', async () => {
-  await agent('sky', 'Weather forecast for any city')
-  const grants = new ReferenceGrants(new Uint8Array(32))
-  const introspection = { active: true }
-  const token = { caller: {} as never, subject: { text: 'secret-token', hash: '', introspection } }
-  const grant = grants.seal(token, 'agent', ['a', 'B']) ?? ''
-  expect(Buffer.from(grant, 'base64url').toString('latin1')).not.toContain('secret-token')
-  expect(grants.open(grant, 'b')).toMatchObject({ token: 'secret-token', agent: 'agent' })
-  expect(grants.open(grant, 'c')).toBeUndefined()
-  expect(new ReferenceGrants(new Uint8Array(32).fill(1)).open(grant, 'a')).toBeUndefined()
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 61_000 })
-  expect(grants.open(grant, 'a')).toBeUndefined()
-  vi.useRealTimers()
+test('a grant ends with the client’s token', async () => {
+  const { id, grant } = await referring()
+  expect((await readAs(bearer('sky'), id, grant)).json.result).toMatchObject({ id })
+  identityProvider().revoke(bearer('alice').replace('Bearer ', ''))
+  expect((await readAs(bearer('sky'), id, grant)).status).toBe(401)
+})
+
+test('the header has no form of the client’s token, and the same length for each token', async () => {
+  const { grant } = await referring()
+  expect(grant).toMatch(/^[\w-]{43}$/)
+})
+
+const introspection = { active: true }
+const subject = { text: 'secret-token', hash: '', introspection }
+const token = { caller: {} as never, subject }
+
+/** The grants of a gateway. */
+function grantsOf(records: GrantRecords, seed = 0): ReferenceGrants {
+  const log = makeLog({ level: 'silent', name: 'test' })
+  return new ReferenceGrants({ secretKey: new Uint8Array(32).fill(seed), records, log })
+}
+
+function cases(name: string, open: () => Promise<GrantRecords>): void {
+  test(`each gateway finds a grant for a minute (${name})`, async () => {
+    const records = await open()
+    const save = vi.spyOn(records, 'save')
+    const [one, other, foreign] = [grantsOf(records), grantsOf(records), grantsOf(records, 1)]
+    const secret = (await one.create(token, 'agent', ['a', 'B'])) ?? ''
+    expect(await other.find(secret, 'b')).toMatchObject({ token: 'secret-token', agent: 'agent' })
+    expect(await other.find(secret, 'c')).toBeUndefined()
+    expect(await foreign.find(secret, 'a')).toBeUndefined()
+    expect(
+      await other.find(
+        secret.replace(/^./, (first) => (first === 'A' ? 'B' : 'A')),
+        'a',
+      ),
+    ).toBeUndefined()
+    // What is stored reveals neither the token nor the secret that the agent has.
+    const [id, sealed] = save.mock.calls[0] ?? ['', '']
+    const stored = id + Buffer.from(sealed, 'base64url').toString('latin1')
+    for (const text of ['secret-token', secret, 'agent']) expect(stored).not.toContain(text)
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 61_000 })
+    expect(await other.find(secret, 'a')).toBeUndefined()
+    vi.useRealTimers()
+  })
+}
+
+cases('one gateway', async () => ownGrants())
+cases('memory', async () => sharedGrants(memoryDocuments()))
+describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', () => {
+  const stack = new AsyncDisposableStack()
+  afterAll(() => stack.disposeAsync())
+  cases('MongoDB', async () => {
+    const server = stack.use(await startMongodb())
+    const database = stack.use(await openGatewayMongodb({ url: server.newUrl() }))
+    return database.guard(sharedGrants(database.documents))
+  })
+})
+
+test('a message without a grant is sent if the database fails, and a token that is bound to a key gets none', async () => {
+  const down = { ...ownGrants(), save: () => Promise.reject(new Error('down')) }
+  expect(await grantsOf(down).create(token, 'agent', ['a'])).toBeUndefined()
+  const bound = { ...token, subject: { ...subject, introspection: { active: true, cnf: { jkt: 'key' } } } }
+  expect(await grantsOf(ownGrants()).create(bound, 'agent', ['a'])).toBeUndefined()
+  expect(await grantsOf(ownGrants()).create(token, 'agent', [])).toBeUndefined()
 })
 
 test('a client’s own header is not forwarded, and a message without references carries none', async () => {

@@ -121,10 +121,29 @@ test.each([
   [['token', '--name', 'a'], 'belong to --long-lived'],
   [['token', '--long-lived', '--operator'], 'excludes'],
   [['token', '--long-lived', '--expires', '0d'], 'must be a duration'],
+  [['token', '--long-lived', '--expires', '400d'], '--expires must be 1m to 365d, not "400d"'],
+  [
+    ['token', '--long-lived', '--admin', '--scope', 'agent:admin', '--expires', '91d'],
+    '--expires must be 1m to 90d, not "91d"',
+  ],
 ])('%j causes exit code 2 and a message', async (argv, message) => {
   const said = await cli(...argv)
   expect([said.code, said.stdout]).toEqual([2, ''])
   expect(said.stderr).toContain(message)
+})
+
+test.each([
+  [['token', '--long-lived', '--name', 'a\u0007'], '--name: printable characters'],
+  [['token', '--long-lived', '--scope', 'agent:fly!'], '--scope: scopes, separated by'],
+  [['token', '--long-lived', '--resource', 'nowhere'], '--resource: must be an http'],
+  [['clients', 'limit', 'a', '--resource', 'nowhere'], '--resource: must be an http'],
+  [['clients', 'limit', 'a', '--scope', 'agent:fly!'], '--scope: scopes, separated by'],
+  [['clients', 'tag', 'a', 'NOT a tag'], '<tags>: 1 to 64 lower-case'],
+  [['clients', '--query', 'x'.repeat(300)], '--query: '],
+])('%j is rejected by the gateway, and the error names the option', async (argv, message) => {
+  const said = await cli(...argv)
+  expect([said.code, said.stdout]).toEqual([1, ''])
+  expect(said.stderr).toContain(` ${message}`)
 })
 
 test('with another OAuth server the command says so', async () => {

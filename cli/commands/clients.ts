@@ -57,6 +57,14 @@ export default function clientsCommand(io: Io): CliCommand {
     .option('--none', 'limit: remove all limits')
     .option('--json', 'print the answer of the gateway as JSON')
     .addHelpText('after', help + whoMay)
+    .members({
+      id: '<id>',
+      q: '--query',
+      client: '<id>',
+      tags: '<tags>',
+      expiresAt: '--expires',
+      resources: '--resource',
+    })
     .run((action: string | undefined, values: string[], options: ClientsOptions) =>
       run(io, options, action ?? 'list', values),
     )

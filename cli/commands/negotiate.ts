@@ -49,6 +49,16 @@ export default function negotiateCommand(io: Io): CliCommand {
     .option('--limit <count>', 'number of candidates to show', wholeNumber, 10)
     .option('--json', 'print the gateway’s answer as JSON')
     .addHelpText('after', '\nExit codes: 0 an agent can do it; 1 none can; 2 wrong use.')
+    .members({
+      taskSummary: '<text>',
+      taskDetails: '--details',
+      inputMimeTypes: '--input',
+      outputMimeTypes: '--output',
+      maxLatencyMs: '--max-latency',
+      maxCostAmount: '--max-cost',
+      requiredTools: '--tool',
+      forbiddenTools: '--without-tool',
+    })
     .run((text: string, options: NegotiateOptions) => negotiate(io, text, options))
 }
 

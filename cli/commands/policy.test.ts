@@ -17,6 +17,10 @@ const path = '/registry/agents/notes/policy'
 async function run(argv: string[], policy: object | null = { rules, default: 'deny' }) {
   const sent: unknown[] = []
   await using server = await scriptedAgent({
+    'GET /registry/agents/notes': () => ({
+      ...answer(null),
+      body: JSON.stringify({ slug: 'notes', skills: [{ id: 'a' }, { id: 'b' }] }),
+    }),
     [`GET ${path}`]: () => answer(policy),
     [`DELETE ${path}`]: () => answer(null),
     [`PUT ${path}`]: ({ body }) => {
@@ -76,6 +80,15 @@ test.each<[string, string[], object | null, object]>([
   expect({ code, sent }).toEqual({ code: 0, sent: [after] })
 })
 
+test('a rule for a skill that the agent does not have causes a note', async () => {
+  const said = await run(['deny', 'carol', '--skill', 'a', '--skill', 'delet'])
+  expect(said).toMatchObject({
+    code: 0,
+    stderr: 'notes has no skill "delet", only a, b: is the name correct?\n',
+  })
+  expect((await run(['deny', 'carol', '--skill', 'a'])).stderr).toBe('')
+})
+
 test('reset removes the policy', async () => {
   expect(await run(['reset'])).toMatchObject({
     stdout: 'No policy: every caller may call this agent.\n',
@@ -126,7 +139,7 @@ test.each([
     ['check', 'did:parley:b:c:d', '--for', 'alice'],
     { allowed: true, rule: 'rule 1 (allow *)', skills: ['read'] },
     0,
-    'did:parley:b:c:d may call notes, with read only: rule 1 (allow *)\n',
+    'did:parley:b:c:d on behalf of alice may call notes, with read only: rule 1 (allow *)\n',
   ],
 ])('%j prints the decision and its rule', async (argv, decision, code, stdout) => {
   await using server = await scriptedAgent({

@@ -1,10 +1,12 @@
 import { callerFault, readPolicyAnswer, readPolicyCheck } from '@parley/wire/codecs/parley/policy'
+import { readEntry } from '@parley/wire/codecs/parley/registry'
 import type { AgentPolicy, PolicyEffect, PolicyRule } from '@parley/wire/model/policy'
 import { operate, whoMay } from '../server/operate.ts'
 import { type ServerOptions, slugOf, withServerOptions } from '../server/server-connection.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
+import { skillName } from '../terminal/entry-view.ts'
 import { CommandFailed, UsageError } from '../terminal/faults.ts'
-import { type Io, print, printJson } from '../terminal/io.ts'
+import { type Io, print, printJson, say } from '../terminal/io.ts'
 import { oneLine } from '../terminal/printable.ts'
 
 interface PolicyOptions extends ServerOptions {
@@ -43,6 +45,12 @@ export default function policyCommand(io: Io): CliCommand {
     .option('--for <caller>', 'check: the caller on whose behalf the agent <caller> acts')
     .option('--json', 'print the answer of the gateway as JSON')
     .addHelpText('after', help + whoMay)
+    .members({
+      callers: '<caller>',
+      skills: '--skill',
+      caller: '<caller>',
+      delegate: '<caller>',
+    })
     .run((agent: string, action: string | undefined, values: string[], options: PolicyOptions) =>
       run(io, { agent: slugOf(agent), action: action ?? 'show', values, options }),
     )
@@ -78,7 +86,26 @@ async function run(io: Io, invocation: Invocation): Promise<number | undefined> 
     body: changed,
     headers: version === null ? {} : { 'if-match': version },
   })
-  return show(io, options, answer.body)
+  show(io, options, answer.body)
+  if (options.skill !== undefined) await sayUnknownSkills(io, agent, options, options.skill)
+  return undefined
+}
+
+/** A rule may name a skill that the agent does not have yet, but this is more often a misspelled name. */
+async function sayUnknownSkills(
+  io: Io,
+  agent: string,
+  options: PolicyOptions,
+  skills: string[],
+): Promise<void> {
+  const entry = await operate(io, options, { method: 'GET', path: agent }).catch(() => undefined)
+  const known = entry === undefined ? undefined : readEntry(entry.body).skills?.map(skillName)
+  if (known === undefined) return
+  for (const skill of skills.filter((one) => !known.includes(one)))
+    say(
+      io,
+      `${agent} has no skill "${oneLine(skill, 80)}", only ${oneLine(known.join(', '), 400)}: is the name correct?`,
+    )
 }
 
 /** Returns the change that the arguments describe. @throws UsageError */
@@ -175,7 +202,8 @@ async function check(io: Io, { agent, values, options }: Invocation): Promise<nu
     const skills =
       checked.allowed && checked.skills !== undefined ? `, with ${checked.skills.join(', ')} only` : ''
     const verb = checked.allowed ? 'may' : 'may not'
-    print(io, `${oneLine(first, 120)} ${verb} ${what}${skills}: ${oneLine(checked.rule, 200)}\n`)
+    const who = options.for === undefined ? first : `${first} on behalf of ${options.for}`
+    print(io, `${oneLine(who, 250)} ${verb} ${what}${skills}: ${oneLine(checked.rule, 200)}\n`)
   }
   return checked.allowed ? 0 : 1
 }

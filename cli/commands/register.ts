@@ -20,6 +20,7 @@ The gateway at --url fetches card, skills and DID document from the agent and ha
 public, on this machine (not with NODE_ENV=production), or listed in REGISTRY_ALLOWED_HOSTS of the gateway. An agent
 started with GATEWAY_URL registers itself.`,
     )
+    .members({ url: '<agent url>' })
     .run((agent: string, options: RegisterOptions) => register(io, agent, options))
 }
 

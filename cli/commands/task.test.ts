@@ -174,6 +174,48 @@ test('a tree of endless children and levels is cut', async () => {
   expect(stdout).toContain('more than')
 })
 
+test('task --cancel cancels the task and prints its state', async () => {
+  await using agent = await scriptedAgent({ 'tasks/cancel': () => ({ result: task('canceled') }) })
+  expect(await runCli(['task', taskId, '--cancel', '--agent', 'booker', '--url', agent.url])).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: `· canceled (task ${taskId})\n`,
+  })
+  expect(agent.calls.map(({ path, method, params }) => [path, method, params])).toEqual([
+    ['/agents/booker/', 'tasks/cancel', { task_id: taskId }],
+  ])
+})
+
+test('task --cancel of a task that has ended is reported with exit code 1', async () => {
+  const error = { code: -32002, message: 'Task cannot be canceled: it has already ended' }
+  await using agent = await scriptedAgent({ 'tasks/cancel': () => ({ error, status: 400 }) })
+  expect(await runCli(['task', taskId, '--cancel', '--tree', '--url', agent.url])).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'parley: Task cannot be canceled: it has already ended.\n',
+  })
+})
+
+test('task --cancel --tree shows the chain after the tasks of other agents have ended', async () => {
+  const state = (name: string) => ({ state: name, timestamp: '2026-01-01T00:00:02.500000+00:00' })
+  const child: Node = { status: state('working') as never, ...withParent(first) }
+  await using agent = await scriptedAgent({
+    'tasks/cancel': () => {
+      setTimeout(() => (child.status = state('canceled') as never), 100)
+      return { result: task('canceled') }
+    },
+    'tasks/get': ({ path }) => ({
+      result: path.includes('booker')
+        ? { ...task('working'), id: second, ...child }
+        : { ...task('canceled'), id: first, ...childrenOf(['booker', second]) },
+    }),
+    'tasks/events': ({ params }) => ({ result: { task_id: params['id'], events: [], last_sequence: 0 } }),
+  })
+  const { code, stdout } = await runCli(['task', first, '--cancel', '--tree', '--url', agent.url])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/canceled .*\n└─ booker  canceled /)
+})
+
 test('an unknown task is reported with exit code 1', async () => {
   await using agent = await server({})
   const { code, stderr } = await runCli(['task', first, '--tree', '--url', agent.url])

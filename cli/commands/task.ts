@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { isTerminal } from '@parley/wire/model/task'
 import { explained } from '../server/no-agent.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
@@ -12,6 +13,7 @@ import { uuid } from '../terminal/uuid.ts'
 interface TaskOptions extends ServerOptions {
   agent: string
   tree?: true
+  cancel?: true
   json?: true
 }
 
@@ -20,6 +22,7 @@ export default function taskCommand(io: Io): CliCommand {
     .argument('<task>', 'id of the task', uuid)
     .option('--agent <agent>', 'name of the agent that has the task; "-" is the server at --url', '-')
     .option('--tree', 'show the tasks that this task created at other agents, and theirs')
+    .option('--cancel', 'cancel the task first; its agent also cancels the tasks that it created')
     .option('--json', 'print the task, or the tree, as JSON')
     .addHelpText(
       'after',
@@ -27,21 +30,26 @@ export default function taskCommand(io: Io): CliCommand {
 Prints the state of a task and its answer. With --tree, prints a line for each task of a chain of agents: the agent,
 the state, the duration, the request and the task id. Tasks that you may not read are listed with the reason.
 
-Exit codes: 0 the task was read; 1 it could not be read; 2 incorrect usage.`,
+With --cancel and --tree, the command waits up to 5 seconds for the tasks of the chain to end.
+
+Exit codes: 0 the task was read, and canceled with --cancel; 1 it could not be; 2 incorrect usage.`,
     )
     .run((task: string, options: TaskOptions) => show(io, task, options))
 }
 
-async function show(io: Io, taskId: string, { agent, tree, json, ...options }: TaskOptions): Promise<void> {
-  const server = await connect(io, options)
+async function show(io: Io, taskId: string, options: TaskOptions): Promise<void> {
+  const { agent, tree, cancel, json, ...serverOptions } = options
+  const server = await connect(io, serverOptions)
   try {
+    const canceled = cancel ? await server.agent(agent).cancel(taskId) : undefined
     if (tree) {
-      const root = await readTaskTree((slug) => server.agent(slug), { agent, taskId: taskId.toLowerCase() })
+      const read = () => readTaskTree((slug) => server.agent(slug), { agent, taskId: taskId.toLowerCase() })
+      const root = canceled === undefined ? await read() : await ended(read)
       if (json) printJson(io, root)
       else print(io, `${linesOf(root).join('\n')}\n`)
       return
     }
-    const task = await server.agent(agent).get(taskId)
+    const task = canceled ?? (await server.agent(agent).get(taskId))
     if (json) return printJson(io, task)
     const view = new TaskView(io, undefined)
     view.state(task.status.state, task.id)
@@ -57,6 +65,19 @@ async function show(io: Io, taskId: string, { agent, tree, json, ...options }: T
     throw explained(thrown, agent, 'with --agent')
   }
 }
+
+/** Reads the tree until all its tasks have ended, for at most 5 seconds. */
+async function ended(read: () => Promise<TaskNode>): Promise<TaskNode> {
+  const until = performance.now() + 5000
+  for (let waitMs = 50; ; waitMs *= 2) {
+    const root = await read()
+    if (!isOpen(root) || performance.now() + waitMs > until) return root
+    await delay(waitMs)
+  }
+}
+
+const isOpen = ({ state, children }: TaskNode): boolean =>
+  (state !== undefined && !isTerminal(state)) || children.some(isOpen)
 
 function linesOf(node: TaskNode, before = '', branch = ''): string[] {
   const { children } = node

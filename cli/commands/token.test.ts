@@ -108,6 +108,18 @@ test('token reports an error from the token server without the secret', async ()
   })
 })
 
+test.each([
+  ['agent:fly', '', 1, 'parley: The token server grants no scope of "agent:fly".\n'],
+  ['agent:read agent:fly', 'agent:read', 0, 'The token server did not grant agent:fly.\n'],
+])('a scope that the server omits is reported (%s)', async (scope, granted, code, stderr) => {
+  using folder = temporaryFolder()
+  await using server = await scriptedAgent({
+    'POST /oauth2/token': () => ({ ...issue(), body: JSON.stringify({ ...issued, scope: granted }) }),
+  })
+  writeClient(folder.path, server.url)
+  expect(await runCli(['token', '--scope', scope], { cwd: folder.path })).toMatchObject({ code, stderr })
+})
+
 test('commands use one token of the development client, which is fetched once', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({

@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
 import { newKeyOut, readNewKey } from '@parley/wire/codecs/parley/clients'
+import { keyLifetime } from '@parley/wire/model/oauth-client'
 import { clientSettings } from '../server/environment.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
 import { type IssuedToken, issueToken, readClient } from '../server/token-source.ts'
@@ -8,6 +9,7 @@ import { CliCommand } from '../terminal/cli-command.ts'
 import { CommandFailed, UsageError } from '../terminal/faults.ts'
 import { type Io, print, printJson, say } from '../terminal/io.ts'
 import { lifetimeOf } from '../terminal/lifetime.ts'
+import { oneLine } from '../terminal/printable.ts'
 
 interface TokenOptions extends ServerOptions {
   scope?: string
@@ -46,6 +48,7 @@ export default function tokenCommand(io: Io): CliCommand {
 The token belongs to the development client that the server wrote to DATA_DIR/dev-client.json. --url and --token apply
 to --long-lived only. List and revoke keys with npx parley clients keys and npx parley clients revoke-key.`,
     )
+    .members({ lifetimeSeconds: '--expires' })
     .run((options: TokenOptions) => printToken(io, options))
 }
 
@@ -81,7 +84,8 @@ function requireKeyOptions({ longLived, initial, operator, ...options }: TokenOp
 
 async function printKey(io: Io, options: TokenOptions): Promise<void> {
   const { name, scope, resource, expires, client, admin } = options
-  const lifetimeSeconds = expires === undefined ? undefined : lifetimeOf(expires)
+  const lifetimeMax = scope?.split(' ').includes('agent:admin') ? keyLifetime.maxOfOperator : keyLifetime.max
+  const lifetimeSeconds = expires === undefined ? undefined : lifetimeOf(expires, lifetimeMax)
   const isOperators = client !== undefined || admin
   const server = await connect(io, options, isOperators ? 'operator' : 'developer', !isOperators)
   const body = newKeyOut({ name, client, scope, resource, lifetimeSeconds, admin })
@@ -106,6 +110,10 @@ async function printOperatorToken(io: Io, options: TokenOptions, dataDir: string
 }
 
 function printIssued(io: Io, options: TokenOptions, issued: IssuedToken): void {
+  const granted = issued.scope.split(' ')
+  const missing = options.scope?.split(' ').filter((scope) => scope !== '' && !granted.includes(scope)) ?? []
+  if (issued.scope !== '' && missing.length > 0)
+    say(io, `The token server did not grant ${oneLine(missing.join(', '), 200)}.`)
   if (options.json) printJson(io, issued)
   else print(io, `${issued.access_token}\n`)
 }

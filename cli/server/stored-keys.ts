@@ -51,8 +51,11 @@ async function keysInStore(io: Io): Promise<StoredKeys> {
   const hasStore = storeUrl !== undefined || existsSync(file)
   // Opening the state would create what is missing.
   if (!hasStore || (await loadMasterKeys(config.dataDir, masterKey)) === undefined) {
+    const missing = hasStore
+      ? `${config.dataDir} has no master.key, and PARLEY_MASTER_KEY is not set. If the secrets are encrypted already, restore the key from its backup; else`
+      : `There is no ${file}:`
     throw new CommandFailed(
-      `${hasStore ? `${config.dataDir} has no master.key, and PARLEY_MASTER_KEY is not set` : `There is no ${file}`}: the gateway creates it at its first start. Run the command in the folder of the server, with its settings.`,
+      `${missing} the gateway creates it at its first start. Run the command in the folder of the server, with its settings.`,
     )
   }
   const { openGatewayState } = await import('@parley/gateway/gateway-state')

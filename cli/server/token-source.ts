@@ -72,7 +72,11 @@ export async function issueToken(
   }
   const body = jsonOf(await response.text())
   const parsed = issued.safeParse(body)
-  if (response.ok && parsed.success) return parsed.data
+  if (response.ok && parsed.success) {
+    if (parsed.data.scope === '' && 'scope' in Object(body))
+      throw new CommandFailed(`The token server grants no scope of "${oneLine(scope, 200)}".`)
+    return parsed.data
+  }
   const { error = `HTTP ${response.status}`, error_description: why = '' } = (body ?? {}) as Record<
     string,
     string

@@ -12,9 +12,12 @@ export class CommandFailed extends Error {
   override readonly name = 'CommandFailed'
 }
 
+/** Returns the name by which a user knows a member of a request. */
+type NameOf = (path: string) => string
+
 /** Describes any thrown value in one readable sentence. */
-export function sentenceOf(thrown: unknown): string {
-  if (thrown instanceof RpcError) return rpcSentence(thrown)
+export function sentenceOf(thrown: unknown, nameOf: NameOf = (path) => path): string {
+  if (thrown instanceof RpcError) return rpcSentence(thrown, nameOf)
   if (thrown instanceof ConnectionError) {
     const hint = thrown.message.includes('https://')
       ? ''
@@ -28,16 +31,16 @@ export function sentenceOf(thrown: unknown): string {
 }
 
 /** Describes any thrown value as JSON, for programs. */
-export function faultOf(thrown: unknown): Record<string, unknown> {
-  const message = sentenceOf(thrown)
+export function faultOf(thrown: unknown, nameOf?: NameOf): Record<string, unknown> {
+  const message = sentenceOf(thrown, nameOf)
   if (!(thrown instanceof RpcError)) return { message }
   return { message, code: thrown.code, status: thrown.status, data: thrown.data }
 }
 
 /** Returns a human-readable description of a server error. Error codes appear only with `--json`. */
-function rpcSentence(error: RpcError): string {
+function rpcSentence(error: RpcError, nameOf: NameOf): string {
   const text = oneLine(error.message, 500).replace(/\.$/, '')
-  return `${text}.${details(error.data)}${hintOf(error)}`
+  return `${text}.${details(error.data, nameOf)}${hintOf(error)}`
 }
 
 /** Suggests what to do next. */
@@ -55,7 +58,7 @@ function hintOf({ code, data, headers }: RpcError): string {
 
 /** Readable texts for values of `data.reason` that add information to the error message. */
 const reasonTexts: Record<string, string> = {
-  agent: 'There is no such agent: npx parley agents lists them',
+  agent: 'npx parley agents lists the agents',
   did: 'No such DID is known here',
   route: 'The server does not know this address; check --url',
   missing_signature_headers: 'The request is not signed',
@@ -68,9 +71,9 @@ const reasonTexts: Record<string, string> = {
   replayed: 'The same signed request was sent before',
 }
 
-function details(data: Record<string, unknown>): string {
+function details(data: Record<string, unknown>, nameOf: NameOf): string {
   const issues: unknown[] = Array.isArray(data.issues) ? data.issues : []
-  const said = issues.slice(0, 5).map(issueOf)
+  const said = issues.slice(0, 5).map((issue) => issueOf(issue, nameOf))
   const reason = typeof data.reason === 'string' ? data.reason : ''
   // Skip machine identifiers without a readable text.
   const text = Object.hasOwn(reasonTexts, reason)
@@ -82,7 +85,8 @@ function details(data: Record<string, unknown>): string {
   return said.length === 0 ? '' : ` ${oneLine(said.join('; '), 500).replace(/\.$/, '')}.`
 }
 
-function issueOf(issue: unknown): string {
+function issueOf(issue: unknown, nameOf: NameOf): string {
   const { path, message } = (issue ?? {}) as { path?: unknown; message?: unknown }
-  return [path, message].filter((text) => typeof text === 'string' && text !== '').join(': ')
+  const name = typeof path === 'string' && path !== '' ? nameOf(path) : undefined
+  return [name, message].filter((text) => typeof text === 'string' && text !== '').join(': ')
 }

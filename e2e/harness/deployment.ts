@@ -49,13 +49,14 @@ export class Deployment {
       args,
       port,
       env,
-      readyOutput: /^curl /m,
+      // With an external OAuth server, there is no client for a `curl` line.
+      readyOutput: env['OAUTH_ISSUER'] === undefined ? /^curl /m : /^gateway +ready/m,
     })
     if (balancer !== undefined) balancer.targets = [port]
   }
 
   /**
-   * Resolves when `npm start` has printed its `curl` line and every gateway knows all agents.
+   * Resolves when `npm start` is ready and every gateway knows all agents.
    * @param agents folder of the agents. Default: `agents`
    */
   static async start(
@@ -83,7 +84,10 @@ export class Deployment {
   /** Starts the deployment. After `stop`, it uses the data of the first start. */
   async startAgain(): Promise<void> {
     await this.#process.start()
-    if (this.#balancer === undefined) return
+    if (this.#balancer === undefined) {
+      if (this.#env['OAUTH_ISSUER'] !== undefined) await untilAgentsAreReady(this.url)
+      return
+    }
     const gateways = [...this.output.matchAll(/^gateway +ready +(\S+)/gm)].map(([, url]) => url ?? '')
     await Promise.all(gateways.map(untilAgentsAreReady))
     this.#balancer.targets = gateways.map((url) => Number(new URL(url).port))

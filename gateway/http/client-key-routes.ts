@@ -5,7 +5,7 @@ import { keyIn, keyListIn, keyOut } from '@parley/wire/codecs/parley/clients'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
-import type { OAuthKey } from '@parley/wire/model/oauth-client'
+import { keyLifetime, type OAuthKey } from '@parley/wire/model/oauth-client'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import { defaultScope, operatorScope } from '../oauth/client-rules.ts'
@@ -13,9 +13,6 @@ import { type ListedClient, usableScope } from '../oauth/clients/client-director
 import { allowsAudience } from '../oauth/clients/client-settings.ts'
 import { isKey, type LongLivedKey, type LongLivedKeys } from '../oauth/clients/long-lived-keys.ts'
 import { type ClientRoutes, found, requireKnownScope, timeOf } from './client-routes.ts'
-
-const daySeconds = 86_400
-const lifetimeSeconds = { default: 90 * daySeconds, max: 365 * daySeconds, maxOfOperator: 90 * daySeconds }
 
 export interface ClientKeyRoutes extends Pick<ClientRoutes, 'clients' | 'authenticator'> {
   keys: LongLivedKeys
@@ -181,10 +178,10 @@ function resourceFor(
 }
 
 function lifetimeOf({ lifetimeSeconds: requested }: KeyRequest, scope: string): number {
-  const max = scope.split(' ').includes(operatorScope) ? lifetimeSeconds.maxOfOperator : lifetimeSeconds.max
-  const lifetime = requested ?? lifetimeSeconds.default
+  const max = scope.split(' ').includes(operatorScope) ? keyLifetime.maxOfOperator : keyLifetime.max
+  const lifetime = requested ?? keyLifetime.default
   if (lifetime <= max) return lifetime
-  const issues = [{ path: 'lifetimeSeconds', message: `must be at most ${max} (${max / daySeconds} days)` }]
+  const issues = [{ path: 'lifetimeSeconds', message: `must be at most ${max} (${max / 86_400} days)` }]
   throw new ParleyError('InvalidParams', { data: { issues } })
 }
 

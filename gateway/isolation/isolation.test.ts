@@ -10,6 +10,9 @@ import { AgentClient } from '@parley/client/internal/client'
 import { operatorClient } from '@parley/e2e/harness/operator'
 import { ParleyProcess, root } from '@parley/e2e/harness/parley-process'
 import { ClientToken } from '@parley/kit/auth/client-token'
+import { connectMongodb } from '@parley/kit/database/mongodb/database'
+import { startRoleProxy } from '@parley/tools/testing/mongodb/roles'
+import { hasMongodb, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { freePorts } from '@parley/tools/testing/port'
 import { afterEach, expect, test } from 'vitest'
 
@@ -229,6 +232,55 @@ test('without isolation, the same attempts read the secrets of the gateway and o
   expect(gained).toContain(`read /proc/${started.gateway.pid}/environ in a program`)
   expect(gained).toContain(`write into ${started.cache}/parley/compiled`)
 })
+
+/** Starts agents on a MongoDB server and returns what the hostile one gained at the databases of the others. */
+async function gainsAtDatabases(mode: Mode, url: string, admin: string): Promise<[Started, string[]]> {
+  const started = await start({ mode, env: { STORE_URL: url } })
+  await using database = await connectMongodb({ url: admin })
+  const own = database.db.collection<{ name: string; database: string }>('agent_databases')
+  const neighbour = await own.findOne({ name: 'neighbour' })
+  const target = [database.db.databaseName, neighbour?.database]
+  const answer = await started.ask('intruder', { what: 'databases', target })
+  const { text } = JSON.parse(answer) as { text: string }
+  const { attempts, gained } = JSON.parse(text) as { attempts: number; gained: string[] }
+  expect(attempts).toBe(14)
+  return [started, gained]
+}
+
+test.skipIf(!hasMongodb)(
+  'a hostile agent reaches no MongoDB database of the gateway or of another agent (needs mongod)',
+  async () => {
+    await using server = await startMongodb()
+    const admin = server.newUrl()
+    const { hostname: host, port, pathname } = new URL(admin)
+    const roles = ['readWriteAnyDatabase', 'userAdminAnyDatabase'].map((role) => ({ role, db: 'admin' }))
+    const users = [{ name: 'operator', source: 'admin', password: 'secret', roles }]
+    await using proxy = await startRoleProxy({ target: { host, port: Number(port) }, users })
+    const url = `mongodb://operator:secret@${proxy.host}${pathname}?authSource=admin`
+    const mode = obstacle('user') === undefined ? 'user' : 'permission'
+    const [{ gateway }, gained] = await gainsAtDatabases(mode, url, admin)
+    expect(gained).toEqual([])
+    expect(gateway.output).not.toMatch(/missing +a MongoDB/)
+    expect(proxy.users.map(({ name }) => name)).toContainEqual(expect.stringMatching(/^parley-/))
+    expect(await gateway.stop()).toBe(0)
+    expect(proxy.users).toHaveLength(1)
+  },
+)
+
+test.skipIf(!hasMongodb)(
+  'without roles, the same attempts succeed, and the start says so (needs mongod)',
+  async () => {
+    await using server = await startMongodb()
+    const url = server.newUrl()
+    const [{ gateway }, gained] = await gainsAtDatabases('none', url, url)
+    expect(gained).toHaveLength(14)
+    expect(gateway.output).toMatch(/missing +AGENT_ISOLATION=none/)
+    const { gateway: isolated } = await start({ mode: 'permission', env: { STORE_URL: server.newUrl() } })
+    expect(isolated.output).toMatch(
+      /missing +a MongoDB user per agent \(the server at \S+ does not enforce roles: .*can read the others/,
+    )
+  },
+)
 
 const limits = { AGENT_MEMORY_MAX_MB: '400', AGENT_FILES_MAX: '256', AGENT_PROCESSES_MAX: '150' }
 

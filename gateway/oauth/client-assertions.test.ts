@@ -86,6 +86,13 @@ test.each<[string, () => unknown]>([
   ['no keys', () => ({ keys: [] })],
   ['more than ten keys', () => ({ keys: Array.from({ length: 11 }, () => jwk) })],
   ['a private key', async () => ({ keys: [await exportJWK(privateKey)] })],
+  [
+    'a private key as WebCrypto exports it',
+    async () => ({ keys: [await crypto.subtle.exportKey('jwk', privateKey)] }),
+  ],
+  ['a key for encryption', () => ({ keys: [{ ...jwk, use: 'enc' }] })],
+  ['a key with other uses than verification', () => ({ keys: [{ ...jwk, key_ops: ['verify', 'sign'] }] })],
+  ['an ext that is not a boolean', () => ({ keys: [{ ...jwk, ext: 'yes' }] })],
   ['a symmetric key', () => ({ keys: [{ kty: 'oct', k: 'c2VjcmV0' }] })],
   [
     'an RSA key of 1024 bits',
@@ -98,6 +105,21 @@ test.each<[string, () => unknown]>([
 ])('a registration with %s is refused', async (_what, keys) => {
   const { status, body } = await register(await keys())
   expect([status, body['error']]).toEqual([400, 'invalid_client_metadata'])
+})
+
+test('a public key is registered as WebCrypto exports it, and is stored without ext and key_ops', async () => {
+  const pair = await generateKeyPair('ES256', { extractable: true })
+  const exported = await crypto.subtle.exportKey('jwk', pair.publicKey)
+  expect(exported).toMatchObject({ ext: true, key_ops: ['verify'] })
+  const { status, body } = await register({ keys: [{ ...exported, kid: 'one', use: 'sig', alg: 'ES256' }] })
+  expect(status).toBe(201)
+  const { kty, crv, x, y } = exported
+  expect(body['jwks']).toEqual({ keys: [{ kty, crv, x, y, kid: 'one', use: 'sig', alg: 'ES256' }] })
+  const id = String(body['client_id'])
+  const { status: issued } = await tokenFor(
+    await signed(claims({ iss: id, sub: id }), 'ES256', pair.privateKey),
+  )
+  expect(issued).toBe(200)
 })
 
 test('jwks_uri is refused, because the server fetches nothing for clients', async () => {

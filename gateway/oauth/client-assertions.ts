@@ -22,6 +22,8 @@ const common = {
   use: z.literal('sig').optional(),
   alg: text,
   key_ops: z.array(z.literal('verify')).optional(),
+  /** WebCrypto adds it to each exported key. */
+  ext: z.boolean().optional(),
 }
 const publicKey = z.discriminatedUnion('kty', [
   z.strictObject({
@@ -37,11 +39,16 @@ const publicKey = z.discriminatedUnion('kty', [
 ])
 const jwks = z.strictObject({ keys: z.array(publicKey).min(1).max(keysMax) })
 
-/** Validates the inline keys of a client that registers or updates itself. @throws InvalidClientMetadata */
-export function checkJwks(value: unknown): void {
-  if (value === undefined || jwks.safeParse(value).success) return
+/**
+ * Validates the inline keys of a client that registers or updates itself. Returns them without `key_ops` and `ext`, which
+ * concern the key store of the client. @throws InvalidClientMetadata
+ */
+export function readJwks(value: unknown): { keys: object[] } {
+  const read = jwks.safeParse(value).data
+  if (read !== undefined)
+    return { keys: read.keys.map((key) => ({ ...key, key_ops: undefined, ext: undefined })) }
   throw new errors.InvalidClientMetadata(
-    `jwks must contain 1 to ${keysMax} public keys: EC P-256, OKP Ed25519 or RSA of 2048 to 4096 bits, with no members other than the key, kid, use, alg and key_ops`,
+    `jwks must contain 1 to ${keysMax} public keys: EC P-256, OKP Ed25519 or RSA of 2048 to 4096 bits, with no members other than the key, kid, use, alg, key_ops and ext`,
   )
 }
 

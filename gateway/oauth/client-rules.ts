@@ -1,6 +1,6 @@
 import { readPublicKey } from '@parley/kit/auth/client-keys'
 import { type ClientMetadata, errors, type KoaContextWithOIDC } from 'oidc-provider'
-import { checkJwks } from './client-assertions.ts'
+import { readJwks } from './client-assertions.ts'
 
 /** All scopes that this server grants (spec/authentication.md#scopes). */
 export const scopes = ['agent:read', 'agent:write', 'agent:execute', 'agent:admin'] as const
@@ -59,7 +59,7 @@ export function checkRegistration(metadata: ClientMetadata): void {
   for (const remote of ['jwks_uri', 'sector_identifier_uri'] as const) {
     if (metadata[remote] !== undefined) refuse(`${remote} is not supported`)
   }
-  checkJwks(metadata.jwks)
+  if (metadata.jwks !== undefined) Object.assign(metadata, { jwks: readJwks(metadata.jwks) })
   const scope: unknown = metadata.scope
   const useful =
     typeof scope === 'string' ? scope.split(' ').filter((one) => !identityScopes.includes(one)) : []

@@ -23,6 +23,8 @@ import type { KeysOf } from './key-rules.ts'
 import { coherentStore } from './leases/coherent-store.ts'
 import type { LeaseRecords } from './leases/lease-records.ts'
 import { type Leases, OwnLeases } from './leases/leases.ts'
+import { OwnIntrospector } from './leases/own-introspector.ts'
+import { RevocationRate } from './leases/revocations.ts'
 import { SharedLeases } from './leases/shared-leases.ts'
 import { listenerFor, mountOAuth, type NodeListener } from './mount.ts'
 import type { OAuthStore } from './oauth-store.ts'
@@ -74,7 +76,10 @@ export interface IdentityProvider extends Introspector, AsyncDisposable {
   ensureClient(client: ManagedClient): Promise<ClientCredentials>
   /** Returns the token required for client registration, which survives restarts. */
   initialAccessToken(): Promise<string>
-  /** Introspects an access token as in RFC 7662, but without HTTP. */
+  /**
+   * Introspects an access token as in RFC 7662, but without HTTP. With several gateways on one database, the responses
+   * are cached under a lease (docs/decisions/0023-coherent-introspection.md#several-gateways).
+   */
   introspect(token: string): Promise<Introspection>
   /** Works like `introspect`, and also returns everything on which the answer depends. */
   introspectWithTags(token: string): Promise<Introspected>
@@ -105,21 +110,23 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const store = coherentStore(options.store, leases)
   const requestStore = coherentStore(withRequestDeadline(options.store), leases)
   const uses = new ClientUses(store, log)
-  const served = { issuer, prefix, keysOf, isTrusted, policy: options.policy }
+  const revocationRate = new RevocationRate()
+  const served = { issuer, prefix, keysOf, isTrusted, policy: options.policy, revocationRate }
   const provider = openProvider({ ...served, store: requestStore, keys, initialAccessToken }, uses)
   const exchange = tokenExchange({ ...options, store: requestStore }, keys, uses)
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
   addExchangeGrant(provider, { ...exchange, store: requestStore, issuer, namesOf, audit })
   const clientKeys = new LongLivedKeys(store)
-  amendAnswers(provider, { introspection, exchanger, keys: clientKeys, isTrusted, audit, leases })
+  const amended = { introspection, exchanger, keys: clientKeys, isTrusted, audit, leases }
+  amendAnswers(provider, { ...amended, store: requestStore, revocationRate })
   logEvents(provider, log, audit)
   if (options.production) warnWithoutTls(issuer, log)
-  const signIn = new SignIn(signInCode, store)
   const clients = new Clients(provider, store)
   const metadataOf = (clientId: string) => clientMetadata(provider, clientId)
   const callback = listenerOf(provider)
   const sweeping = sweepRegularly(store, log)
+  const introspector = introspectorOf(options, introspection, leases, uses)
   return {
     issuer,
     callback,
@@ -130,7 +137,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
         leases,
         store,
         isTrusted,
-        signIn,
+        signIn: new SignIn(signInCode, store),
         audit,
         log,
         prefix,
@@ -140,7 +147,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
       }),
     ensureClient: (client) => clients.ensure(client),
     initialAccessToken: async () => initialAccessToken,
-    introspect: async (token) => (await introspection.introspect(token)).answer,
+    introspect: (token) => introspector.introspect(token),
     introspectWithTags: (token) => introspection.introspect(token),
     exchanger,
     clientMetadata: metadataOf,
@@ -150,6 +157,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     invalidate: (tags) => leases.invalidate(tags),
     [Symbol.asyncDispose]: async () => {
       sweeping[Symbol.dispose]()
+      await introspector[Symbol.asyncDispose]()
       await leases[Symbol.asyncDispose]()
     },
   }
@@ -160,6 +168,19 @@ async function openLeases({ store, leaseRecords, log }: IdentityProviderOptions)
   const onFailure = (err: unknown) =>
     log.warn({ err }, 'introspection leases of the gateways could not be synchronized; no leases are granted')
   return new SharedLeases({ records: leaseRecords, onFailure })
+}
+
+function introspectorOf(
+  { leaseRecords }: IdentityProviderOptions,
+  introspection: TokenIntrospection,
+  leases: Leases,
+  uses: ClientUses,
+): Introspector & AsyncDisposable {
+  if (leaseRecords !== undefined)
+    return new OwnIntrospector(introspection, leases, (client) => uses.note('lastUsedAt', client))
+  // An embedded store answers fast enough.
+  const introspect = async (token: string) => (await introspection.introspect(token)).answer
+  return { introspect, [Symbol.asyncDispose]: async () => {} }
 }
 
 function warnWithoutTls(issuer: string, log: Log): void {

@@ -1,3 +1,4 @@
+import { actingAgents } from '@parley/kit/auth/caller'
 import { type Introspection, nestedActors } from '@parley/kit/auth/introspection'
 import { z } from 'zod'
 import { commonScope, findSettings, findUsableClient, restricted } from './clients/client-settings.ts'
@@ -211,7 +212,7 @@ export class TokenIntrospection {
 
 /** The agents among the actors. Gateways are named by their URL, and forward requests rather than act for the client. */
 export function delegatesOf(actors: readonly string[]): string[] {
-  return actors.filter((actor) => !/^https?:/.test(actor))
+  return actingAgents({ actors })
 }
 
 function answerOf({ clientId, sub, scope, aud, actors, jkt, exp }: ExchangedClaims): Introspection {

@@ -6,6 +6,7 @@ import { defaultScope, extraMetadata, identityScopes, requestedClientId, scopes 
 import { requireAllowedResource } from './clients/client-settings.ts'
 import { newSecret, type OAuthKeys } from './key-files.ts'
 import { type KeysOf, readListedKeys } from './key-rules.ts'
+import type { RevocationRate } from './leases/revocations.ts'
 import type { OAuthStore } from './oauth-store.ts'
 import { oidcAdapter } from './oidc-adapter.ts'
 import {
@@ -43,6 +44,7 @@ export interface ConfigurationOptions {
   isTrusted: IsTrusted | undefined
   /** By default, every client gets tokens for every server. */
   policy?: TokenPolicy | undefined
+  revocationRate: RevocationRate
 }
 
 /** Returns the configuration of oidc-provider, with all unused features disabled. */
@@ -130,6 +132,7 @@ function features({
   store,
   isTrusted,
   policy,
+  revocationRate,
 }: ConfigurationOptions): NonNullable<Configuration['features']> {
   return {
     devInteractions: { enabled: false },
@@ -140,11 +143,16 @@ function features({
     dPoP: { enabled: true, nonceSecret: nonceSecret(keys), requireNonce: () => false },
     clientCredentials: { enabled: true },
     introspection: { enabled: true, allowedPolicy: introspectionPolicy(isTrusted) },
-    revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
+    revocation: {
+      enabled: true,
+      allowedPolicy: (ctx, client, token) =>
+        token.clientId === client.clientId && revocationRate.allows(ctx, client.clientId),
+    },
     registration: {
       enabled: true,
       initialAccessToken,
-      idFactory: (ctx) => requestedClientId(ctx) ?? newSecret().slice(0, 22),
+      // An id that begins with "-" would be taken for an option on a command line.
+      idFactory: (ctx) => requestedClientId(ctx) ?? newSecret().slice(0, 22).replace(/^-/, 'A'),
       secretFactory: newSecret,
       // Called after the initial access token is checked and before the metadata is validated synchronously.
       issueRegistrationAccessToken: async (ctx) => {

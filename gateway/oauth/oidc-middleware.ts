@@ -6,11 +6,12 @@ import { errorPage, unavailableText } from './approval/pages.ts'
 import { scopes } from './client-rules.ts'
 import { isKey, type LongLivedKeys } from './clients/long-lived-keys.ts'
 import type { TokenExchanger } from './exchange/embedded-exchange.ts'
-import { storedId } from './exchange/sealed-tokens.ts'
 import type { TokenIntrospection } from './introspect.ts'
 import { hasInvalidated } from './leases/coherent-store.ts'
 import type { Leases } from './leases/leases.ts'
+import { type RevocationRate, tagOfRevoked } from './leases/revocations.ts'
 import { addressOf } from './mount.ts'
+import type { OAuthStore } from './oauth-store.ts'
 import { checksTokens, type IsTrusted } from './oidc-policies.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
 
@@ -24,6 +25,8 @@ interface Parts {
   isTrusted: IsTrusted | undefined
   audit: Audit
   leases: Pick<Leases, 'invalidate'>
+  store: Pick<OAuthStore, 'find'>
+  revocationRate: RevocationRate
 }
 
 /** Changes responses of oidc-provider before they are sent. */
@@ -34,7 +37,6 @@ export function amendAnswers(provider: Provider, parts: Parts): void {
   provider.use(async (ctx, next) => {
     await next()
     await amend(ctx as KoaContextWithOIDC, parts)
-    if (ctx['_matchedRouteName'] === 'revocation') await settleRevocation(ctx as KoaContextWithOIDC, parts)
   })
 }
 
@@ -62,14 +64,30 @@ async function amend(ctx: KoaContextWithOIDC, parts: Parts): Promise<void> {
   }
 }
 
-/** Revokes an exchanged token or a long-lived key, which oidc-provider does not know. */
-async function revokeOther(ctx: KoaContextWithOIDC, { exchanger, keys, audit }: Parts): Promise<void> {
+/**
+ * Revokes an exchanged token or a long-lived key, which oidc-provider does not know. An earlier request may have removed the
+ * token, and still wait or have failed before it invalidated the responses.
+ */
+async function revokeOther(ctx: KoaContextWithOIDC, parts: Parts): Promise<void> {
+  const { exchanger, keys, audit, leases, store, revocationRate } = parts
   const who = ctx.oidc.client?.clientId ?? ''
+  if (hasInvalidated(ctx)) return
+  if (revocationRate.hasRefused(ctx) || !revocationRate.allows(ctx, who)) {
+    ctx.status = 429
+    ctx.set({ 'cache-control': 'no-store', 'retry-after': '1' })
+    ctx.body = {
+      error: 'temporarily_unavailable',
+      error_description: 'too many revocations by this client: repeat this one in a second',
+    }
+    return
+  }
   try {
     const token = String(ctx.oidc.params?.['token'])
     const isRevoked = isKey(token) ? await keys.revokeOwn(token, who) : await exchanger.revoke(token, who)
     const action = isKey(token) ? 'oauth.revoke-key' : 'oauth.revoke-exchanged'
     if (isRevoked) audit.record({ who, address: addressOf(ctx.req), action, allowed: true })
+    const tag = hasInvalidated(ctx) ? undefined : await tagOfRevoked(store, token)
+    if (tag !== undefined) await leases.invalidate([tag])
   } catch (error) {
     const { status, headers, message } = ParleyError.from(error)
     ctx.status = status
@@ -104,10 +122,4 @@ async function completeIntrospection(
     client.clientAuthMethod !== 'none'
   )
     ctx.body = answer
-}
-
-/** An earlier request may have removed the token, and still wait or have failed before it invalidated the responses. */
-async function settleRevocation(ctx: KoaContextWithOIDC, { leases }: Parts): Promise<void> {
-  const token = ctx.oidc.params?.['token']
-  if (typeof token === 'string' && !hasInvalidated(ctx)) await leases.invalidate([`t:${storedId(token)}`])
 }

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { exportJWK, type JWK } from 'jose'
 import * as oauth from 'openid-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startIdentityProvider, type TestIdentityProvider, temporaryFolder } from './testing.ts'
@@ -23,12 +22,6 @@ afterAll(async () => {
 async function registered(metadata: object) {
   const { body } = await server.register({ client_name: 'a client of openid-client', ...metadata })
   return { id: String(body['client_id']), secret: String(body['client_secret']) }
-}
-
-/** The members of a public key without `alg`, `ext` and `key_ops`, as clients register it. */
-function publicJwk({ kty, crv, x, y, n, e }: JWK): JWK {
-  const members = Object.entries({ kty, crv, x, y, n, e }).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(members)
 }
 
 /** Discovers the server with `openid-client` over plain HTTP on this machine. */
@@ -88,7 +81,7 @@ describe.each([
     const { id } = await registered({
       grant_types: ['client_credentials'],
       token_endpoint_auth_method: 'private_key_jwt',
-      jwks: { keys: [{ ...publicJwk(await exportJWK(publicKey)), kid: 'one' }] },
+      jwks: { keys: [{ ...(await crypto.subtle.exportKey('jwk', publicKey)), kid: 'one' }] },
     })
     const config = await found(issuer(), id, oauth.PrivateKeyJwt({ key: privateKey, kid: 'one' }))
     const token = await oauth.clientCredentialsGrant(config, { scope: 'agent:write' })

@@ -61,6 +61,7 @@ describe('registration (RFC 7591)', () => {
       scope: 'agent:read agent:write',
       client_secret: expect.stringMatching(/^[\w-]{43}$/),
       registration_access_token: expect.any(String),
+      client_id: expect.stringMatching(/^\w[\w-]{21}$/),
       registration_client_uri: `${server.origin}/oauth2/register/${String(answer.body['client_id'])}`,
     })
     expect(await server.token(credentials(answer))).toMatch(/^[\w-]{43}$/)

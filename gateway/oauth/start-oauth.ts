@@ -10,6 +10,7 @@ import type { GatewayConfig, GatewaySecrets } from '../config.ts'
 import type { GatewayKeys } from '../keys/open-keys.ts'
 import type { Claims } from '../store/claims.ts'
 import { provideDevClient, provideOperatorClient } from './dev-client.ts'
+import { DelegatedTokens } from './exchange/delegated-tokens.ts'
 import { ExternalTokenExchange } from './exchange/external-exchange.ts'
 import { StatementSigner } from './exchange/statements.ts'
 import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
@@ -32,6 +33,8 @@ export interface OAuth extends AsyncDisposable {
   tokenExchange: TokenExchange
   /** Returns the public keys of the gateway's statements. Undefined if it signs none. */
   statementKeys: (() => Promise<object>) | undefined
+  /** Exchanges statements for agents that call other agents. Undefined if the gateway signs none. */
+  delegated: Pick<DelegatedTokens, 'exchange'> | undefined
 }
 
 export interface OAuthOptions {
@@ -44,6 +47,8 @@ export interface OAuthOptions {
     claims: Claims | undefined
     /** Undefined if the store is not shared with other gateways. */
     leases: LeaseRecords | undefined
+    /** `cursorKey` returns a key that all gateways on the database share. */
+    routing: { cursorKey(): Promise<Uint8Array> }
     ping(): Promise<void>
   }
   addresses: Addresses
@@ -55,6 +60,8 @@ export interface OAuthOptions {
     namesOf(clientId: string): readonly string[]
     /** Whether the client is an agent that was quarantined by an operator or is not admitted. */
     isBarred(clientId: string): boolean
+    /** Whether the client belongs to an agent that may act for its callers and, if given, that the audience names. */
+    mayAct(clientId: string, audience?: string): boolean
   }
   /** The policies of the agents as recipients of tokens. By default, every client may use every agent. */
   access?: TokenPolicy
@@ -102,6 +109,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
       names: gatewayNames(options),
     }),
     statementKeys: undefined,
+    delegated: undefined,
     // The embedded server depends only on this process and the store.
     ping: () => state.ping(),
     [Symbol.asyncDispose]: async () => {
@@ -172,7 +180,7 @@ async function remote(options: OAuthOptions): Promise<OAuth> {
   const { config, secrets, state, addresses, log } = options
   const { issuer = '', introspectionUrl, clientId = '' } = config.oauth
   const client = { clientId, clientSecret: secrets.oauthClientSecret ?? '' }
-  const introspector = new HttpIntrospector({
+  const provider = new HttpIntrospector({
     url: introspectionUrl ?? (() => introspectionEndpoint(issuer)),
     ...client,
   })
@@ -184,26 +192,37 @@ async function remote(options: OAuthOptions): Promise<OAuth> {
     claims: state.claims,
     onFailure: (error) => log.warn({ err: error }, 'keys of statements could not be published'),
   })
+  const names = gatewayNames(options)
+  const delegated = new DelegatedTokens({
+    introspector: provider,
+    statements,
+    secretKey: await state.keys.secretKey(await state.routing.cursorKey()),
+    gatewayUrl: addresses.public,
+    names,
+    mayAct: (clientId, audience) => options.agents.mayAct(clientId, audience),
+  })
   return {
     issuer,
-    introspector,
+    introspector: delegated,
     clientKeys,
     provider: undefined,
     tokenExchange: new ExternalTokenExchange({
       issuer,
-      introspector,
+      introspector: delegated,
       client,
       tokenUrl: config.oauth.tokenUrl,
       statements,
+      delegated,
       gatewayUrl: addresses.public,
-      names: gatewayNames(options),
+      names,
       log,
     }),
     statementKeys: () => statements.keySet(),
-    ping: () => introspector.ping(),
+    delegated,
+    ping: () => provider.ping(),
     [Symbol.asyncDispose]: async () => {
       statements[Symbol.dispose]()
-      await introspector[Symbol.asyncDispose]()
+      await provider[Symbol.asyncDispose]()
       await clientKeys?.[Symbol.asyncDispose]()
     },
   }

@@ -1,5 +1,5 @@
 import { actingAgents } from '@parley/kit/auth/caller'
-import type { Introspection } from '@parley/kit/auth/introspection'
+import { actorsOf, type Introspection } from '@parley/kit/auth/introspection'
 import { errors } from 'oidc-provider'
 
 /** The parties of a token, to which the policies of agents apply. */
@@ -27,9 +27,7 @@ export function partiesOf(clientId: string, actors: readonly string[], scope = '
 }
 
 export function partiesIn({ client_id, sub, act, scope }: Introspection): TokenParties {
-  const actors: string[] = []
-  for (let actor = act; actor !== undefined; actor = actor.act) actors.push(actor.sub)
-  return partiesOf(client_id ?? sub ?? '', actors, scope)
+  return partiesOf(client_id ?? sub ?? '', act === undefined ? [] : actorsOf(act), scope)
 }
 
 /** The error names no agent, so that a hidden agent and a missing one look the same. */

@@ -85,6 +85,19 @@ export function trustedClient(
 }
 
 /**
+ * Returns whether the agent may call others for its callers: the gateway supervises it, or it has proven its key and was
+ * admitted, and no operator has quarantined it.
+ */
+export function mayActForCallers(
+  entry: Pick<AgentEntry, 'origin' | 'left' | 'verified' | 'admitted' | 'quarantine'>,
+): boolean {
+  const { origin, left, verified, admitted, quarantine } = entry
+  return (
+    left === undefined && admitted && (verified || origin === 'supervised') && quarantine?.by === undefined
+  )
+}
+
+/**
  * Returns whether a third party runs the agent. This is so unless the agent is supervised or an operator has declared it
  * part of this deployment, which requires a proven key. External agents are not queried for tasks, and they receive
  * exchanged tokens only if their card declares a bearer scheme.

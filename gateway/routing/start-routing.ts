@@ -14,6 +14,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DispatcherFor } from './forwarding/agent-target.ts'
 import type { AgentTokens } from './forwarding/agent-tokens.ts'
+import type { GrantRecords } from './forwarding/grant-records.ts'
 import { ReferenceGrants } from './forwarding/reference-grants.ts'
 import type { ReportSignal } from './forwarding/relay.ts'
 import { type FeedbackModel, FeedbackRecorder } from './learning/feedback.ts'
@@ -41,7 +42,7 @@ export interface RoutingOptions {
   tokens: AgentTokens
   log: Log
   awaited: AwaitedAgents
-  state: { keys: Pick<GatewayKeys, 'secretKey'> }
+  state: { keys: Pick<GatewayKeys, 'secretKey'>; grants: GrantRecords }
   /** EMBEDDINGS_URL. */
   embeddings?: EmbeddingsOptions | undefined
 }
@@ -100,7 +101,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const taskLocator = new TaskLocator({ store, dispatcherFor, tokens, isAwaited })
   const reportSignal: ReportSignal = (id, sign) =>
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
-  const grants = new ReferenceGrants(await options.state.keys.secretKey(storeKey))
+  const secretKey = await options.state.keys.secretKey(storeKey)
+  const grants = new ReferenceGrants({ secretKey, records: options.state.grants, log })
   const around = {
     registry,
     access,

@@ -10,7 +10,7 @@ const settingName = z
   .string()
   .regex(/^[A-Z][A-Z0-9_]{0,63}$/)
   .refine((name) => !isReserved(name), 'is reserved for the gateway or Node')
-const settingsFile = z.object({
+const settingsFile = z.strictObject({
   /** Variables passed to the agent if they are set. */
   env: z.array(settingName).max(100).default([]),
   /** Variables without which the agent is not started. They are also passed to the agent. */
@@ -24,6 +24,10 @@ const settingsFile = z.object({
   read: z.array(z.string().min(1).max(4096)).max(100).default([]),
   /** The only destinations of the agent's connections, as `host:port`. Undefined if they are not limited. */
   egress: z.array(egressDestination).max(100).optional(),
+  /** The variables that contain secrets. The gateway does not read it. */
+  secret: z.array(z.string()).optional(),
+  /** Descriptions of the variables, by name. The gateway does not read it. */
+  meaning: z.record(z.string(), z.string()).optional(),
 })
 
 export interface AgentFolder {
@@ -67,7 +71,38 @@ function nullIfMissing(error: NodeJS.ErrnoException): null {
 
 function faultOf(error: unknown): string {
   if (!(error instanceof z.ZodError)) return 'is not JSON'
-  return error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`).join('; ')
+  const faults = error.issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map(unknownField)
+      : `${issue.path.join('.')} ${issue.message}`,
+  )
+  return faults.join('; ')
+}
+
+function unknownField(name: string): string {
+  const known = Object.keys(settingsFile.shape)
+  const near = known
+    .map((one) => ({ one, distance: editDistance(one, name.slice(0, 64).toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance)[0]
+  const hint =
+    near !== undefined && near.distance <= 2
+      ? `did you mean ${JSON.stringify(near.one)}?`
+      : `the fields are ${known.join(', ')}`
+  return `has the unknown field ${JSON.stringify(name.slice(0, 64))}: ${hint}`
+}
+
+/** Returns the Levenshtein distance: the number of characters to insert, delete or replace. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at)
+  for (let index = 0; index < a.length; index += 1) {
+    const next = [index + 1]
+    for (let at = 0; at < b.length; at += 1)
+      next.push(
+        Math.min((row[at] ?? 0) + Number(a[index] !== b[at]), (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1),
+      )
+    row = next
+  }
+  return row.at(-1) ?? 0
 }
 
 /** Agents must not receive the settings and secrets of the gateway, or variables that change how Node.js runs. */

@@ -14,11 +14,15 @@ import type { Addresses } from '../addresses.ts'
 import type { GatewayConfig } from '../config.ts'
 import { readJson } from '../health/probe.ts'
 import type { Isolation } from '../isolation/isolation.ts'
+import type { AgentDatabases } from '../isolation/mongodb/agent-databases.ts'
 import { RedisUsers } from '../isolation/redis-users.ts'
 import type { IdentityProvider } from '../oauth/identity-provider.ts'
 import { readCard } from '../registry/card.ts'
+import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
-import type { AgentFolder } from './agent-folders.ts'
+import { leaseOf } from '../registry/replicas.ts'
+import type { Claims } from '../store/claims.ts'
+import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
 import { logForwarder } from './process-output.ts'
 import type { ReadyAgent } from './supervised-agent.ts'
 import { Supervisor, type SupervisorOptions } from './supervisor.ts'
@@ -31,6 +35,7 @@ export interface SupervisedAgentsOptions {
   /** Undefined if OAUTH_ISSUER is set, because the environment then names the agents' clients. */
   provider: IdentityProvider | undefined
   registry: Registry
+  state: { claims: Claims | undefined }
   upstream: UpstreamAgent
   log: Log
   /** Number of processes per agent. Defaults to 1. */
@@ -57,8 +62,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
   const { config, environment, provider, registry, log } = options
   const processes = new Map<string, RegisteredProcess>()
   await using stack = new AsyncDisposableStack()
-  const { redisUsers, missing } = await databaseUsers(options)
-  if (redisUsers !== undefined) stack.use(redisUsers)
+  const { databases, redisUsers, missing } = await accessToServers(options, stack)
   const registerTimer = setInterval(
     () => registerAgain(processes.values(), options),
     registerAgainEveryMs,
@@ -78,6 +82,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
       const scope = 'agent:read agent:write'
       return provider.ensureClient({ clientId: did, clientName: name, scope, publicKey, introspection: true })
     },
+    storeFor: databases && (({ name, did }) => databases.urlFor({ name, agentId: agentId(did) })),
     onReady: async (agent) => {
       const key = `${agent.name} ${agent.number}`
       const now: RegisteredProcess = { id: undefined, agent }
@@ -115,13 +120,39 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
   }
 }
 
-/** Creates Redis users for the agents, and returns which database users are missing. */
-async function databaseUsers({ environment, config, log }: SupervisedAgentsOptions) {
+/** Gives agents their own databases and users, and returns which protections are missing. */
+async function accessToServers(options: SupervisedAgentsOptions, stack: AsyncDisposableStack) {
+  const databases = await agentDatabases(options)
+  if (databases !== undefined) stack.use(databases)
+  const { redisUsers, missing } = await redisUsersFor(options)
+  if (redisUsers !== undefined) stack.use(redisUsers)
+  return { databases, redisUsers, missing: [...(databases?.missing ?? []), ...missing] }
+}
+
+/** Opens the MongoDB databases of the agents. Undefined if the store is embedded. The driver is loaded only if needed. */
+async function agentDatabases(options: SupervisedAgentsOptions): Promise<AgentDatabases | undefined> {
+  const { agentsDir, environment, config, registry, log } = options
+  const { claims } = options.state
+  const url = databaseUrl(environment['STORE_URL'])
+  if (url === undefined || claims === undefined) return undefined
+  const { AgentDatabases } = await import('../isolation/mongodb/agent-databases.ts')
+  const folders = await findAgentFolders(agentsDir)
+  return AgentDatabases.open({
+    url,
+    dataDir: config.dataDir,
+    withUsers: config.isolation.mode !== 'none',
+    names: folders.map(({ name }) => name),
+    claims,
+    isRunning: (id) => registry.all().some((entry) => agentId(entry.did ?? '') === id && isRunning(entry)),
+    log,
+  })
+}
+
+const isRunning = (entry: AgentEntry) => entry.status === 'ready' && leaseOf(entry) > Date.now()
+
+/** Creates Redis users for the agents, and returns which protections of connections are missing. */
+async function redisUsersFor({ environment, config, log }: SupervisedAgentsOptions) {
   const missing: string[] = []
-  if (databaseUrl(environment['STORE_URL']) !== undefined)
-    missing.push(
-      'a MongoDB user per agent: agents share one database, in which each of them can read all tasks',
-    )
   if (config.production && config.isolation.egress === undefined && config.isolation.mode !== 'none')
     missing.push(
       'limits on the connections of agents without "egress" in settings.json (AGENT_EGRESS is not set)',
@@ -204,7 +235,6 @@ function settingsOf(
     ...(environment['REDIS_URL'] && {
       REDIS_URL: redisUsers?.urlFor(agent.name) ?? environment['REDIS_URL'],
     }),
-    ...(databaseUrl(environment['STORE_URL']) !== undefined && { STORE_URL: environment['STORE_URL'] ?? '' }),
     ...(config.storeDir !== config.dataDir && {
       STORE_URL: `sqlite:${path.join(config.storeDir, 'agents', agent.name)}`,
     }),

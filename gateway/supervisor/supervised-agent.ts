@@ -4,13 +4,9 @@ import type { Isolation, Launch } from '../isolation/isolation.ts'
 import type { AgentFolder } from './agent-folders.ts'
 import { AgentProcess, type AgentProcessOptions, type Exit } from './agent-process.ts'
 import { Backoff, type BackoffOptions } from './backoff.ts'
-import type { AgentMessage, IdentityMessage, ReadyMessage } from './messages.ts'
+import { Introduction, type Supplies } from './introduction.ts'
+import type { AgentMessage, ProvenIdentity, ReadyMessage } from './messages.ts'
 import { type WatchdogOptions, watchForHang } from './watchdog.ts'
-
-export interface ClientCredentials {
-  clientId: string
-  clientSecret: string
-}
 
 /** What the registry needs to know about an agent process that listens. */
 export interface ReadyAgent extends ReadyMessage {
@@ -33,10 +29,10 @@ export interface ProcessHooks {
   takePort: (preferred?: number) => Promise<number>
   releasePort: (port: number) => void
   /**
-   * Returns the agent's OAuth client, or undefined if the gateway cannot create one.
-   * @throws Error if the identity belongs to another agent
+   * Returns the agent's OAuth client and store. The first call may move the agent's data, which can take long.
+   * @throws Error if the process does not have the key of the identity, or the identity belongs to another agent
    */
-  clientFor: (agent: AgentFolder, identity: IdentityMessage) => Promise<ClientCredentials | undefined>
+  suppliesFor: (agent: AgentFolder, identity: ProvenIdentity) => Promise<Supplies>
   onReady: (agent: ReadyAgent) => Promise<void>
   /** Called when the process has ended. `back` is true if the process will be restarted. */
   onGone: (name: string, back: boolean, number: number) => void
@@ -132,20 +128,27 @@ export class SupervisedAgent {
       own?.kill()
     }
     const startLimitMs = this.#timing.startLimitMs ?? 60_000
-    const startLimit = setTimeout(() => kill(`did not listen within ${startLimitMs} ms`), startLimitMs)
+    const limitStart = () => setTimeout(() => kill(`did not listen within ${startLimitMs} ms`), startLimitMs)
+    let startLimit = limitStart()
     await using swept = new AsyncDisposableStack()
     try {
-      let identity: { did: string; owner: string } | undefined
+      const introduction = new Introduction(async (identity) => {
+        // The agent waits for the gateway, so its own time limit is paused.
+        clearTimeout(startLimit)
+        const supplies = await this.#hooks.suppliesFor(this.folder, identity)
+        if (!over.signal.aborted) startLimit = limitStart()
+        return supplies
+      })
       let listens = false
       const onMessage = async (message: AgentMessage, from: AgentProcess) => {
-        if (message.type === 'identity') {
-          identity ??= await this.#provideClient(message, from)
+        if (message.type !== 'ready') {
+          await introduction.receive(message, from)
         } else if (!listens) {
           if (!this.#hooks.isAssigned(message.url, port))
             throw new Error(`it reported ${message.url}, which is not its address`)
           listens = true
           clearTimeout(startLimit)
-          await this.#announce(message, identity)
+          await this.#announce(message, introduction.identity)
           const hangs = await watchForHang(message.url, over.signal, this.#timing.watchdog)
           if (hangs) kill('stopped responding to /health')
         }
@@ -186,19 +189,7 @@ export class SupervisedAgent {
     return process
   }
 
-  async #provideClient(
-    message: IdentityMessage,
-    from: AgentProcess,
-  ): Promise<{ did: string; owner: string }> {
-    const client = await this.#hooks.clientFor(this.folder, message)
-    from.send({ type: 'client', client_id: client?.clientId, client_secret: client?.clientSecret })
-    return { did: message.did, owner: client?.clientId ?? message.did }
-  }
-
-  async #announce(
-    message: ReadyMessage,
-    identity: { did: string; owner: string } | undefined,
-  ): Promise<void> {
+  async #announce(message: ReadyMessage, identity: Introduction['identity']): Promise<void> {
     if (identity === undefined) throw new Error('it did not send its identity')
     const { name } = this.folder
     const number = this.#number

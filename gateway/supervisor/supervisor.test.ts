@@ -14,6 +14,7 @@ const prelude = `
 import http from 'node:http'
 import fs from 'node:fs'
 import path from 'node:path'
+import { signStart } from ${JSON.stringify(pathToFileURL(path.resolve('shared/kit/did/challenge.ts')).href)}
 import { agentIdentity } from ${JSON.stringify(pathToFileURL(path.resolve('shared/kit/did/identity.ts')).href)}
 import { keyPairFromSeed } from ${JSON.stringify(pathToFileURL(path.resolve('shared/kit/did/keys.ts')).href)}
 import { retireOldKeys, rotateKeys } from ${JSON.stringify(pathToFileURL(path.resolve('shared/kit/did/key-file.ts')).href)}
@@ -24,7 +25,10 @@ const { did, document } = await identify()
 const otherKey = keyPairFromSeed(new Uint8Array(32)).publicKeyBase58
 process.on('disconnect', () => process.exit(0))
 const introduce = (as = did, by = document) => new Promise((resolve) => {
-  process.once('message', resolve)
+  process.on('message', async (message) => {
+    if (message.type !== 'challenge') return resolve(message)
+    process.send({ type: 'proof', signature: signStart(message.nonce, as, (await identify()).key) })
+  })
   process.send({ type: 'identity', did: as, document: by })
 })
 const listen = (answer = (_request, response) => response.end('{}')) => new Promise((resolve) => {
@@ -187,6 +191,21 @@ test.each<[string, unknown, RegExp]>([
   ],
   ['settings.json is not JSON', '{', /is not JSON/],
   ['settings.json does not match the schema', { env: 'PATH' }, /env/],
+  [
+    'settings.json has a misspelled field',
+    { env: [], egres: ['a.example:443'] },
+    /settings\.json has the unknown field "egres": did you mean "egress"\?/,
+  ],
+  [
+    'settings.json has exchanged letters in a field',
+    { raed: ['/srv'] },
+    /has the unknown field "raed": did you mean "read"\?/,
+  ],
+  [
+    'settings.json has an unknown field',
+    { memory: 512 },
+    /has the unknown field "memory": the fields are env, required, allow, read, egress, secret, meaning/,
+  ],
 ])(
   'an agent is not started if %s, which is logged once while the other agents run',
   async (_what, settings, reason) => {
@@ -291,6 +310,26 @@ test.each([
     const { publicKeyBase58 } = rotated.keyHistory[1]
     await introduce(did, JSON.parse(JSON.stringify(rotated).replaceAll(publicKeyBase58, otherKey)))`,
     'not signed by the one before it',
+  ],
+  [
+    'the DID and the public document of another agent',
+    `const victim = await agentIdentity('test', path.join(process.env.DATA_DIR, 'other.json'))
+    await introduce(victim.did, victim.document)
+    await listen()`,
+    'did not prove that it has the key of its DID',
+  ],
+  [
+    'the document of another agent and no proof',
+    `const victim = await agentIdentity('test', path.join(process.env.DATA_DIR, 'other.json'))
+    process.send({ type: 'identity', did: victim.did, document: victim.document })
+    await listen()`,
+    'did not send its identity',
+  ],
+  [
+    'a proof without a challenge',
+    `process.send({ type: 'proof', signature: signStart('', did, (await identify()).key) })
+    await listen()`,
+    'did not send its identity',
   ],
   ['no document', 'await introduce(did, null)', 'not a DID document'],
   ['no DID at all', 'await listen()', 'did not send its identity'],

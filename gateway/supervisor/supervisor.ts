@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { verifyStart } from '@parley/kit/did/challenge'
 import { verifyDocument } from '@parley/kit/did/document'
 import type { Log } from '@parley/kit/process/log'
 import type { IsolationSettings } from '../config.ts'
@@ -6,15 +7,10 @@ import { type AgentFolders, Isolation, type Launch } from '../isolation/isolatio
 import type { Command } from '../isolation/launch.ts'
 import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
 import { agentEnvironment } from './environment.ts'
-import type { IdentityMessage } from './messages.ts'
+import type { ClientCredentials, Supplies } from './introduction.ts'
+import type { ProvenIdentity } from './messages.ts'
 import { Ports } from './ports.ts'
-import {
-  type ClientCredentials,
-  type Outcome,
-  type ProcessHooks,
-  SupervisedAgent,
-  type Timing,
-} from './supervised-agent.ts'
+import { type Outcome, type ProcessHooks, SupervisedAgent, type Timing } from './supervised-agent.ts'
 
 export interface SupervisorOptions {
   agentsDir: string
@@ -35,6 +31,8 @@ export interface SupervisorOptions {
     did: string
     publicKey: string
   }) => Promise<ClientCredentials | undefined>
+  /** Returns the MongoDB database of an agent. Undefined if the store is embedded. */
+  storeFor?: ((agent: { name: string; did: string }) => Promise<string>) | undefined
   onReady: ProcessHooks['onReady']
   onGone: ProcessHooks['onGone']
   /** Called with every line that the agents write. */
@@ -125,7 +123,7 @@ export class Supervisor implements AsyncDisposable {
       isAssigned: (url, port) => isAssigned(url, host, port),
       takePort: (preferred) => this.#ports.take(preferred),
       releasePort: (port) => this.#ports.release(port),
-      clientFor: (agent, identity) => this.#clientFor(agent, identity),
+      suppliesFor: (agent, identity) => this.#suppliesFor(agent, identity),
       onReady,
       onGone,
       pass,
@@ -148,13 +146,16 @@ export class Supervisor implements AsyncDisposable {
   }
 
   /** Verifies that the process holds the key of its DID and that no other agent uses the DID. */
-  async #clientFor(agent: AgentFolder, identity: IdentityMessage): Promise<ClientCredentials | undefined> {
-    const { did, document } = identity
+  async #suppliesFor({ name }: AgentFolder, identity: ProvenIdentity): Promise<Supplies> {
+    const { did, document, nonce, signature } = identity
     const publicKey = keyOf(document, did)
-    const holder = this.#nameOfDid.get(did) ?? agent.name
-    if (holder !== agent.name) throw new Error(`its DID is already used by agent ${holder}`)
-    this.#nameOfDid.set(did, agent.name)
-    return this.#options.clientFor({ name: agent.name, did, publicKey })
+    if (!verifyStart(nonce, did, { publicKey, signature }))
+      throw new Error('it did not prove that it has the key of its DID')
+    const holder = this.#nameOfDid.get(did) ?? name
+    if (holder !== name) throw new Error(`its DID is already used by agent ${holder}`)
+    this.#nameOfDid.set(did, name)
+    const { clientFor, storeFor } = this.#options
+    return { client: await clientFor({ name, did, publicKey }), storeUrl: await storeFor?.({ name, did }) }
   }
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { actingAgents } from '@parley/kit/auth/caller'
 import type { Introspection } from '@parley/kit/auth/introspection'
 import { operatorScope, scopes } from '../client-rules.ts'
 import { delegatesOf, revocationModel, type TokenIntrospection } from '../introspect.ts'
@@ -60,12 +61,12 @@ export interface ExchangedToken {
   exp: number
 }
 
-const lifetimeSeconds = 300
+export const lifetimeSeconds = 300
 export const ledgerLifetimeSeconds = 60
 /** Only `ledger` requests of the gateway lead to this scope. It is not in `scopes`, so no client can request or hold it. */
 const ledgerScope = 'agent:ledger'
 /** An agent may renew its token this long after the expiry, because a task may take longer than the token's lifetime. */
-const renewableSeconds = 86_400
+export const renewableSeconds = 86_400
 /** The number of agents that may act for a client in one chain. */
 export const delegatesMax = 5
 
@@ -205,17 +206,25 @@ export function isNamed(audience: string, names: readonly string[]): boolean {
 
 /**
  * Returns all parties that act for the subject, the actor first.
+ * @param gateways the addresses that name gateways; by default, each http(s) address does
  * @throws ExchangeRefused if the actor is the subject or already in the chain, or the chain is too long
  */
-export function actorsWith(actor: string, subject: string, actors: readonly string[]): string[] {
-  const isAgent = delegatesOf([actor]).length > 0
+export function actorsWith(
+  actor: string,
+  subject: string,
+  actors: readonly string[],
+  gateways?: readonly string[],
+): string[] {
+  const agentsOf = (parties: readonly string[]) =>
+    actingAgents({ actors: parties, ...(gateways !== undefined && { gateways }) })
+  const isAgent = agentsOf([actor]).length > 0
   if (isAgent && (actor === subject || actors.includes(actor)))
     throw new ExchangeRefused(
       'already_in_chain',
       `${actor} is already a party of this token, so it cannot act for its client once more`,
     )
   const chain = actors[0] === actor ? [...actors] : [actor, ...actors]
-  if (delegatesOf(chain).length > delegatesMax)
+  if (agentsOf(chain).length > delegatesMax)
     throw new ExchangeRefused(
       'chain_too_long',
       `At most ${delegatesMax} agents may act for a client one after another`,

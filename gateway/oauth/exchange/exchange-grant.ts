@@ -160,7 +160,7 @@ function requestedResource({ resource, audience }: Parameters): string {
   return resourceServer(one).audience
 }
 
-const errorCodes: Record<RefusalReason, string> = {
+export const errorCodes: Record<RefusalReason, string> = {
   expired: 'invalid_request',
   inactive: 'invalid_request',
   operator_token: 'invalid_scope',

@@ -61,10 +61,11 @@ async function start(): Promise<ExternalTokenExchange> {
   })
   return new ExternalTokenExchange({
     issuer: provider.url,
-    introspector,
+    introspector: { introspect },
     client: { clientId: 'gateway', clientSecret: 'the gateway’s secret' },
     tokenUrl: undefined,
     statements: await signer(),
+    delegated: { sealSubject: (token) => `sealed ${token.length}` },
     gatewayUrl,
     names: [gatewayUrl],
     log,
@@ -75,7 +76,12 @@ async function start(): Promise<ExternalTokenExchange> {
 const subjectOf = async (text: string): Promise<SubjectToken> => ({
   text,
   hash: hashOf(text),
-  introspection: await introspector.introspect(text),
+  introspection: await introspect(text),
+})
+/** Introspects a token as the gateway does. */
+const introspect = async (text: string): Promise<Introspection> => ({
+  ...(await introspector.introspect(text)),
+  gateways: [gatewayUrl],
 })
 const issue = (fields: Partial<Introspection> = {}) => provider.issue('alice', fields)
 
@@ -101,6 +107,7 @@ describe('an OAuth server without token exchange: the gateway signs a statement'
       act: { sub: gatewayUrl },
       iat: expect.any(Number),
       exp: expect.any(Number),
+      sealed_subject: 'sealed 41',
     })
     const seconds = (claims.exp ?? 0) - (claims.iat ?? 0)
     expect(seconds).toBeGreaterThanOrEqual(58)
@@ -167,9 +174,18 @@ describe('an OAuth server without token exchange: the gateway signs a statement'
 
   test('it names the agents that act for the caller, so that an agent does not pass for its client', async () => {
     const exchange = await start()
-    const act = { sub: 'did:key:other', act: { sub: 'https://other-gateway.example' } }
+    const act = { sub: 'did:key:other', act: { sub: 'https://client.example/metadata' } }
     const text = await exchange.forAgent(await subjectOf(issue({ act, aud: gatewayUrl })), agent)
     expect(decodeJwt(text)['act']).toEqual({ sub: gatewayUrl, act })
+  })
+
+  test('a client with an address as its id counts as an agent of the chain', async () => {
+    const exchange = await start()
+    const act = nestedActors(Array.from({ length: 6 }, (_, at) => `https://client${at}.example/metadata`))
+    const fields = { aud: gatewayUrl, ...(act && { act }) }
+    await expect(exchange.forAgent(await subjectOf(issue(fields)), agent)).rejects.toMatchObject({
+      data: { reason: 'chain_too_long' },
+    })
   })
 
   test('a chain of six agents is refused', async () => {
@@ -215,6 +231,11 @@ describe('an OAuth server without token exchange: the gateway signs a statement'
         scope: 'agent:ledger',
         aud: agent.resource,
       })
+    })
+    test('the operator’s token is not part of the statement', async () => {
+      const operator = await subjectOf(issue({ scope: 'agent:admin' }))
+      const claims = decodeJwt(await (await start()).forLedger(operator, agent))
+      expect(claims).not.toHaveProperty('sealed_subject')
     })
     test.each<[string, Partial<Introspection>, object]>([
       ['without agent:admin', {}, { status: 403, data: { reason: 'not_operator' } }],
@@ -351,15 +372,24 @@ describe('an OAuth server with token exchange (RFC 8693)', () => {
     })
   })
 
+  test('a delegated token leads to a statement, because the server does not know it', async () => {
+    const forms = offer()
+    const exchange = await started()
+    const act = { sub: 'did:key:other', act: { sub: gatewayUrl } }
+    const subject = { ...(await subjectOf(issue({ act, aud: gatewayUrl }))), text: 'pdt_x', hash: 'x' }
+    expect(decodeJwt(await exchange.forAgent(subject, agent))['act']).toEqual({ sub: gatewayUrl, act })
+    expect(forms).toEqual([])
+  })
+
   test.each<[string, Partial<Introspection>]>([
     ['for the gateway’s client instead of the caller’s', { client_id: 'gateway' }],
     ['for another subject', { sub: 'someone' }],
     ['with the gateway’s client as a delegate', { act: { sub: 'gateway' } }],
+    ['with a client that has an address as its id as a delegate', { act: { sub: 'https://other.example' } }],
     ['for another audience', { aud: 'https://other.example' }],
     ['without an audience', { aud: undefined }],
     ['with more scopes', { scope: 'agent:read agent:write agent:admin' }],
     ['that is bound to a key', { cnf: { jkt: 'key' } }],
-    ['that is not active', { active: false }],
   ])('a token %s is not used: the gateway signs a statement', async (_what, fields) => {
     const forms = offer(() => fields)
     const exchange = await started()
@@ -381,6 +411,67 @@ describe('an OAuth server with token exchange (RFC 8693)', () => {
     const exchange = await started()
     expect(await exchange.forAgent(await subjectOf(issue()), agent)).toMatch(/^eyJ/)
   })
+
+  test.each([
+    ['invalid_grant', 400],
+    ['invalid_request', 400],
+    ['invalid_scope', 400],
+    ['access_denied', 403],
+    ['something else', 400],
+    [undefined, 429],
+  ])('the error %j of one caller’s token (%s) does not concern other callers', async (error, status) => {
+    const forms = offer()
+    const issueToken = provider.onTokenRequest
+    const refused = issue()
+    provider.onTokenRequest = (form) =>
+      form.get('subject_token') === refused
+        ? { status, body: { error } }
+        : (issueToken?.(form) ?? { status: 500, body: {} })
+    const exchange = await started()
+    for (let sent = 0; sent < 3; sent += 1)
+      expect(await exchange.forAgent(await subjectOf(refused), agent)).toMatch(/^eyJ/)
+    expect(await exchange.forAgent(await subjectOf(issue()), agent)).toMatch(/^test-/)
+    expect(forms).toHaveLength(1)
+    expect(logged.filter((line) => line.includes('does not exchange one caller’s token'))).toHaveLength(1)
+    expect(logged.join()).not.toContain(refused)
+  })
+
+  test('a new token that is not active concerns its caller only', async () => {
+    let active = false
+    const forms = offer(() => ({ active }))
+    const exchange = await started()
+    const token = await subjectOf(issue())
+    expect(await exchange.forAgent(token, agent)).toMatch(/^eyJ/)
+    active = true
+    expect(await exchange.forAgent(token, agent)).toMatch(/^eyJ/)
+    expect(forms).toHaveLength(1)
+    expect(await exchange.forAgent(await subjectOf(issue()), agent)).toMatch(/^test-/)
+  })
+
+  test('a new token that is bound to the key of the caller’s token concerns this caller only', async () => {
+    let fields: Partial<Introspection> = { cnf: { jkt: 'key' } }
+    offer(() => fields)
+    const exchange = await started()
+    expect(await exchange.forAgent(await subjectOf(issue({ cnf: { jkt: 'key' } })), agent)).toMatch(/^eyJ/)
+    fields = {}
+    expect(await exchange.forAgent(await subjectOf(issue()), agent)).toMatch(/^test-/)
+  })
+
+  test.each(['unsupported_grant_type', 'unauthorized_client', 'invalid_client', 'invalid_target'])(
+    'after the error %s, the server is not requested for other callers either',
+    async (error) => {
+      offer()
+      let requests = 0
+      provider.onTokenRequest = () => {
+        requests += 1
+        return { status: 400, body: { error } }
+      }
+      const exchange = await started()
+      for (let sent = 0; sent < 2; sent += 1)
+        expect(await exchange.forAgent(await subjectOf(issue()), agent)).toMatch(/^eyJ/)
+      expect(requests).toBe(1)
+    },
+  )
 
   test('a refusal for one agent does not concern the others', async () => {
     offer((aud) => (aud === agent.resource ? { client_id: 'gateway' } : {}))

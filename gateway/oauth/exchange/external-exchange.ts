@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
+import { tokenMaxChars as requestTokenMaxChars } from '@parley/kit/auth/authenticate'
+import { actingAgents } from '@parley/kit/auth/caller'
 import { discover } from '@parley/kit/auth/discovery'
 import { actorsOf, type Introspection, type Introspector, unavailable } from '@parley/kit/auth/introspection'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { boundedText } from '@parley/kit/net/bounded-text'
 import type { Log } from '@parley/kit/process/log'
+import { jsonOf } from '@parley/wire/model/json-text'
 import { request } from 'undici'
 import { z } from 'zod'
-import { delegatesOf } from '../introspect.ts'
 import {
   ExchangedTokenCache,
   type Recipient,
@@ -14,6 +16,7 @@ import {
   type SubjectToken,
   type TokenExchange,
 } from '../token-exchange.ts'
+import { type DelegatedTokens, isDelegatedToken } from './delegated-tokens.ts'
 import {
   actorsWith,
   inactiveRefusal,
@@ -34,6 +37,7 @@ export interface ExternalTokenExchangeOptions {
   /** OAUTH_TOKEN_URL, if the token endpoint of the provider's metadata is not to be used. */
   tokenUrl: string | undefined
   statements: Pick<StatementSigner, 'sign'>
+  delegated: Pick<DelegatedTokens, 'sealSubject'>
   /** The public URL of the gateway, which names it as an actor. */
   gatewayUrl: string
   /** All names by which an audience may name the gateway. */
@@ -48,12 +52,21 @@ const timeoutMs = 2000
 /** Delay before the next request to the provider, after discovery failed or it refused to exchange for an agent. */
 const retryMs = 600_000
 const recipientsMax = 10_000
+const callersMax = 20_000
 const tokenMaxChars = 8000
 
 const tokenResponse = z.object({
   access_token: z.string().min(1).max(tokenMaxChars),
   expires_in: z.number().nonnegative().default(60),
 })
+const errorResponse = z.object({ error: z.string() })
+/** The errors that all tokens would cause (RFC 6749, section 5.2; RFC 8693, section 2.2.2). */
+const capabilityErrors = new Set([
+  'unsupported_grant_type',
+  'unauthorized_client',
+  'invalid_client',
+  'invalid_target',
+])
 
 /**
  * Exchanges tokens of an external OAuth server. If the server offers token exchange (RFC 8693), it issues the tokens.
@@ -67,6 +80,8 @@ export class ExternalTokenExchange implements TokenExchange {
   readonly #statements = new ExchangedTokenCache()
   /** The agents for which the provider issues no suitable tokens, and the time until which it is not requested again. */
   readonly #unsuitable = new RecentMap<string, number>(recipientsMax)
+  /** The same for one token and one agent: `hash resource`. */
+  readonly #refused = new RecentMap<string, number>(callersMax)
   /** Undefined if the provider offers no token exchange, as far as is known. */
   #endpoint: string | undefined
   #discoverAt = 0
@@ -85,7 +100,7 @@ export class ExternalTokenExchange implements TokenExchange {
       const exchanged = await this.#exchange(cached, recipient, scope)
       if (exchanged !== undefined) return exchanged
       return await this.#statements.get(cached, recipient, async () => ({
-        text: await this.#state(subject, recipient, scope),
+        text: await this.#state(subject, recipient, scope, this.#options.delegated.sealSubject(subject.text)),
         renewAfterMs: statementRenewMs,
       }))
     } catch (error) {
@@ -112,16 +127,24 @@ export class ExternalTokenExchange implements TokenExchange {
   }
 
   /** @throws ExchangeRefused if too many agents act for the client */
-  async #state({ introspection }: SubjectToken, { resource }: Recipient, scope: string): Promise<string> {
+  async #state(
+    { introspection }: SubjectToken,
+    { resource }: Recipient,
+    scope: string,
+    sealedSubject?: string,
+  ): Promise<string> {
     const { statements, gatewayUrl } = this.#options
     const { client_id, sub = '', act } = introspection
     const left = (introspection.exp ?? Number.POSITIVE_INFINITY) - Date.now() / 1000
-    return statements.sign({
+    const statement = {
       introspection: { ...introspection, scope },
       audience: resource,
-      actors: actorsWith(gatewayUrl, client_id ?? sub, act === undefined ? [] : actorsOf(act)),
+      actors: actorsWith(gatewayUrl, client_id ?? sub, act === undefined ? [] : actorsOf(act), [gatewayUrl]),
       lifetimeSeconds: Math.floor(Math.min(statementSeconds, left)),
-    })
+    }
+    const signed = await statements.sign({ ...statement, sealedSubject })
+    // The agent can still serve the caller, but not call other agents.
+    return signed.length <= requestTokenMaxChars ? signed : statements.sign(statement)
   }
 
   /** Returns undefined if the provider issues no suitable token for this agent. */
@@ -129,7 +152,11 @@ export class ExternalTokenExchange implements TokenExchange {
     if (Date.now() >= this.#discoverAt) this.#discover()
     const endpoint = this.#endpoint
     const { resource } = recipient
-    if (endpoint === undefined || Date.now() < (this.#unsuitable.get(resource) ?? 0)) return undefined
+    // The server does not know the gateway's own tokens.
+    if (endpoint === undefined || isDelegatedToken(subject.text)) return undefined
+    const caller = `${subject.hash} ${resource}`
+    const until = Math.max(this.#unsuitable.get(resource) ?? 0, this.#refused.get(caller) ?? 0)
+    if (Date.now() < until) return undefined
     try {
       return await this.#exchanged.get(subject, recipient, async () => {
         const { access_token: text, expires_in } = await this.#request(
@@ -138,20 +165,24 @@ export class ExternalTokenExchange implements TokenExchange {
           resource,
           scope,
         )
-        const fault = faultOf(
-          await this.#options.introspector.introspect(text),
-          subject.introspection,
-          recipient,
-        )
-        if (fault !== undefined) throw new Unsuitable(fault)
+        requireSuitable(await this.#options.introspector.introspect(text), subject.introspection, recipient)
         return { text, renewAfterMs: expires_in * 800 }
       })
     } catch (error) {
       if (!(error instanceof Unsuitable)) throw error
+      const { message: reason, concerns } = error
+      const { log } = this.#options
+      if (concerns === 'caller') {
+        this.#refused.set(caller, Date.now() + retryMs)
+        log.info(
+          { agent: resource, reason },
+          'the OAuth server does not exchange one caller’s token for this agent: the gateway signs statements for this caller',
+        )
+        return undefined
+      }
       this.#unsuitable.set(resource, Date.now() + retryMs)
-      const { message } = error
-      this.#options.log.warn(
-        { agent: resource, reason: message },
+      log.warn(
+        { agent: resource, reason },
         'the OAuth server issues no suitable token for this agent: the gateway signs statements instead',
       )
       return undefined
@@ -186,10 +217,9 @@ export class ExternalTokenExchange implements TokenExchange {
       })
       const text = await boundedText(response.body)
       if (response.statusCode >= 500) throw new Error(`the token endpoint returned ${response.statusCode}`)
-      if (response.statusCode !== 200)
-        throw new Unsuitable(`the token endpoint returned ${response.statusCode}`)
-      const parsed = tokenResponse.safeParse(JSON.parse(text))
-      if (!parsed.success) throw new Unsuitable('the token endpoint returned no usable token')
+      if (response.statusCode !== 200) throw refusalBy(response.statusCode, text)
+      const parsed = tokenResponse.safeParse(jsonOf(text))
+      if (!parsed.success) throw new Unsuitable('agent', 'the token endpoint returned no usable token')
       return parsed.data
     } catch (error) {
       throw error instanceof Unsuitable ? error : unavailable(error)
@@ -213,30 +243,51 @@ export class ExternalTokenExchange implements TokenExchange {
 /** The provider's answer is not a token that the agent could use. */
 class Unsuitable extends Error {
   override readonly name = 'Unsuitable'
+  /** Whether the same is to be expected for all tokens, or concerns the token of one caller. */
+  readonly concerns: 'agent' | 'caller'
+
+  constructor(concerns: Unsuitable['concerns'], message: string) {
+    super(message)
+    this.concerns = concerns
+  }
+}
+
+/** A caller must not be able to change how other callers' requests are authorized, so an unknown error is its own. */
+function refusalBy(status: number, text: string): Unsuitable {
+  const error = errorResponse.safeParse(jsonOf(text)).data?.error
+  const lacksEndpoint = error === undefined && [404, 405, 501].includes(status)
+  const concerns = lacksEndpoint || capabilityErrors.has(error ?? '') ? 'agent' : 'caller'
+  const code = error !== undefined && /^[\w.-]{1,64}$/.test(error) ? ` (${error})` : ''
+  return new Unsuitable(concerns, `the token endpoint returned ${status}${code}`)
 }
 
 /**
- * Returns why the token must not be used. Some providers issue it to the gateway's client instead of the caller's, so that
- * all callers would own each other's tasks.
+ * Some providers issue the token to the gateway's client instead of the caller's, so that all callers would own each
+ * other's tasks.
+ * @throws Unsuitable if the token must not be used
  */
-function faultOf(
+function requireSuitable(
   token: Introspection,
   subject: Introspection,
   { resource, names = [] }: Recipient,
-): string | undefined {
-  if (!token.active) return 'the new token is not active'
+): void {
+  // The caller's token may have ended in the meantime.
+  if (!token.active) throw new Unsuitable('caller', 'the new token is not active')
   if (token.client_id !== subject.client_id || token.sub !== subject.sub)
-    return 'the new token names another client or subject than the caller’s token'
-  if (!isDeepStrictEqual(delegatesIn(token), delegatesIn(subject))) return 'the new token names a delegate'
-  if (token.cnf !== undefined) return 'the new token is bound to a key'
+    throw new Unsuitable('agent', 'the new token names another client or subject than the caller’s token')
+  if (!isDeepStrictEqual(delegatesIn(token), delegatesIn(subject)))
+    throw new Unsuitable('agent', 'the new token names a delegate')
+  if (token.cnf !== undefined)
+    throw new Unsuitable(subject.cnf === undefined ? 'agent' : 'caller', 'the new token is bound to a key')
   const audience = [token.aud ?? []].flat()
   if (!audience.some((name) => isNamed(name, [resource, ...names])))
-    return 'the new token does not name the agent'
+    throw new Unsuitable('agent', 'the new token does not name the agent')
   const held = new Set(subject.scope?.split(' '))
-  if (token.scope?.split(' ').some((name) => !held.has(name)) === true) return 'the new token has more scopes'
-  return undefined
+  if (token.scope?.split(' ').some((name) => !held.has(name)) === true)
+    throw new Unsuitable('agent', 'the new token has more scopes')
 }
 
-function delegatesIn({ act }: Introspection): string[] {
-  return act === undefined ? [] : delegatesOf(actorsOf(act))
+function delegatesIn({ act, gateways }: Introspection): string[] {
+  const actors = act === undefined ? [] : actorsOf(act)
+  return actingAgents({ actors, ...(gateways !== undefined && { gateways }) })
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
 import { LeasedIntrospector } from '@parley/kit/auth/leased-introspection'
@@ -6,6 +7,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { storedId } from '../exchange/sealed-tokens.ts'
 import { basic, startIdentityProvider, type TestIdentityProvider, temporaryFolder } from '../testing.ts'
 import { coherentStore } from './coherent-store.ts'
+import { RevocationRate } from './revocations.ts'
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>
 let server: TestIdentityProvider
@@ -177,4 +179,95 @@ test('a response ends with the grant of its token', async () => {
   await store.upsert({ model: 'Grant', id: 'grant', payload: { ...payload, exp: now + 60 } })
   await store.upsert({ model: 'AccessToken', id: storedId(token), payload: { ...payload, exp: now + 600 } })
   expect(await server.provider.introspect(token)).toMatchObject({ active: true, exp: now + 60 })
+})
+
+test('the revocation of a token that does not exist invalidates nothing', async () => {
+  const alice = await ensure('alice')
+  const [bob, key] = [await ensure('bob'), { clientId: 'alice', name: 'key', scope: 'agent:read' }]
+  const first = await agent('agent-1')
+  const token = await server.token(alice)
+  await first.warm(token)
+  const { seq } = await leaseState(first.credentials)
+  const foreign = [
+    await server.token(bob),
+    (await server.provider.keys.create({ ...key, clientId: 'bob', exp: inAnHour() }))?.key,
+  ]
+  const unknown = ['nothing', 'pxt_AAAA', 'a'.repeat(43), ...foreign]
+  for (const one of unknown) await revoke(one ?? '', alice)
+  expect((await leaseState(first.credentials)).seq).toBe(seq)
+  const before = await first.introspector.introspect(token)
+  expect(Object.isFrozen(before)).toBe(true)
+  const own = await server.provider.keys.create({ ...key, exp: inAnHour() })
+  for (const one of [token, token, own?.key ?? '', own?.key ?? '']) await revoke(one, alice)
+  expect((await leaseState(first.credentials)).seq).toBeGreaterThanOrEqual(seq + 4)
+})
+
+test('a client has 200 revocations, and 50 more per second', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  const rate = new RevocationRate()
+  const allowed = (count: number) =>
+    Array.from({ length: count }, () => rate.allows({}, 'alice')).filter(Boolean).length
+  expect(allowed(300)).toBe(200)
+  vi.advanceTimersByTime(1000)
+  expect(allowed(100)).toBe(50)
+  const request = {}
+  expect([rate.allows(request, 'alice'), rate.hasRefused(request), rate.hasRefused({})]).toEqual([
+    false,
+    true,
+    false,
+  ])
+  expect(rate.allows({}, 'bob')).toBe(true)
+  vi.useRealTimers()
+})
+
+test('a client that revokes too often is refused for a second, others are not', async () => {
+  const [alice, bob] = [await ensure('alice'), await ensure('bob')]
+  const flood = () => server.post('/oauth2/revoke', { token: 'nothing' }, alice)
+  const responses = await Promise.all(Array.from({ length: 300 }, flood))
+  const statuses = responses.map(({ status }) => status)
+  const refused = responses.find(({ status }) => status === 429)
+  expect([refused?.headers.get('retry-after'), refused?.body['error']]).toEqual([
+    '1',
+    'temporarily_unavailable',
+  ])
+  expect(new Set(statuses)).toEqual(new Set([200, 429]))
+  expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(200)
+  const token = await server.token(alice)
+  await revoke(await server.token(bob), bob)
+  await wait(1000)
+  await revoke(token, alice)
+  expect(await server.provider.introspect(token)).toMatchObject({ active: false })
+})
+
+const inAnHour = () => Math.floor(Date.now() / 1000) + 3600
+
+/** Polls as a new holder, whose answer has the number of the last invalidation. */
+async function leaseState(as: { clientId: string; clientSecret: string }) {
+  const poll = (applied?: object) =>
+    server.fetch('/oauth2/introspection-leases', {
+      method: 'POST',
+      headers: { authorization: basic(as) },
+      body: JSON.stringify({ holder: randomUUID(), poll: 1, ...(applied && { applied }), leave: true }),
+    })
+  const { body } = await poll()
+  return { instance: String(body['instance']), seq: Number(body['seq']) }
+}
+
+test('a holder that claims to have applied a future invalidation gets no lease and acknowledges nothing', async () => {
+  const alice = await ensure('alice')
+  const { credentials } = await agent('agent-1')
+  const token = await server.token(alice)
+  const holder = randomUUID()
+  const poll = (number: number, applied?: object) =>
+    server.fetch('/oauth2/introspection-leases', {
+      method: 'POST',
+      headers: { authorization: basic(credentials) },
+      body: JSON.stringify({ holder, poll: number, ...(applied && { applied }) }),
+    })
+  const { body: granted } = await poll(1)
+  expect(granted['lease_ms']).toBe(1900)
+  const future = { instance: granted['instance'], seq: Number.MAX_SAFE_INTEGER }
+  expect((await poll(2, future)).body).toMatchObject({ drop: 'all', lease_ms: 0 })
+  // The lease of the first answer still counts, because the second poll acknowledged nothing.
+  expect(await revoke(token, alice)).toBeGreaterThan(500)
 })

@@ -159,7 +159,7 @@ async function relayWhole(
     if (request.token?.caller.delegate !== undefined) requireDelegable(request, request.token.caller, body)
     if (requireSkill !== undefined) await requireAllowedSkills(body, requireSkill)
     const watch = routes?.observerOf(request, reply, target, body)
-    const references = grants?.seal(request.token, target.entry.id, referencesIn(body))
+    const references = await grants?.create(request.token, target.entry.id, referencesIn(body))
     const sent = { ...target, path, references }
     return await relay(request, reply, sent, { body }, { reportSignal, watch })
   } catch (error) {

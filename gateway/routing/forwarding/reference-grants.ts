@@ -1,9 +1,12 @@
-import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
+import { hkdfSync, randomBytes } from 'node:crypto'
+import type { Log } from '@parley/kit/process/log'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { z } from 'zod'
+import { CipherKey, keyBytes } from '../../keys/cipher-key.ts'
 import type { CallerToken } from './caller-token.ts'
+import type { GrantRecords } from './grant-records.ts'
 
-/** The request header with a grant, which only the gateways can read. */
+/** The request header with the secret of a grant. */
 export const referencesHeader = 'x-parley-references'
 
 const grantContent = z.object({
@@ -11,68 +14,85 @@ const grantContent = z.object({
   token: z.string(),
   /** Id of the agent's entry. */
   agent: z.string(),
-  /** Hashes of the task ids. */
+  /** Task ids in lower case. */
   tasks: z.array(z.string()),
   /** Milliseconds since 1970. */
   until: z.number(),
 })
+export type Grant = z.infer<typeof grantContent>
 
-const algorithm = 'aes-256-gcm'
-const [nonceBytes, tagBytes] = [12, 16]
+const context = 'parley reference grant'
+const secretForm = /^[\w-]{43}$/
 /** An agent reads the tasks before it accepts the message. */
 const validMs = 60_000
-/** Longer tokens would exceed the size limit of request headers. */
-const [tokenMaxChars, grantMaxChars] = [6144, 12_288]
+
+export interface ReferenceGrantsOptions {
+  /** Bytes that the gateways on one database share. */
+  secretKey: Uint8Array
+  records: GrantRecords
+  log: Log
+}
 
 /**
  * Lets an agent read the tasks of other agents that a message refers to (spec/tasks.md#references), although it has no token
- * with which it could read them. The grant travels with the message; the agent returns it to a gateway with its own
- * token. Nothing is stored, so that any gateway on the same database can answer.
+ * with which it could read them. The agent receives only a random secret with the message, and returns it to a gateway with
+ * its own token. The gateways keep the grant with the caller's token, encrypted with a key that is derived from their
+ * secret and the secret of the grant, so that neither a copy of the database nor the header is sufficient to read it.
  */
 export class ReferenceGrants {
-  readonly #key: Uint8Array
+  readonly #options: ReferenceGrantsOptions
 
-  /** @param secretKey bytes that the gateways on one database share; they decrypt the callers' tokens in grants */
-  constructor(secretKey: Uint8Array) {
-    this.#key = new Uint8Array(hkdfSync('sha256', secretKey, '', 'parley reference grants', 32))
+  constructor(options: ReferenceGrantsOptions) {
+    this.#options = options
   }
 
-  /** Undefined if the message refers to no task, or the caller's token cannot be used by the gateway alone. */
-  seal(token: CallerToken | undefined, agent: string, taskIds: readonly string[] = []): string | undefined {
+  /**
+   * Returns the secret of a new grant. Undefined if the message refers to no task, the caller's token cannot be used by the
+   * gateway alone, or the grant cannot be stored.
+   */
+  async create(
+    token: CallerToken | undefined,
+    agent: string,
+    taskIds: readonly string[] = [],
+  ): Promise<string | undefined> {
     if (token === undefined || taskIds.length === 0) return undefined
     const { text, introspection } = token.subject
-    if (introspection.cnf !== undefined || text.length > tokenMaxChars) return undefined
-    const content = { token: text, agent, tasks: taskIds.map(hashOf), until: Date.now() + validMs }
-    const nonce = randomBytes(nonceBytes)
-    const cipher = createCipheriv(algorithm, this.#key, nonce, { authTagLength: tagBytes })
-    const sealed = [
-      nonce,
-      cipher.update(JSON.stringify(content), 'utf8'),
-      cipher.final(),
-      cipher.getAuthTag(),
-    ]
-    return Buffer.concat(sealed).toString('base64url')
-  }
-
-  /** Returns the token with which this task may be read, and the agent that may read it. */
-  open(grant: string, taskId: string): { token: string; agent: string } | undefined {
-    if (grant.length > grantMaxChars || !/^[\w-]+$/.test(grant)) return undefined
-    const bytes = Buffer.from(grant, 'base64url')
-    if (bytes.byteLength < nonceBytes + tagBytes) return undefined
-    let text: string
+    if (introspection.cnf !== undefined) return undefined
+    const until = Date.now() + validMs
+    const grant: Grant = { token: text, agent, tasks: taskIds.map((id) => id.toLowerCase()), until }
+    const secret = randomBytes(keyBytes).toString('base64url')
+    const { id, key } = this.#derive(secret)
     try {
-      const decipher = createDecipheriv(algorithm, this.#key, bytes.subarray(0, nonceBytes), {
-        authTagLength: tagBytes,
-      }).setAuthTag(bytes.subarray(-tagBytes))
-      const plain = [decipher.update(bytes.subarray(nonceBytes, -tagBytes)), decipher.final()]
-      text = Buffer.concat(plain).toString('utf8')
-    } catch {
+      await this.#options.records.save(id, key.seal(JSON.stringify(grant), context), until)
+      return secret
+    } catch (error) {
+      this.#options.log.warn(
+        { err: error },
+        'a grant for the tasks that a message refers to could not be stored',
+      )
       return undefined
     }
-    const content = grantContent.safeParse(jsonOf(text)).data
-    if (content === undefined || content.until <= Date.now()) return undefined
-    return content.tasks.includes(hashOf(taskId)) ? content : undefined
+  }
+
+  /** Returns the grant with this secret if it is valid for the task. */
+  async find(secret: string, taskId: string): Promise<Grant | undefined> {
+    if (!secretForm.test(secret)) return undefined
+    const { id, key } = this.#derive(secret)
+    const sealed = await this.#options.records.find(id)
+    const text = sealed === undefined ? undefined : key.open(sealed, context)
+    const grant = text === undefined ? undefined : grantContent.safeParse(jsonOf(text)).data
+    if (grant === undefined || grant.until <= Date.now()) return undefined
+    return grant.tasks.includes(taskId.toLowerCase()) ? grant : undefined
+  }
+
+  /** The id does not reveal the key. */
+  #derive(secret: string): { id: string; key: CipherKey } {
+    const bytes = Buffer.from(
+      hkdfSync('sha256', this.#options.secretKey, Buffer.from(secret), context, 2 * keyBytes),
+    )
+    return {
+      id: bytes.subarray(keyBytes).toString('base64url'),
+      key: new CipherKey(bytes.subarray(0, keyBytes)),
+    }
   }
 }
-
-const hashOf = (taskId: string) => hash('sha256', taskId.toLowerCase(), 'base64url').slice(0, 16)

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from '@parley/wire/model/call'
+import { keyOfTask } from '@parley/wire/model/chosen-task-id'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { agentHasLeft, mayBeAt } from '../forwarding/upstream-error.ts'
 import type { RoutingStore } from '../store/routing-store.ts'
 import { settledRoute } from './route-claims.ts'
-import type { LookupOwner, TaskLocator } from './task-locator.ts'
+import type { LookupOwner, LookupResult, TaskLocator } from './task-locator.ts'
 
 /** The agent that must receive a message. */
 export interface Affinity {
@@ -45,7 +46,7 @@ export async function affinityOf(
     key === undefined ? undefined : await settledRoute(store, await store.find(caller.owner, 'key', key))
   if (byKey !== undefined) return at(byKey.agent, 'key')
   const [task, context] = await Promise.all([
-    taskId === undefined ? undefined : taskLocator.find('task', taskId, caller),
+    taskId === undefined ? undefined : findTask({ store, taskLocator }, taskId, key, caller),
     contextId === undefined ? undefined : taskLocator.find('context', contextId, caller, true),
   ])
   if (task !== undefined && 'route' in task) return at(task.route.agent, 'task')
@@ -53,4 +54,16 @@ export async function affinityOf(
   const mayHaveTask = task?.unknown ?? []
   if (context !== undefined && 'route' in context) return at(context.route.agent, 'context', mayHaveTask)
   return { affinity: undefined, mayHaveTask }
+}
+
+/** No agent is queried for the task of a message whose key determines the task id, because the key has no route. */
+async function findTask(
+  { store, taskLocator }: RouteSources,
+  taskId: string,
+  key: string | undefined,
+  caller: LookupOwner,
+): Promise<LookupResult> {
+  if (keyOfTask(key, taskId) === undefined) return taskLocator.find('task', taskId, caller)
+  const route = await settledRoute(store, await store.find(caller.owner, 'task', taskId))
+  return route === undefined ? { silent: [], unknown: [] } : { route }
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
+import { ParleyError } from '@parley/wire/errors'
 import type { Route, RouteKind, RoutingStore } from '../store/routing-store.ts'
 
 type Store = Pick<RoutingStore, 'shared' | 'find' | 'claim' | 'exchange' | 'save'>
@@ -14,10 +15,13 @@ export interface RouteKey {
 /** How long to wait for a gateway that is choosing an agent. After that, the route stays at the agent it tried last. */
 const placedWithinMs = 3000
 const lookEveryMs = 50
+/** In place of an agent: the message with this key was canceled before an agent received it. */
+const preventedAgent = ''
 
 /**
  * Waits until the route is final. If the gateway that claimed it has crashed, the route stays at the agent it tried
  * last. Returns undefined if no agent accepted the message.
+ * @throws ParleyError TaskImmutable if the message was canceled before an agent received it
  */
 export async function settledRoute(
   store: Pick<Store, 'find' | 'exchange'>,
@@ -34,7 +38,27 @@ export async function settledRoute(
     route = await store.find(stays.owner, stays.kind, stays.id)
     if (route?.placing !== placing) until = Date.now() + placedWithinMs
   }
+  if (route?.agent === preventedAgent)
+    throw new ParleyError('TaskImmutable', {
+      message: 'The task of this message was canceled before the message arrived',
+      data: { reason: 'prevented' },
+    })
   return route
+}
+
+/**
+ * Prevents that an agent receives the message with this key later. Returns the route of the message if an agent may have
+ * received it.
+ */
+export async function preventMessage(
+  store: Pick<Store, 'find' | 'claim' | 'exchange'>,
+  { owner, key }: { owner: string; key: string },
+): Promise<Route | undefined> {
+  const prevented: Route = { owner, kind: 'key', id: key, agent: preventedAgent, at: Date.now() }
+  const there = await store.claim(prevented)
+  if (there.agent === preventedAgent) return undefined
+  // The route is removed meanwhile if no agent has accepted the message.
+  return (await settledRoute(store, there)) ?? preventMessage(store, { owner, key })
 }
 
 function withoutPlacing(route: Route): Route {

@@ -33,10 +33,10 @@ import {
   payeeUnknown,
   presentedPayment,
 } from '../placement/payment-affinity.ts'
-import { RouteClaims } from '../placement/route-claims.ts'
+import { preventMessage, RouteClaims, settledRoute } from '../placement/route-claims.ts'
 import { claimedKeys, type Incoming, keyOf, type Sending } from '../placement/sending.ts'
 import type { TaskLocator } from '../placement/task-locator.ts'
-import type { RoutingStore } from '../store/routing-store.ts'
+import type { Route, RoutingStore } from '../store/routing-store.ts'
 import { AgentWaits } from './agent-waits.ts'
 import { answer, ResponseForwarder } from './response-forwarder.ts'
 import { noAgent, noAgentAvailable } from './routing-errors.ts'
@@ -89,9 +89,22 @@ export class MessageRouter {
     const { message } = codec.readParams('sendMessage', params, idsOf(owner))
     const payment = presentedPayment(request.headers, message)
     const paid = payment === undefined ? undefined : message.messageId.toLowerCase()
-    const named = [message.taskId, message.contextId, keyOf(request), paid]
-    const names = named.flatMap((id, at) => (id === undefined ? [] : [JSON.stringify([owner, at, id])]))
+    const { taskId: task, contextId: context } = message
+    const named = Object.entries({ task, context, key: keyOf(request), paid })
+    const names = named.flatMap(([kind, id]) => (id === undefined ? [] : [turnOf(owner, kind, id)]))
     return this.#turns.run(names, () => this.#route(incoming, payment))
+  }
+
+  /**
+   * Returns the route of a task that a message with this key creates. Prevents the message if no agent has received it: an
+   * agent that receives it at the moment is waited for.
+   */
+  async routeOrPrevent(owner: string, key: string, taskId: string): Promise<Route | undefined> {
+    const { store } = this.#options
+    return this.#turns.run([turnOf(owner, 'key', key)], async () => {
+      const route = await settledRoute(store, await store.find(owner, 'task', taskId))
+      return route ?? preventMessage(store, { owner, key })
+    })
   }
 
   async #route(incoming: Incoming, payment: PresentedPayment | undefined): Promise<FastifyReply> {
@@ -241,7 +254,7 @@ export class MessageRouter {
       ...(repeatMs !== undefined && { repeatMs }),
     }
     try {
-      const references = grants.seal(request.token, entry.id, sending.message.referenceTaskIds)
+      const references = await grants.create(request.token, entry.id, sending.message.referenceTaskIds)
       return await deliver({ ...authorized, references }, delivery)
     } catch (error) {
       return { kind: 'not taken', why: 'not reached', error }
@@ -270,6 +283,8 @@ export class MessageRouter {
     return completeRequest(entry, { headers, body }, { seed, contextId })
   }
 }
+
+const turnOf = (owner: string, kind: string, id: string) => JSON.stringify([owner, kind, id])
 
 /** Why an agent must not receive the message, regardless of its score. */
 function refusalOf(sending: Sending, mayHaveTask: readonly string[]): NonNullable<DecisionRequest['refuse']> {

@@ -7,6 +7,7 @@ import type { RpcPath } from '@parley/wire/codecs/codec'
 import { dialectOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
+import { keyOfTask } from '@parley/wire/model/chosen-task-id'
 import { idsOf } from '@parley/wire/model/ids'
 import { operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -97,8 +98,19 @@ export class RpcRouter {
   async #toTask(incoming: Incoming): Promise<FastifyReply> {
     const taskId = incoming.codec.readTaskId(incoming.params)
     if (incoming.operation === 'getTask') await this.#applyGrant(incoming, taskId)
-    const route = await this.#find('task', taskId, incoming)
+    const key = keyOfTask(incoming.request.headers['idempotency-key'], taskId)
+    const route =
+      incoming.operation === 'cancelTask' && key !== undefined
+        ? await this.#findOrPrevent(taskId, key, incoming)
+        : await this.#find('task', taskId, incoming)
     return this.#relay(incoming, route, this.#observerOf(incoming, route))
+  }
+
+  /** @throws ParleyError TaskNotFound if no agent has received the message that creates the task, and none will */
+  async #findOrPrevent(taskId: string, key: string, { owner }: Incoming): Promise<Route> {
+    const route = await this.#options.messages.routeOrPrevent(owner, key, taskId)
+    if (route !== undefined) return route
+    throw new ParleyError('TaskNotFound', { data: { taskId, reason: 'prevented' } })
   }
 
   /** An agent reads a task that the client's message refers to, and the client's token applies instead of its own. */
@@ -106,7 +118,7 @@ export class RpcRouter {
     const { request, owner } = incoming
     const { authenticator, registry, grants, access } = this.#options
     const header = request.headers[referencesHeader]
-    const grant = typeof header === 'string' ? grants.open(header, taskId) : undefined
+    const grant = typeof header === 'string' ? await grants.find(header, taskId) : undefined
     if (grant === undefined) return
     const entry = registry.find(grant.agent)
     if (entry === undefined || ![entry.did, entry.owner].includes(owner)) return

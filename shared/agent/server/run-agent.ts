@@ -23,7 +23,7 @@ import type { DelegationOptions } from './delegation/delegation.ts'
 import { agentCard } from './methods/agent-card.ts'
 import { Membership, type TokenSource } from './registration/membership.ts'
 import { ClientRefused, ownClient } from './registration/own-client.ts'
-import { isSupervised, reportReady, requestClient } from './registration/supervisor-channel.ts'
+import { isSupervised, reportReady, requestSupplies } from './registration/supervisor-channel.ts'
 
 interface Client {
   clientId: string
@@ -63,12 +63,19 @@ function reasonFor(error: unknown): string | undefined {
   return undefined
 }
 
-async function start(folder: string, config: AgentConfig, secrets: AgentSecrets, log: Log): Promise<Running> {
+async function start(
+  folder: string,
+  config: AgentConfig,
+  configured: AgentSecrets,
+  log: Log,
+): Promise<Running> {
   await using stack = new AsyncDisposableStack()
   const agent = await loadAgent(folder)
   const identity = await agentIdentity(agent.author, path.join(config.dataDir, 'agent.key.json'))
   const { did } = identity
-  const client = await clientOf(agent.name, identity, config, secrets)
+  const supplied = isSupervised() ? await requestSupplies(identity) : undefined
+  const secrets = { ...configured, storeUrl: supplied?.storeUrl ?? configured.storeUrl }
+  const client = supplied?.client ?? (await clientOf(agent.name, identity, config, secrets))
   const provider = stack.use(introspectorOf(config, client))
   const { gatewayUrl } = config
   const introspector =
@@ -106,15 +113,14 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   }
 }
 
-/** Returns the OAuth client that the supervisor sends, the settings name or the agent registers. */
+/** Returns the OAuth client that the settings name or the agent registers. */
 async function clientOf(
   name: string,
   identity: Identity,
   config: AgentConfig,
   secrets: AgentSecrets,
 ): Promise<Client | undefined> {
-  const supplied = isSupervised() ? await requestClient(identity) : undefined
-  const given = supplied ?? configuredClient(config, secrets)
+  const given = configuredClient(config, secrets)
   const { issuer } = config.oauth
   if (given !== undefined || issuer === undefined) return given
   return ownClient({

@@ -85,6 +85,17 @@ export class TestIdentityProvider implements AsyncDisposable {
     response.end(this.fault === 'not json' ? '<html>' : JSON.stringify(found ?? {}))
   }
 
+  /** Changes fields of the introspection response. */
+  change(token: string, fields: Partial<Introspection>): void {
+    this.#tokens.set(token, { ...(this.#tokens.get(token) ?? { active: false }), ...fields })
+  }
+
+  /** Gives a token another text, for example a long one. */
+  rename(token: string, text: string): void {
+    this.#tokens.set(text, this.#tokens.get(token) ?? { active: false })
+    this.#tokens.delete(token)
+  }
+
   /** Makes introspection report the token as inactive. */
   revoke(token: string): void {
     this.#tokens.set(token, { active: false })

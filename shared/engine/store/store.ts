@@ -58,7 +58,7 @@ export interface Delegation {
   agents: string[]
 }
 
-/** A call of another agent. `taskId` is absent while the agent that takes the message is unknown. */
+/** A call of another agent. `agent` is absent while the agent that the gateway chooses is unknown. */
 export interface ChildTask extends Partial<TaskLink> {
   /** Identifies the call, so that a handler that runs again gets the same task. */
   key: string

@@ -6,6 +6,9 @@ import { checkDidSignature, type SignatureRules, takeOnce } from './did-signatur
 import type { ProofRules } from './dpop.ts'
 import { actorsOf, type Introspection, type Introspector } from './introspection.ts'
 
+/** A statement that contains a long token of a caller has this many characters. */
+export const tokenMaxChars = 12_288
+
 const noBody = new Uint8Array()
 const expiringClaims = z.object({ exp: z.number() })
 
@@ -186,7 +189,7 @@ interface BoundToken {
 
 function requireToken({ authorization = '' }: IncomingHttpHeaders): Pick<BoundToken, 'isProven' | 'token'> {
   const [, scheme, token] = /^(bearer|dpop) +([\w.~+/-]+=*)$/i.exec(authorization) ?? []
-  if (scheme === undefined || token === undefined || token.length > 8192) {
+  if (scheme === undefined || token === undefined || token.length > tokenMaxChars) {
     throw new ParleyError('AuthenticationRequired', { headers: { 'www-authenticate': 'Bearer' } })
   }
   return { isProven: scheme.toLowerCase() === 'dpop', token }
@@ -210,12 +213,13 @@ function callerOf(token: string, introspection: Introspection): AuthenticatedCal
   return caller
 }
 
-function requireCaller({ client_id, sub, scope, aud, act }: Introspection): Caller {
+function requireCaller({ client_id, sub, scope, aud, act, gateways }: Introspection): Caller {
   const subject = client_id ?? sub
   if (subject === undefined) throw refused('InvalidToken', 'The token has no client')
   const caller: Caller = { id: subject, subject, scopes: new Set(scope?.split(' ') ?? []) }
   if (act !== undefined) {
     caller.actors = actorsOf(act)
+    if (gateways !== undefined) caller.gateways = gateways
     // Gateways forward requests and do not act on their own.
     const [delegate] = actingAgents(caller)
     if (delegate !== undefined) {

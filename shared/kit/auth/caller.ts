@@ -17,6 +17,8 @@ export interface Caller {
   delegate?: string
   /** All parties that act for the subject, the current one first: gateways (by their address) and agents. */
   actors?: readonly string[]
+  /** The addresses that name gateways in `actors`. If absent, each http(s) address does (`Introspection.gateways`). */
+  gateways?: readonly string[]
   /** The DID of the party that sent the request: of the delegate, or of the subject if there is no delegate. */
   did?: string
   /** The signature of a signed request (spec/authentication.md#did-signatures). */
@@ -41,8 +43,8 @@ export function ownsFor({ id, delegate }: Pick<Caller, 'id' | 'delegate'>, owner
 }
 
 /** The client ids of all agents that act for the subject, the current one first. */
-export function actingAgents({ actors = [] }: Pick<Caller, 'actors'>): string[] {
-  return actors.filter((name) => !isGateway(name))
+export function actingAgents({ actors = [], gateways }: Pick<Caller, 'actors' | 'gateways'>): string[] {
+  return actors.filter((name) => !isGateway(name, gateways))
 }
 
 export function mayUse(caller: Caller, scope: Scope): boolean {
@@ -51,12 +53,12 @@ export function mayUse(caller: Caller, scope: Scope): boolean {
 }
 
 /** The address of the gateway that forwarded the request, according to the token. Undefined for a direct request. */
-export function forwardedBy({ actors }: Pick<Caller, 'actors'>): string | undefined {
+export function forwardedBy({ actors, gateways }: Pick<Caller, 'actors' | 'gateways'>): string | undefined {
   const actor = actors?.[0]
-  return actor !== undefined && isGateway(actor) ? actor : undefined
+  return actor !== undefined && isGateway(actor, gateways) ? actor : undefined
 }
 
 /** Gateways are named by their address. They forward requests and do not act on their own. */
-function isGateway(actor: string): boolean {
-  return /^https?:/.test(actor)
+function isGateway(actor: string, gateways: readonly string[] | undefined): boolean {
+  return gateways === undefined ? /^https?:/.test(actor) : gateways.includes(actor)
 }

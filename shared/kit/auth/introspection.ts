@@ -65,7 +65,14 @@ const introspectionResponse = z.preprocess((body) => {
   if (typeof body !== 'object' || body === null) return body
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== ''))
 }, introspectionClaims)
-export type Introspection = Omit<z.infer<typeof introspectionClaims>, 'token_use' | 'parley_lease'>
+export type Introspection = Omit<z.infer<typeof introspectionClaims>, 'token_use' | 'parley_lease'> & {
+  /**
+   * The addresses that name gateways in `act`, for a token of an OAuth server that does not refuse clients with an address
+   * as their id. Set by this process and never read from a response. If absent, each http(s) address names a gateway,
+   * which is correct for the embedded OAuth server.
+   */
+  gateways?: readonly string[]
+}
 
 /** Validates tokens with an OAuth 2.0 server. */
 export interface Introspector {

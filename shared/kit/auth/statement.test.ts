@@ -86,6 +86,7 @@ test('a statement of the gateway is accepted without a request to the OAuth serv
     act: { sub: gateway },
     aud: agent,
     exp: expect.any(Number),
+    gateways: [gateway],
   })
 })
 
@@ -229,9 +230,12 @@ describe('the keys of the gateway', () => {
 describe('the Authenticator of an agent', () => {
   const inner = {
     introspected: [] as string[],
+    /** The party that acts with a token. */
+    acts: new Map<string, string>(),
     introspect: async (token: string): Promise<Introspection> => {
       inner.introspected.push(token)
-      return { active: true, client_id: 'bob' }
+      const act = inner.acts.get(token)
+      return { active: true, client_id: 'bob', ...(act && { act: { sub: act } }) }
     },
     ping: async () => {},
   }
@@ -253,6 +257,41 @@ describe('the Authenticator of an agent', () => {
     expect(inner.introspected).toEqual([])
   })
 
+  describe('a party that acts for the caller', () => {
+    const client = 'https://client.example/metadata.json'
+    const other = 'https://other.example'
+    const parties = async (token: string) => {
+      const { id, delegate } = await authenticate(token)
+      return { id, delegate }
+    }
+    test('is a gateway in a statement only if it issued the statement', async () => {
+      expect(await parties(await statement())).toEqual({ id: 'alice', delegate: undefined })
+      for (const sub of [client, other]) {
+        const acting = await statement({ claims: { act: { sub: gateway, act: { sub } } } })
+        expect(await parties(acting)).toEqual({ id: `alice\u001F${sub}`, delegate: sub })
+      }
+    })
+    test('is a gateway in another token only if the agent has joined it', async () => {
+      const tokenBy = new Map([gateway, client, other].map((sub, at) => [sub, `exchanged-${at}`]))
+      for (const [sub, token] of tokenBy) inner.acts.set(token, sub)
+      expect(await parties(tokenBy.get(gateway) ?? '')).toEqual({ id: 'bob', delegate: undefined })
+      for (const sub of [client, other])
+        expect(await parties(tokenBy.get(sub) ?? '')).toEqual({ id: `bob\u001F${sub}`, delegate: sub })
+      expect(requests).toBe(1)
+    })
+    test('is trusted if the gateway has its own OAuth server, which refuses such clients', async () => {
+      served = { status: 404, body: {} }
+      inner.acts.set('exchanged', other)
+      expect(await parties('exchanged')).toEqual({ id: 'bob', delegate: undefined })
+    })
+    test('is refused while the keys of the gateway are unknown and cannot be read', async () => {
+      served = { status: 500, body: {} }
+      inner.acts.set('exchanged', gateway)
+      await expect(parties('exchanged')).rejects.toMatchObject({ status: 503 })
+      expect(await parties('direct')).toEqual({ id: 'bob', delegate: undefined })
+    })
+  })
+
   test('reports an expired statement as expired', async () => {
     const expired = await statement({ claims: { iat: now() - 90, exp: now() - 30 } })
     await expect(authenticate(expired)).rejects.toMatchObject({ code: -32011, status: 401 })
@@ -260,6 +299,7 @@ describe('the Authenticator of an agent', () => {
 
   test('introspects every other token with the OAuth server', async () => {
     const jwt = await statement({ header: { typ: 'at+jwt' } })
+    inner.introspected.length = 0
     for (const token of [jwt, 'opaque', 'eyJ.eyJ.x'])
       expect(await authenticate(token)).toMatchObject({ id: 'bob' })
     expect(inner.introspected).toEqual([jwt, 'opaque', 'eyJ.eyJ.x'])

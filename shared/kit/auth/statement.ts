@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
 import {
   createLocalJWKSet,
+  decodeJwt,
   decodeProtectedHeader,
   errors,
   type JWTPayload,
@@ -17,6 +18,10 @@ import { type Introspection, type Introspector, introspectionClaims } from './in
 /** The `typ` of a statement, which distinguishes it from every other JWT. */
 export const statementType = 'parley-statement+jwt'
 export const statementAlgorithm = 'EdDSA'
+/** The path below the gateway's URL at which agents exchange statements (RFC 8693). */
+export const statementExchangePath = '/oauth2/token'
+/** The type of a statement in a token exchange (RFC 8693, section 3). */
+export const statementTokenType = 'urn:ietf:params:oauth:token-type:jwt'
 /** The path of the gateway's public keys, below its URL. */
 export const statementKeysPath = '/.well-known/jwks.json'
 
@@ -85,7 +90,7 @@ export class StatementVerifier {
         requiredClaims: ['aud', 'iat', 'exp'],
         clockTolerance: toleranceSeconds,
       })
-      const verified = read(payload)
+      const verified = read(payload, keys.issuer)
       if (verified === undefined) return { active: false }
       this.#verified.set(name, verified)
       return stillValid(verified)
@@ -95,6 +100,17 @@ export class StatementVerifier {
       if (error instanceof errors.JOSEError || error instanceof TypeError) return { active: false }
       throw error
     }
+  }
+
+  /**
+   * Returns the addresses that name gateways in the `act` of the OAuth server's tokens. Undefined if the gateway signs no
+   * statements, because it has its own OAuth server.
+   * @throws ParleyError Unavailable if the gateway's keys cannot be fetched
+   */
+  async gateways(): Promise<readonly string[] | undefined> {
+    // Keys of any age will do: a gateway keeps its address.
+    const { issuer } = this.#keys ?? (await this.#keysFor(undefined))
+    return issuer === '' ? undefined : [issuer]
   }
 
   /** Returns the current keys. Fetches them if they are old, or do not contain the key. */
@@ -141,13 +157,22 @@ export class StatementVerifier {
   }
 }
 
-/** Introspects tokens with the OAuth server, except for statements of the gateway, which it verifies. */
+/**
+ * Introspects tokens with the OAuth server, except for statements of the gateway, which it verifies. A party that acts
+ * with another token counts as a gateway only if it is the gateway that the agent has joined.
+ */
 export function acceptingStatements(
   inner: Introspector & { ping(): Promise<void> },
-  statements: Pick<StatementVerifier, 'verify'>,
+  statements: Pick<StatementVerifier, 'verify' | 'gateways'>,
 ): Introspector & { ping(): Promise<void> } {
   return {
-    introspect: (token) => (isStatement(token) ? statements.verify(token) : inner.introspect(token)),
+    introspect: async (token) => {
+      if (isStatement(token)) return statements.verify(token)
+      const answer = await inner.introspect(token)
+      if (!answer.active || answer.act === undefined) return answer
+      const gateways = await statements.gateways()
+      return gateways === undefined ? answer : { ...answer, gateways }
+    },
     ping: () => inner.ping(),
   }
 }
@@ -162,7 +187,15 @@ export function isStatement(token: string): boolean {
   }
 }
 
-function read({ aud, iat = 0, exp = 0, ...payload }: JWTPayload): VerifiedStatement | undefined {
+/** The gateway that the statement names as its issuer. Its signature is not checked. */
+export function statementIssuer(statement: string): string | undefined {
+  return decodeJwt(statement).iss
+}
+
+function read(
+  { aud, iat = 0, exp = 0, ...payload }: JWTPayload,
+  issuer: string,
+): VerifiedStatement | undefined {
   if (exp - iat > lifetimeMaxSeconds || iat > Date.now() / 1000 + toleranceSeconds) return undefined
   const { client_id, sub, scope, act } = payload
   const introspection = introspectionClaims.safeParse({
@@ -175,7 +208,8 @@ function read({ aud, iat = 0, exp = 0, ...payload }: JWTPayload): VerifiedStatem
     exp,
   }).data
   const isComplete = introspection?.client_id !== undefined && [aud ?? []].flat().length > 0
-  return isComplete ? { introspection, exp } : undefined
+  if (!isComplete) return undefined
+  return { introspection: { ...introspection, ...(act !== undefined && { gateways: [issuer] }) }, exp }
 }
 
 /** The tolerance applies to `exp` too, which the Authenticator compares without a tolerance. */

@@ -45,6 +45,26 @@ export function verifyAnswer(challenge: Challenge, answer: ChallengeAnswer, publ
   return verifyEd25519(key, challengeBytes(challenge, answer.did), signature)
 }
 
+const startDomain = Buffer.from('\u00ffparley supervised start v1\n', 'latin1')
+
+/** Signs the nonce of a supervisor, so that a supervised process proves that it has the key of its DID. */
+export function signStart(nonce: string, did: string, key: KeyPair): string {
+  return bs58.encode(key.sign(startBytes(nonce, did)))
+}
+
+/** Whether the key (base58) signed this nonce for this DID; never throws. */
+export function verifyStart(
+  nonce: string,
+  did: string,
+  proof: { publicKey: string; signature: string },
+): boolean {
+  const [key, signature] = [readBase58(proof.publicKey, 32), readSignature(proof.signature)]
+  return key !== undefined && signature !== undefined && verifyEd25519(key, startBytes(nonce, did), signature)
+}
+
+const startBytes = (nonce: string, did: string) =>
+  Buffer.concat([startDomain, Buffer.from(JSON.stringify([nonce, did]))])
+
 /** Encodes the fields as JSON, which makes their boundaries unambiguous. */
 function challengeBytes({ nonce, gateway, url }: Challenge, did: string): Buffer {
   return Buffer.concat([domain, Buffer.from(JSON.stringify([gateway, url, did, nonce]))])

@@ -27,6 +27,9 @@ export interface OAuthClient {
   lastUsedAt?: Timestamp | undefined
 }
 
+/** The lifetimes of long-lived keys, in seconds. Keys with agent:admin have a lower maximum. */
+export const keyLifetime = { default: 90 * 86_400, max: 365 * 86_400, maxOfOperator: 90 * 86_400 } as const
+
 /** A long-lived key, without the key itself. */
 export interface OAuthKey {
   id: string

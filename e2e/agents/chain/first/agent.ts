@@ -4,5 +4,10 @@ export default defineAgent({
   name: 'first',
   description: 'Starts a chain',
   skills: [{ id: 'start', name: 'Start', description: 'Calls the agent middle' }],
-  handle: async ({ text, agents }) => `first: ${(await agents.call('middle', text)).text}`,
+  async handle({ text, agents }) {
+    const { text: answer } = text.startsWith('sleep')
+      ? await agents.best(text)
+      : await agents.call('middle', text)
+    return `first: ${answer}`
+  },
 })

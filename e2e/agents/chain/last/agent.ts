@@ -5,9 +5,12 @@ import { defineAgent } from '@parley/agent'
 export default defineAgent({
   name: 'last',
   description: 'Ends a chain',
-  skills: [{ id: 'end', name: 'End', description: 'Waits' }],
+  skills: [
+    { id: 'end', name: 'End', description: 'Waits' },
+    { id: 'sleep', name: 'Sleep deeply', description: 'Sleeps deeply like a bear in winter' },
+  ],
   async handle({ text, signal, caller, onBehalfOf }) {
-    await wait(Number(text), undefined, { signal })
+    await wait(Number(/\d+/.exec(text)?.[0]), undefined, { signal })
     return `last(${text}) for ${onBehalfOf?.id} by ${caller.id}`
   },
 })

@@ -32,6 +32,7 @@ beforeAll(async () => {
 afterAll(() => gateway[Symbol.asyncDispose]())
 afterEach(() => {
   gateway.fault = 'none'
+  gateway.onMessage = async () => {}
 })
 
 let names = 0
@@ -530,6 +531,129 @@ test('the signal of a call cancels the child', async () => {
     )
   })
 })
+
+/** The ways in which a handler creates a task at the agent `slow`. */
+const ways: Record<string, Handler> = {
+  call: async ({ agents }) => (await agents.call('slow', 'go')).text,
+  best: async ({ agents }) => (await agents.best('go')).text,
+  stream: async ({ agents }) => {
+    for await (const _event of agents.stream('slow', 'go')) continue
+  },
+}
+
+test.each(Object.keys(ways))(
+  'a child of %s is canceled although the response to its message was lost',
+  async (way) => {
+    gateway.best = 'slow'
+    const started = Promise.withResolvers<string>()
+    await using slow = await agentOf('slow', async ({ signal, task }) => {
+      started.resolve(task.id)
+      await untilAborted(signal)
+    })
+    gateway.onMessage = (step) => (step === 'response' ? new Promise(() => {}) : Promise.resolve())
+    await using planner = await agentOf('planner', ways[way] ?? (() => undefined))
+    const name = client()
+    const alice = callerOf(planner, name)
+    const { id } = await alice.send('go')
+    const child = await started.promise
+    await alice.cancel(id)
+    await eventually(async () => {
+      expect((await callerOf(slow, name).get(child)).status.state).toBe('canceled')
+      expect((await planner.app.services.store.loadTask(id))?.dueAt).toBeUndefined()
+    })
+  },
+)
+
+test.each(Object.keys(ways))(
+  'a message of %s that arrives after its cancellation creates no task',
+  async (way) => {
+    gateway.best = 'slow'
+    let runs = 0
+    await using slow = await agentOf('slow', () => {
+      runs += 1
+    })
+    const [onItsWay, arrive, arrived] = [0, 1, 2].map(() => Promise.withResolvers<void>())
+    gateway.onMessage = async (step) => {
+      if (step === 'response') return arrived?.resolve()
+      onItsWay?.resolve()
+      await arrive?.promise
+    }
+    await using planner = await agentOf('planner', ways[way] ?? (() => undefined))
+    const name = client()
+    const alice = callerOf(planner, name)
+    const { id } = await alice.send('go')
+    await onItsWay?.promise
+    await alice.cancel(id)
+    const { store } = planner.app.services
+    await eventually(async () => {
+      expect((await store.loadTask(id))?.dueAt).toBeUndefined()
+    })
+    arrive?.resolve()
+    await arrived?.promise
+    const child = (await store.loadTask(id))?.children?.[0]?.taskId ?? ''
+    expect(await callerOf(slow, name).get(child)).toMatchObject({
+      status: { state: 'canceled' },
+      history: [],
+    })
+    expect(runs).toBe(0)
+  },
+)
+
+test.each(Object.keys(ways))(
+  'a child of %s is canceled if its message is refused when it is repeated after a lost response',
+  async (way) => {
+    gateway.best = 'slow'
+    const started = Promise.withResolvers<string>()
+    await using slow = await agentOf('slow', async ({ signal, task }) => {
+      started.resolve(task.id)
+      await untilAborted(signal)
+    })
+    gateway.onMessage = async (step) => {
+      if (step === 'request') return
+      gateway.fault = {
+        status: 403,
+        body: { jsonrpc: '2.0', id: null, error: { code: -32013, message: 'no' } },
+      }
+      throw new Error('the connection is lost')
+    }
+    await using planner = await agentOf('planner', async (context) => {
+      await expect((async () => ways[way]?.(context))()).rejects.toThrow(CallRefusedError)
+      gateway.fault = 'none'
+      return 'done'
+    })
+    const name = client()
+    expect((await callerOf(planner, name).sendAndWait('go')).status.state).toBe('completed')
+    const child = await started.promise
+    await eventually(async () => {
+      expect((await callerOf(slow, name).get(child)).status.state).toBe('canceled')
+    })
+  },
+)
+
+test('a child of best is canceled after a crash before its agent was recorded', async () => {
+  const dataDir = await folder()
+  gateway.best = 'slow'
+  const started = Promise.withResolvers<string>()
+  await using slow = await agentOf('slow', async ({ signal, task }) => {
+    started.resolve(task.id)
+    await untilAborted(signal)
+  })
+  const options: TestAgentOptions = { dataDir, store: 'embedded', drainMs: 0 }
+  gateway.onMessage = (step) => (step === 'response' ? new Promise(() => {}) : Promise.resolve())
+  const name = client()
+  const before = await agentOf('planner', ways['best'] ?? (() => undefined), options)
+  const { id } = await callerOf(before, name).send('go')
+  const child = await started.promise
+  await before[Symbol.asyncDispose]()
+  await using after = await agentOf('planner', ways['best'] ?? (() => undefined), options)
+  const record = await after.app.services.store.loadTask(id)
+  expect(record?.children).toMatchObject([{ taskId: child }])
+  expect(record?.children?.[0]).not.toHaveProperty('agent')
+  await callerOf(after, name).cancel(id)
+  await eventually(async () => {
+    expect((await callerOf(slow, name).get(child)).status.state).toBe('canceled')
+  })
+}, 40_000)
 
 async function folder(): Promise<string> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-delegation-'))

@@ -58,6 +58,8 @@ export class AgentCalls implements RunCalls {
   readonly agents: Agents
   children: ChildTask[]
   readonly #parts: AgentCallsParts
+  /** Calls of which an earlier attempt may have created the task, although a later one was refused. */
+  readonly #repeated = new WeakSet<Prepared>()
   /** The number of equal calls so far. */
   readonly #repeats = new Map<string, number>()
 
@@ -94,12 +96,7 @@ export class AgentCalls implements RunCalls {
       }
       const at = { agent: sent.agent ?? '-', taskId: answer.task.id }
       if (sent.agent === undefined) throw unreadable('-')
-      if (call.child.taskId !== at.taskId || call.child.agent !== at.agent) {
-        await this.#note(call.child, at).catch((error: unknown) => {
-          if (!runsAgain(this.#parts.run.signal)) void this.#cancel(call, at)
-          throw error
-        })
-      }
+      if (call.child.taskId !== at.taskId || call.child.agent !== at.agent) await this.#note(call.child, at)
       return await this.#resultOf(call, at)
     } catch (error) {
       throw this.#failed(call, error)
@@ -115,7 +112,7 @@ export class AgentCalls implements RunCalls {
     const { connection, params, headers, signal, child } = call
     try {
       const opened = await connection
-        .stream(agent, params, { headers, signal })
+        .stream(agent, params, { headers, signal, onRepeat: () => this.#repeated.add(call) })
         .catch(async (error: unknown) => {
           if (!isWithoutStreams(error)) throw await this.#refused(call, error)
           return undefined
@@ -148,16 +145,17 @@ export class AgentCalls implements RunCalls {
 
   #send(call: Prepared): Promise<SentMessage> {
     const { connection, agent, params, headers, signal } = call
-    // If the gateway chooses the agent, only its answer names the task to cancel, so it is awaited even if the run ends.
-    const options = agent === undefined ? { headers } : { headers, signal }
-    return connection.send(agent, params, options).catch(async (error: unknown) => {
-      throw await this.#refused(call, error)
-    })
+    return connection
+      .send(agent, params, { headers, signal, onRepeat: () => this.#repeated.add(call) })
+      .catch(async (error: unknown) => {
+        throw await this.#refused(call, error)
+      })
   }
 
   /** A call that created no task is removed from the list. */
-  async #refused({ isNew, options, child }: Prepared, error: unknown): Promise<unknown> {
-    if (isNew && options.taskId === undefined && createdNothing(error))
+  async #refused(call: Prepared, error: unknown): Promise<unknown> {
+    const { isNew, options, child } = call
+    if (isNew && !this.#repeated.has(call) && options.taskId === undefined && createdNothing(error))
       await this.#forget(child).catch(() => {})
     return error
   }
@@ -193,7 +191,7 @@ export class AgentCalls implements RunCalls {
     })
     const isNew = !this.children.some(({ key }) => key === ids.key)
     const child = await this.#noteCall(ids, agent, options)
-    const taskId = options.taskId ?? (agent === undefined ? undefined : ids.taskId)
+    const taskId = options.taskId ?? ids.taskId
     const deadline = child.deadlineMs === undefined ? {} : { deadlineMs: child.deadlineMs }
     const deadlineAt = child.deadlineMs === undefined ? undefined : Date.now() + child.deadlineMs
     const limits = [run.signal, ...(options.signal === undefined ? [] : [options.signal])]
@@ -205,7 +203,7 @@ export class AgentCalls implements RunCalls {
       child,
       isNew,
       params: {
-        message: { ...content, messageId: ids.messageId, ...(taskId !== undefined && { taskId }) },
+        message: { ...content, messageId: ids.messageId, taskId },
         configuration: { ...modes, ...deadline },
       },
       headers: { 'idempotency-key': ids.key },
@@ -245,7 +243,8 @@ export class AgentCalls implements RunCalls {
     const deadlineMs = this.#remainingMs(options)
     const child: ChildTask = {
       key,
-      ...(agent !== undefined && { agent, taskId: options.taskId ?? taskId }),
+      taskId: options.taskId ?? taskId,
+      ...(agent !== undefined && { agent }),
       ...(deadlineMs !== undefined && { deadlineMs }),
       ...(options.detach === true && { detached: true }),
     }
@@ -309,9 +308,7 @@ export class AgentCalls implements RunCalls {
     const failed = { agent: call.agent ?? '-', taskId: child.taskId }
     if (run.signal.aborted) return run.signal.reason
     if (signal.aborted) {
-      const { agent, taskId } = child
-      if (agent !== undefined && taskId !== undefined && !child.detached)
-        void this.#cancel(call, { agent, taskId })
+      if (!child.detached) void this.#cancel(call)
       if (options.signal?.aborted === true) return options.signal.reason
       return new CallDeadlineError(`Agent ${failed.agent} did not finish in time`, failed)
     }
@@ -319,11 +316,10 @@ export class AgentCalls implements RunCalls {
   }
 
   /** Cancels a task that the author no longer waits for. If this fails, it is canceled when this task ends. */
-  async #cancel(
-    { connection }: Prepared,
-    { agent, taskId }: { agent: string; taskId: string },
-  ): Promise<void> {
-    await connection.cancel(agent, taskId, AbortSignal.timeout(cancelTimeoutMs)).catch(() => {})
+  async #cancel({ connection, child }: Prepared): Promise<void> {
+    const { key, agent, taskId } = this.children.find((one) => one.key === child.key) ?? child
+    if (taskId === undefined) return
+    await connection.cancel(agent, { taskId, key }, AbortSignal.timeout(cancelTimeoutMs)).catch(() => {})
   }
 }
 
@@ -331,11 +327,6 @@ export class AgentCalls implements RunCalls {
 function handled<T>(call: Promise<T>): Promise<T> {
   call.catch(() => {})
   return call
-}
-
-/** Whether the run was stopped because it continues elsewhere or after a restart. */
-function runsAgain({ aborted, reason }: AbortSignal): boolean {
-  return aborted && reason instanceof Error && (reason.cause === 'stopping' || reason.cause === 'taken')
 }
 
 function detachOf({ detach }: CallOptions): Pick<CallOptions, 'detach'> {

@@ -20,6 +20,11 @@ export interface SentMessage {
   agent: string | undefined
 }
 
+export interface SendOptions extends CallOptions {
+  /** Called before the message is repeated: an earlier attempt may have created the task. */
+  onRepeat?: (() => void) | undefined
+}
+
 /** Repetitions of a request after a connection failure or a temporary error, and the delay before the first one. */
 const [repeatsMax, repeatDelayMs, repeatDelayMaxMs] = [6, 250, 5000]
 /** The maximum size of an answer. */
@@ -55,8 +60,12 @@ export class AgentConnection {
   }
 
   /** @param agent undefined: the gateway chooses one */
-  async send(agent: string | undefined, params: OutgoingParams, options: CallOptions): Promise<SentMessage> {
-    const { result, headers } = await this.#patiently(agent, options.signal, (client) =>
+  async send(
+    agent: string | undefined,
+    params: OutgoingParams,
+    { onRepeat, ...options }: SendOptions,
+  ): Promise<SentMessage> {
+    const { result, headers } = await this.#patiently(agent, { ...options, onRepeat }, (client) =>
       client.request(methodOf('sendMessage'), params, options),
     )
     return { result, agent: agent ?? headers.get('x-agent') ?? undefined }
@@ -64,23 +73,32 @@ export class AgentConnection {
 
   /** Returns the task as received once it has ended or paused. */
   async result(agent: string, taskId: string, options: CallOptions): Promise<unknown> {
-    return this.#patiently(agent, options.signal, (client) => client.wait(taskId, options))
+    return this.#patiently(agent, options, (client) => client.wait(taskId, options))
   }
 
   /** Repeats the message until the stream begins; a lost stream is resumed. */
   async stream(
     agent: string,
     { message, configuration }: OutgoingParams,
-    options: CallOptions,
+    { onRepeat, ...options }: SendOptions,
   ): Promise<{ first: IteratorResult<WireEvent>; rest: AsyncGenerator<WireEvent> }> {
-    return this.#patiently(agent, options.signal, async (client) => {
+    return this.#patiently(agent, { ...options, onRepeat }, async (client) => {
       const rest = client.stream(message, configuration, options)
       return { first: await rest.next(), rest }
     })
   }
 
-  async cancel(agent: string, taskId: string, signal: AbortSignal): Promise<TaskState> {
-    const task = await this.#authorized(agent, (client) => client.cancel(taskId, { signal }))
+  /**
+   * Cancels a task, also before its message arrives: the message is refused then.
+   * @param agent undefined: the gateway finds the agent that it has chosen for the message
+   */
+  async cancel(
+    agent: string | undefined,
+    { taskId, key }: { taskId: string; key: string },
+    signal: AbortSignal,
+  ): Promise<TaskState> {
+    const options = { signal, headers: { 'idempotency-key': key } }
+    const task = await this.#authorized(agent, (client) => client.cancel(taskId, options))
     return task.status.state
   }
 
@@ -98,7 +116,7 @@ export class AgentConnection {
 
   async #patiently<T>(
     agent: string | undefined,
-    signal: AbortSignal | undefined,
+    { signal, onRepeat }: Pick<SendOptions, 'signal' | 'onRepeat'>,
     step: (client: AgentClient) => Promise<T>,
   ): Promise<T> {
     for (let repeats = 0; ; repeats += 1) {
@@ -106,6 +124,7 @@ export class AgentConnection {
         return await this.#authorized(agent, step)
       } catch (error) {
         if (signal?.aborted === true || repeats >= repeatsMax || !isTransient(error)) throw error
+        onRepeat?.()
         const delayMs = Math.min(repeatDelayMs * 2 ** repeats, repeatDelayMaxMs)
         await wait(delayMs, undefined, signal && { signal }).catch(() => signal?.throwIfAborted())
       }

@@ -15,7 +15,7 @@ export interface ChildCancellationParts {
   intervalMs?: number
 }
 
-/** A child that is not found this soon after the end of its parent may still be created by a request on its way. */
+/** An agent without Parley cannot refuse in advance a message that is on its way, so its task is looked for this long. */
 const missingAfterMs = 10_000
 /** Cancellations are repeated for this long after the end of the parent. */
 const repeatedForMs = 60 * 60 * 1000
@@ -100,16 +100,17 @@ export class ChildCancellation implements Disposable {
   }
 
   /** Whether the child needs no further attempt. */
-  async #cancelOne(record: TaskRecord, { agent, taskId }: ChildTask, endedMs: number): Promise<boolean> {
+  async #cancelOne(record: TaskRecord, { key, agent, taskId }: ChildTask, endedMs: number): Promise<boolean> {
     const { log, connectionOf } = this.#parts
     const connection = connectionOf(record)
-    if (connection === undefined || agent === undefined || taskId === undefined) return true
+    if (connection === undefined || taskId === undefined) return true
     try {
-      await connection.cancel(agent, taskId, AbortSignal.timeout(requestMs))
+      await connection.cancel(agent, { taskId, key }, AbortSignal.timeout(requestMs))
       return true
     } catch (error) {
       if (error instanceof RpcError && error.code === -32002) return true
-      if (error instanceof RpcError && error.code === -32001) return endedMs >= missingAfterMs
+      if (error instanceof RpcError && error.code === -32001)
+        return error.data['reason'] === 'prevented' || endedMs >= missingAfterMs
       if (!(error instanceof ExchangeRefusedError)) return false
       log.warn(
         { task_id: record.id, agent, child: taskId, reason: error.message },

@@ -10,10 +10,7 @@ import { AuthoritySeal } from './authority-seal.ts'
 import { type ExchangeClient, ExchangedTokens } from './exchanged-tokens.ts'
 
 /** The gateway at which this agent calls others, and the OAuth client that acts for its callers. */
-export interface DelegationOptions extends ExchangeClient {
-  /** The address at which this agent reaches the gateway. */
-  gatewayUrl: string
-}
+export type DelegationOptions = ExchangeClient
 
 /** Calls other agents through the gateway, with the authority that each task keeps. */
 export class GatewayDelegation implements Delegation {

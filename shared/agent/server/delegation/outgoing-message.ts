@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { withAncestors, withSkillId } from '@parley/wire/codecs/parley/metadata'
 import type { OutgoingMessage } from '@parley/wire/codecs/parley/shapes'
+import { taskIdOfKey } from '@parley/wire/model/chosen-task-id'
 import type { Part } from '@parley/wire/model/task'
 import type { CallContent, CallMessage, CallOptions } from '../../author/agents.ts'
 import { isFile } from '../../author/output.ts'
@@ -32,7 +33,7 @@ export function partsOf(message: CallMessage): Part[] {
 export interface CallIds {
   /** The `Idempotency-Key`, which identifies the call within the task. */
   key: string
-  /** The ID that the agent's new task gets. */
+  /** The ID that the new task gets at the named agent, or at the one that the gateway chooses. */
   taskId: string
   messageId: string
 }
@@ -46,7 +47,7 @@ export function callIds(secret: Uint8Array, ...call: unknown[]): CallIds {
   const digest = (name: string, text: string) =>
     createHmac('sha256', secret).update(`${name} ${text}`).digest()
   const key = digest('call', JSON.stringify(call)).toString('base64url')
-  return { key, taskId: uuidOf(digest('task', key)), messageId: uuidOf(digest('message', key)) }
+  return { key, taskId: taskIdOfKey(key), messageId: uuidOf(digest('message', key)) }
 }
 
 /** Makes a UUID version 8 (RFC 9562) of the first 16 bytes. */

@@ -17,6 +17,8 @@ export class StubGateway implements AsyncDisposable {
   best = ''
   /** Replaces the answers to requests to agents. */
   fault: { status: number; body: object } | 'none' = 'none'
+  /** Called with each message before it is forwarded, and with its response before it is returned. */
+  onMessage: (step: 'request' | 'response') => Promise<void> = async () => {}
   /** The requests to agents: `<slug> <method>`. */
   readonly requests: string[] = []
   /** All tokens that were exchanged or forwarded. */
@@ -96,8 +98,14 @@ export class StubGateway implements AsyncDisposable {
       if (typeof value === 'string') headers[name] = value
     }
     const abort = new AbortController()
-    response.on('close', () => abort.abort())
+    const isMessage = method.startsWith('message/')
+    // A gateway delivers a message although its sender has disconnected.
+    if (!isMessage) response.on('close', () => abort.abort())
+    if (isMessage) await this.onMessage('request')
     const answer = await fetch(`${agent.url}/`, { method: 'POST', headers, body, signal: abort.signal })
+    if (isMessage) await this.onMessage('response')
+    if (response.destroyed) return await answer.body?.cancel()
+    response.on('close', () => abort.abort())
     response.writeHead(answer.status, {
       'content-type': answer.headers.get('content-type') ?? '',
       'x-agent': slug,

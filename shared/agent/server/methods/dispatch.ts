@@ -159,12 +159,8 @@ export class Dispatcher {
       takeSignature,
       reserve: (atLeast) => claim.reserve(atLeast),
       openClaim: () => this.#answers.open(caller.id),
-      get signal() {
-        return incoming.signal()
-      },
-      get log() {
-        return incoming.log()
-      },
+      signal: incoming.signal,
+      log: incoming.log,
     }
     const answer = await method.run(this.#services, call)
     // The signature of a write is marked as used before it is answered, whichever path the method took.

@@ -110,7 +110,7 @@ export class MessageClaims implements AsyncDisposable {
     this.#stack.defer(async () => {
       if (this.#kept.has(claim)) return
       await release().catch((error: unknown) =>
-        this.#call.log.error({ err: error, claim }, 'a claim of a refused message could not be released'),
+        this.#call.log().error({ err: error, claim }, 'a claim of a refused message could not be released'),
       )
     })
   }

@@ -39,9 +39,11 @@ export const sendMessage: Run<'sendMessage'> = async (services, call) => {
  */
 async function whenResting(
   { store, bus, sendWaitMaxMs: maxMs, stopping }: Services,
-  { signal, reserve, log }: Call,
+  call: Call,
   { id: taskId, owner, events }: TaskRecord,
 ): Promise<TaskRecord | undefined> {
+  const { reserve } = call
+  const signal = call.signal()
   const isAtRest = async () => {
     const outline = await store.outlineTask(taskId, owner, () => {}).catch(() => null)
     return outline === undefined || (outline !== null && isResting(outline.task.status.state))
@@ -54,6 +56,7 @@ async function whenResting(
     if (outline !== undefined) reserve(outline.bytes)
     return outline?.task
   } catch (error) {
+    const log = call.log()
     log.debug({ err: error, task_id: taskId }, 'a waiting send is answered with the task as accepted')
     return undefined
   }

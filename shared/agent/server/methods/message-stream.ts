@@ -83,7 +83,14 @@ function follow(
     const now = await services.store.outlineTask(taskId, owner, () => {})
     return now && { events: eventsAfter(now.task, after), resting: isResting(now.task.status.state) }
   }
-  return followTask({ bus: services.bus, taskId, afterSequence, backfill, signal, claim: openClaim() })
+  return followTask({
+    bus: services.bus,
+    taskId,
+    afterSequence,
+    backfill,
+    signal: signal(),
+    claim: openClaim(),
+  })
 }
 
 type Live = AsyncGenerator<LiveItem, void, void>

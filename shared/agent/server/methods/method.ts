@@ -67,9 +67,12 @@ export interface Call<Params = unknown> {
   reserve: (bytes: number) => void
   /** Opens another claim for the same caller, for memory in addition to the answer. The method that opens it must dispose it. */
   openClaim: () => AnswerClaim
-  /** Aborted when the caller disconnects. */
-  signal: AbortSignal
-  log: Log
+  /**
+   * Aborted when the caller disconnects. This is a function and not a getter, because V8 creates a hidden class for each
+   * object literal with a getter, and keeps it until the next full garbage collection.
+   */
+  signal: () => AbortSignal
+  log: () => Log
 }
 
 /** A result or the items of a stream, optionally with headers. Both may contain lazy parts. */

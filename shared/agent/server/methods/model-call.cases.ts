@@ -32,8 +32,8 @@ export async function callModel<O extends Operation>(
     takeSignature: async () => {},
     reserve: (bytes) => claim.reserve(bytes),
     openClaim: () => budget.open(owner),
-    signal: signal ?? new AbortController().signal,
-    log: makeLog({ level: 'silent', name: 'test' }),
+    signal: () => signal ?? new AbortController().signal,
+    log: () => makeLog({ level: 'silent', name: 'test' }),
   }
   return methods[operation].run(agent.app.services, call)
 }

@@ -1,8 +1,9 @@
 import type { TaskRecord } from '@parley/engine/store/store'
-import type { MessageTerms } from '@parley/engine/tasks/transitions'
+import { apply, type MessageTerms } from '@parley/engine/tasks/transitions'
 import { ancestorsIn } from '@parley/wire/codecs/parley/metadata'
 import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 import type { Message, Task } from '@parley/wire/model/task'
+import { timestamp } from '@parley/wire/model/timestamp'
 import type { MessagePayment } from './message-claims.ts'
 
 /** The result of accepting a message: the stored task and the function that queues it. */
@@ -34,19 +35,9 @@ export function newRecord(parts: {
   const { owner, signed, at, contextId, task, payment, terms } = parts
   const { contextName } = task.message
   return {
-    id: task.taskId,
-    contextId,
+    ...emptyRecord({ id: task.taskId, contextId, owner, at }),
     ...(contextName !== undefined && { contextName }),
-    owner,
-    status: { state: 'submitted', timestamp: at },
     history: [messageOf(task.message, task.taskId, { contextId, contextName })],
-    artifacts: [],
-    version: 0,
-    events: [],
-    createdAt: at,
-    updatedAt: at,
-    starts: 0,
-    workedMs: 0,
     referenceTaskIds: task.message.referenceTaskIds ?? [],
     acceptedOutputModes: task.acceptedOutputModes,
     ...(signed && { signed }),
@@ -55,6 +46,35 @@ export function newRecord(parts: {
     ...(payment?.held === true && { heldBy: payment.id }),
     ...terms,
     ...ancestorsOf(task.message, terms.delegation),
+  }
+}
+
+/** Creates the record of a task that is canceled before its message arrives. It has no message. */
+export function canceledRecord(ids: { id: string; contextId: string; owner: string }): TaskRecord {
+  return apply(emptyRecord({ ...ids, at: timestamp() }), { kind: 'cancel' })
+}
+
+function emptyRecord({
+  id,
+  contextId,
+  owner,
+  at,
+}: Record<'id' | 'contextId' | 'owner' | 'at', string>): TaskRecord {
+  return {
+    id,
+    contextId,
+    owner,
+    status: { state: 'submitted', timestamp: at },
+    history: [],
+    artifacts: [],
+    version: 0,
+    events: [],
+    createdAt: at,
+    updatedAt: at,
+    starts: 0,
+    workedMs: 0,
+    referenceTaskIds: [],
+    acceptedOutputModes: [],
   }
 }
 

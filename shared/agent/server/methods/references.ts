@@ -29,7 +29,7 @@ export async function readReferences(
   if (first === undefined) return []
   if (foreignTasks === undefined || missing.length > foreignMax) throw notFound(first)
   const foreign: Task[] = []
-  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(foreignMaxMs)])
+  const signal = AbortSignal.any([call.signal(), AbortSignal.timeout(foreignMaxMs)])
   let maxBytes = foreignMaxBytes
   for (const taskId of missing) {
     const read = await foreignTasks.read(taskId, call.headers, { maxBytes, signal })

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { RpcError } from '@parley/client/internal/rpc-error'
 import { rpc } from '@parley/tools/testing/raw-http'
+import { taskIdOfKey } from '@parley/wire/model/chosen-task-id'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestAgent, testAgent } from '../../testing.ts'
 
@@ -304,4 +305,51 @@ test('agent/getAuthenticatedExtendedCard returns the card with its additions, or
     did: other.did,
     skills: [{ id: 'test' }, { id: 'hidden' }],
   })
+})
+
+/** A task id that is derived from an `Idempotency-Key`. */
+function chosen() {
+  const key = randomUUID()
+  return { taskId: taskIdOfKey(key), options: { headers: { 'idempotency-key': key } } }
+}
+
+test('the cancellation of a task that does not exist yet refuses its message', async () => {
+  const [alice, mallory] = [owner(), owner()]
+  const { taskId, options } = chosen()
+  const canceled = await alice.cancel(taskId, options)
+  expect(canceled).toMatchObject({ id: taskId, status: { state: 'canceled' }, history: [], artifacts: [] })
+  expect(await alice.get(taskId)).toEqual(canceled)
+  expect(await failure(alice.cancel(taskId, options))).toMatchObject({ code: -32002 })
+  const message = { role: 'user', kind: 'message', messageId: randomUUID(), taskId } as const
+  const parts = [{ kind: 'text' as const, text: 'hello' }]
+  for (const more of [options, {}])
+    expect(await failure(alice.send({ ...message, parts }, undefined, more))).toMatchObject({ code: -32008 })
+  expect(await failure(mallory.get(taskId))).toMatchObject({ code: -32001 })
+  expect(await failure(mallory.cancel(taskId, options))).toMatchObject({ code: -32001 })
+  const { events } = await alice.events(taskId)
+  expect(events).toMatchObject([{ kind: 'status-update', status: { state: 'canceled' }, final: true }])
+})
+
+test('without the key from which the id is derived, the cancellation of an unknown task has no effect', async () => {
+  const alice = owner()
+  const { taskId, options } = chosen()
+  expect(await failure(alice.cancel(taskId))).toMatchObject({ code: -32001 })
+  expect(await failure(alice.cancel(taskId, chosen().options))).toMatchObject({ code: -32001 })
+  expect(await failure(alice.cancel(randomUUID(), options))).toMatchObject({ code: -32001 })
+  expect(await failure(alice.get(taskId))).toMatchObject({ code: -32001 })
+})
+
+test('a message and its cancellation at the same time leave one canceled task', async () => {
+  const alice = owner()
+  for (let round = 0; round < 20; round += 1) {
+    const { taskId, options } = chosen()
+    const parts = [{ kind: 'text' as const, text: 'wait' }]
+    const message = { role: 'user', kind: 'message', messageId: randomUUID(), taskId, parts } as const
+    const [, canceled] = await Promise.allSettled([
+      alice.send(message, undefined, options),
+      alice.cancel(taskId, options),
+    ])
+    expect(canceled.status).toBe('fulfilled')
+    expect((await alice.get(taskId)).status.state).toBe('canceled')
+  }
 })

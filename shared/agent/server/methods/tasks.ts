@@ -1,9 +1,12 @@
 import type { Feedback, TaskRecord } from '@parley/engine/store/store'
 import { ownsFor } from '@parley/kit/auth/caller'
 import { ParleyError } from '@parley/wire/errors'
+import { keyOfTask } from '@parley/wire/model/chosen-task-id'
 import type { Task } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { Call, Run, Services } from './method.ts'
+import { newId } from './new-id.ts'
+import { canceledRecord } from './new-record.ts'
 
 /** @throws ParleyError TaskNotFound, even for a task of another owner */
 export async function requireTask({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
@@ -83,9 +86,31 @@ export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
 
 export const cancelTask: Run<'cancelTask'> = async (services, call) => {
   const { taskId } = call.params()
-  const task = await requireDelegatedTask(services, call, taskId)
+  const task = await requireDelegatedTask(services, call, taskId).catch((error: unknown) => {
+    if (isMissing(error) && keyOfTask(call.headers['idempotency-key'], taskId) !== undefined) return undefined
+    throw error
+  })
   await call.takeSignature()
-  return { result: await services.engine.change(task, () => ({ kind: 'cancel' })) }
+  const canceled = task === undefined ? await createCanceled(services, call, taskId) : undefined
+  if (canceled !== undefined) return { result: canceled }
+  // The message has created the task in the meantime.
+  const from = task ?? (await requireDelegatedTask(services, call, taskId))
+  return { result: await services.engine.change(from, () => ({ kind: 'cancel' })) }
+}
+
+const isMissing = (error: unknown) => error instanceof ParleyError && error.error === 'TaskNotFound'
+
+/**
+ * Stores a canceled task in place of a task whose message has not arrived yet, so that the message is refused.
+ * @returns undefined if the id is taken
+ */
+async function createCanceled(
+  { engine }: Services,
+  call: Call,
+  taskId: string,
+): Promise<TaskRecord | undefined> {
+  const record = canceledRecord({ id: taskId, contextId: newId(), owner: call.caller.id })
+  return (await engine.create(record)) ? record : undefined
 }
 
 /** Does not change the task. The same caller's second call replaces the first (spec/methods.md#tasksfeedback). */

@@ -19,6 +19,7 @@ import { clearContext, findContext, isAnothersContext } from './contexts.ts'
 import { findFeedback, saveFeedback } from './feedback.ts'
 import { refuseUnfinishedImport } from './import.ts'
 import { contextHistory, listContexts, listTasks, outlineTasks } from './lists.ts'
+import { refuseOtherDatabase } from './own-database.ts'
 import type { BesideTasks, MongoContext } from './record.ts'
 import { removeEnded } from './retention.ts'
 import {
@@ -62,6 +63,7 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
   const database = stack.use(await connectMongodb(options))
   const { db } = database
   await refuseUnfinishedImport(db, agentId)
+  await refuseOtherDatabase(db, agentId)
   await prepareStore(options)
   const settings = db.collection<SettingDocument>('settings')
   const store: MongoContext = {

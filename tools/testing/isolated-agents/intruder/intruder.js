@@ -1,5 +1,10 @@
 import { defineAgent } from '@parley/agent'
 import { connect, exhaust, tryAll } from './attempts.js'
+import { tryDatabases } from './databases.js'
+
+/** What the gateway has sent to this process. */
+const received = []
+process.on('message', (message) => received.push(message))
 
 /** An agent of a hostile author. The text of a message is JSON and selects what it does. */
 export const agentOf = (name) =>
@@ -19,6 +24,7 @@ export const agentOf = (name) =>
     async handle({ text }) {
       const { what, target } = JSON.parse(text)
       if (what === 'try') return JSON.stringify(await tryAll(target))
+      if (what === 'databases') return JSON.stringify(await tryDatabases(target, received))
       if (what === 'connect') return JSON.stringify(await connect(target))
       if (what === 'flood') return flood()
       return JSON.stringify(await exhaust[what]())

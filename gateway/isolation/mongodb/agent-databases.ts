@@ -1,0 +1,299 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import os from 'node:os'
+import { setTimeout as wait } from 'node:timers/promises'
+import { assignDatabase, holdsData, moveAgent } from '@parley/engine/migration/mongodb/move'
+import { ownDatabases } from '@parley/engine/store/mongodb/own-database'
+import { connectMongodb, type MongodbDatabase } from '@parley/kit/database/mongodb/database'
+import type { Log } from '@parley/kit/process/log'
+import { type Db, MongoServerError } from 'mongodb'
+import type { Claims } from '../../store/claims.ts'
+import { databaseNameFor, type User, withDatabase } from './agent-url.ts'
+
+export interface AgentDatabasesOptions {
+  /** STORE_URL of the gateway. */
+  url: string
+  /** Distinguishes the users of several gateways at one server. */
+  dataDir: string
+  /** Whether each agent gets its own user. */
+  withUsers: boolean
+  /** The names of the agents that this gateway runs. */
+  names: readonly string[]
+  claims: Claims
+  /** Whether a process of the agent runs, according to the registry. */
+  isRunning: (agentId: string) => boolean
+  /** How long to wait for the end of the agent's other processes. Default 60 s. */
+  waitMs?: number
+  /** How long a gateway holds the claim to move the data of an agent without renewing it. Default 30 s. */
+  claimMs?: number
+  log: Log
+}
+
+export interface SupervisedAgent {
+  name: string
+  agentId: string
+}
+
+/** How long the end of the gateway waits for a server that does not answer. */
+const dropLimitMs = 5000
+const unauthorized = 13
+const userNotFound = 11
+const userExists = 51_003
+
+/**
+ * Gives each supervised agent a MongoDB database, with the documents that the gateway's database contained, and a user
+ * with access to only this database. The passwords are in no file and no database: each start of a gateway sets new ones.
+ */
+export class AgentDatabases implements AsyncDisposable {
+  /** The protections that the server does not offer, and what would add them. */
+  readonly missing: string[] = []
+  readonly #options: AgentDatabasesOptions
+  readonly #database: MongodbDatabase
+  readonly #userName: string
+  readonly #holder = randomUUID()
+  /** Whether the user of STORE_URL may use other databases and create users. */
+  #mayUseOthers = false
+  #createsUsers = false
+  readonly #urls = new Map<string, Promise<string>>()
+  /** Databases in which this gateway has created a user. */
+  readonly #granted = new Set<string>()
+
+  private constructor(options: AgentDatabasesOptions, database: MongodbDatabase) {
+    this.#options = options
+    this.#database = database
+    const gateway = createHash('sha256').update(`${os.hostname()} ${options.dataDir}`).digest('hex')
+    this.#userName = `parley-${gateway.slice(0, 12)}`
+  }
+
+  /** Tries what the server offers. @throws DatabaseRefused if it does not answer */
+  static async open(options: AgentDatabasesOptions): Promise<AgentDatabases> {
+    await using stack = new AsyncDisposableStack()
+    const database = stack.use(await connectMongodb({ url: options.url, poolMax: 8 }))
+    const databases = new AgentDatabases(options, database)
+    await databases.#try()
+    stack.move()
+    return databases
+  }
+
+  /** Resolves with the URL of the agent's database when it contains all data of the agent. */
+  urlFor(agent: SupervisedAgent): Promise<string> {
+    const known = this.#urls.get(agent.agentId)
+    if (known !== undefined) return known
+    const made = this.#open(agent)
+    this.#urls.set(agent.agentId, made)
+    made.catch(() => this.#urls.delete(agent.agentId))
+    return made
+  }
+
+  async #try(): Promise<void> {
+    const { withUsers, names } = this.#options
+    const trial = { name: 'trial', agentId: `trial ${this.#userName}` }
+    const database = databaseNameFor(this.#base, trial)
+    const reason = await this.#otherDatabaseFailure(database)
+    this.#mayUseOthers = reason === undefined
+    if (reason !== undefined) {
+      this.missing.push(
+        `a MongoDB database and user per agent (${reason}): agents share one database, in which each of them can read all tasks`,
+      )
+      return
+    }
+    if (!withUsers) return
+    const without = await this.#userFailure(database)
+    this.#createsUsers = without === undefined
+    if (without === undefined) await this.#dropUsersOfRemoved(names)
+    else
+      this.missing.push(
+        `a MongoDB user per agent (${without}): each agent has its own database, but can read the others with the user of STORE_URL`,
+      )
+  }
+
+  get #base(): string {
+    return this.#database.db.databaseName
+  }
+
+  /** Returns why the user of STORE_URL cannot use another database. */
+  async #otherDatabaseFailure(name: string): Promise<string | undefined> {
+    try {
+      const trial = this.#database.client.db(name).collection('trial')
+      await trial.insertOne({})
+      await trial.drop()
+      return undefined
+    } catch (error) {
+      if (codeOf(error) === unauthorized)
+        return `the user of STORE_URL may use only ${this.#base}: grant it readWriteAnyDatabase`
+      if (error instanceof MongoServerError)
+        return `the server refuses a second database: ${firstLine(error)}`
+      throw error
+    }
+  }
+
+  /** Returns why the server cannot confine users, after it has tried one. */
+  async #userFailure(database: string): Promise<string | undefined> {
+    try {
+      if (await this.#canRead(database, null))
+        return `the server at ${this.#where} does not enforce roles: it gives data to clients without a user`
+      if (await this.#canRead(database, await this.#createUser(database)))
+        return `the server at ${this.#where} does not enforce roles: a user of one database can read the others`
+      return undefined
+    } catch (error) {
+      if (codeOf(error) === unauthorized)
+        return 'the user of STORE_URL may not create users: grant it userAdminAnyDatabase'
+      return `the server at ${this.#where} refuses a user with the role readWrite: ${firstLine(error)}`
+    } finally {
+      await this.#dropUser(database).catch(() => undefined)
+    }
+  }
+
+  get #where(): string {
+    return this.#database.client.options.hosts.map(String).join(',')
+  }
+
+  #urlAs(database: string, as: User | null): string {
+    return withDatabase(this.#options.url, { database, authSource: database, as })
+  }
+
+  /**
+   * Whether a user, or with null a client without one, can read the gateway's database.
+   * @throws DatabaseRefused or MongoError if a user cannot read its own database
+   */
+  async #canRead(database: string, as: User | null): Promise<boolean> {
+    try {
+      await using own = await connectMongodb({ url: this.#urlAs(database, as), poolMax: 1 })
+      if (as !== null) await readOne(own.db)
+      return await readOne(own.client.db(this.#base)).then(
+        () => true,
+        (error: unknown) => {
+          if (codeOf(error) === unauthorized) return false
+          throw error
+        },
+      )
+    } catch (error) {
+      if (as === null) return false
+      throw error
+    }
+  }
+
+  /** Creates the user of this gateway in a database, or gives it a new password. */
+  async #createUser(database: string): Promise<User> {
+    const user = { name: this.#userName, password: randomBytes(24).toString('base64url') }
+    const rights = { pwd: user.password, roles: [{ role: 'readWrite', db: database }] }
+    const db = this.#database.client.db(database)
+    try {
+      await db.command({ createUser: user.name, ...rights })
+    } catch (error) {
+      if (codeOf(error) !== userExists) throw error
+      await db.command({ updateUser: user.name, ...rights })
+    }
+    return user
+  }
+
+  async #dropUser(database: string): Promise<void> {
+    await this.#database.client
+      .db(database)
+      .command({ dropUser: this.#userName })
+      .catch((error: unknown) => {
+        if (codeOf(error) !== userNotFound) throw error
+      })
+  }
+
+  /** A gateway that was killed has left the users of agents that it no longer runs. */
+  async #dropUsersOfRemoved(names: readonly string[]): Promise<void> {
+    const removed = await ownDatabases(this.#database.db)
+      .find({ name: { $nin: [...names] } })
+      .toArray()
+    for (const { database } of removed) await this.#dropUser(database)
+  }
+
+  async #open(agent: SupervisedAgent): Promise<string> {
+    const { db, client } = this.#database
+    if (!this.#mayUseOthers) {
+      const known = await ownDatabases(db).findOne({ _id: agent.agentId, agent_id: agent.agentId })
+      if (known === null) return this.#options.url
+      throw new Error(
+        `its data is in the database ${known.database}, which the user of STORE_URL may not use: grant it readWriteAnyDatabase`,
+      )
+    }
+    const database = databaseNameFor(this.#base, agent)
+    const { database: own } = await assignDatabase(db, { ...agent, database })
+    await this.#move(agent, own)
+    if (!this.#createsUsers) {
+      const authSource = client.options.credentials?.source
+      return withDatabase(this.#options.url, { database: own, authSource })
+    }
+    this.#granted.add(own)
+    const user = await this.#createUser(own)
+    if (await this.#canRead(own, user)) throw new Error(`its MongoDB user can read ${this.#base}`)
+    return this.#urlAs(own, user)
+  }
+
+  /** Moves the data of the agent to its database. Only one gateway at a time does so. */
+  async #move(agent: SupervisedAgent, database: string): Promise<void> {
+    const { log } = this.#options
+    using claim = await this.#claim(`move ${agent.agentId}`)
+    await this.#waitForOthers(agent)
+    const { db: from, client } = this.#database
+    const onStep = (step: string, documents: number) =>
+      log.debug({ agent: agent.name, step, documents }, 'moving data of an agent')
+    const { signal } = claim
+    const moved = await moveAgent({ agentId: agent.agentId, from, to: client.db(database), signal, onStep })
+    if (moved > 0)
+      log.info(
+        { agent: agent.name, database, documents: moved },
+        'moved the data of an agent to its own database',
+      )
+  }
+
+  /** Waits until no other gateway holds the claim. The signal aborts before another one can take it over. */
+  async #claim(name: string): Promise<{ signal: AbortSignal } & Disposable> {
+    const { claims, claimMs = 30_000 } = this.#options
+    const hold = () => claims.hold(name, this.#holder, claimMs)
+    let heldAt = performance.now()
+    for (; !(await hold()); heldAt = performance.now()) await wait(claimMs / 30)
+    const lost = new AbortController()
+    const renew = async () => {
+      const sentAt = performance.now()
+      if (sentAt - heldAt > claimMs / 2) lost.abort(new Error('the claim to move its data was lost'))
+      else if (await hold().catch(() => false)) heldAt = sentAt
+    }
+    const timer = setInterval(() => void renew(), claimMs / 10)
+    return {
+      signal: lost.signal,
+      [Symbol.dispose]: () => {
+        clearInterval(timer)
+        claims.hold(name, this.#holder, 0).catch(() => undefined)
+      },
+    }
+  }
+
+  /** A process that still runs on the shared database could write there after the copy. */
+  async #waitForOthers({ name, agentId }: SupervisedAgent): Promise<void> {
+    const { isRunning, waitMs = 60_000, log } = this.#options
+    const { db } = this.#database
+    const known = await ownDatabases(db).findOne({ _id: agentId, agent_id: agentId })
+    if (known?.state !== 'moving' || !(await holdsData(db, agentId))) return
+    const end = performance.now() + waitMs
+    for (let isLogged = false; isRunning(agentId); isLogged = true) {
+      if (!isLogged) log.info({ agent: name }, 'waiting for the other processes of the agent to end')
+      if (performance.now() > end)
+        throw new Error(
+          `its data has to be moved from ${this.#base} to its own database, but another process of this agent runs: stop it (docs/guides/isolation.md#mongodb)`,
+        )
+      await wait(500)
+    }
+  }
+
+  /** Drops the users that it created. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const dropped = Promise.allSettled([...this.#granted].map((database) => this.#dropUser(database)))
+    await Promise.race([dropped, wait(dropLimitMs, undefined, { ref: false })])
+    await this.#database[Symbol.asyncDispose]()
+  }
+}
+
+const readOne = (db: Db) => db.collection<{ _id: string }>('tasks').findOne({ _id: 'trial' })
+
+const codeOf = (error: unknown) =>
+  error instanceof MongoServerError && typeof error.code === 'number' ? error.code : undefined
+
+function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? ''
+}
