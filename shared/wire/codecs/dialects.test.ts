@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { operations } from '../model/operation.ts'
 import { cardPaths, defaultDialect, dialectOf, dialects, rpcPaths } from './dialects.ts'
+import { interfacesAt } from './interfaces.ts'
 
 test('each dialect has a unique name and one main method name for each operation that it has', () => {
   expect(new Set(dialects.map(({ name }) => name)).size).toBe(dialects.length)
@@ -27,4 +28,23 @@ test('JSON-RPC paths are unique, and a path that names a method belongs to a dia
     ({ path, method }) => method !== undefined && !dialectOf({ path, headers: {} }).methods.has(method),
   )
   expect(unknown).toEqual([])
+})
+
+test('every interface in a card is an address that a dialect serves', () => {
+  const base = 'https://example.com/agents/x'
+  const rpc = new Set(rpcPaths().map(({ path }) => path))
+  const rest = dialects.flatMap((dialect) => dialect.rest?.routes.map(({ path }) => path) ?? [])
+  for (const { url, protocolBinding } of interfacesAt(`${base}/`)) {
+    const path = url.slice(base.length)
+    const isServed = protocolBinding === 'JSONRPC' ? rpc.has(path) : rest.includes(`${path}/message::send`)
+    expect([url, isServed]).toEqual([url, true])
+  }
+})
+
+test('no two REST routes have the same verb and path', () => {
+  const routes = dialects.flatMap(
+    (dialect) => dialect.rest?.routes.map(({ verb, path }) => `${verb} ${path}`) ?? [],
+  )
+  expect(routes.length).toBeGreaterThan(0)
+  expect(new Set(routes).size).toBe(routes.length)
 })

@@ -66,6 +66,8 @@ export interface ListPage {
 export interface Page<Item> {
   items: Item[]
   nextCursor?: string
+  /** The largest number of items on the page, if the method reports it. */
+  limit?: number
   /** The number of items on all pages, if the call asks for it. */
   total?: number
 }

@@ -81,7 +81,7 @@ export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
   const page = await store.outlineTasks(query, call.reserve)
   // The items are in order of creation, which the gateway needs to merge the lists of several agents.
   const items = page.items.map(({ task }) => withHistory(task, historyLength))
-  return { result: { ...page, items } }
+  return { result: { ...page, items, limit } }
 }
 
 export const cancelTask: Run<'cancelTask'> = async (services, call) => {

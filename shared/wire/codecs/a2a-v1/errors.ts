@@ -1,7 +1,7 @@
 import { type ErrorData, type ErrorName, errorTable, ParleyError } from '../../errors.ts'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import type { WireError } from '../codec.ts'
-import { snakeOf } from './proto-json.ts'
+import { fieldOf, snakeOf } from './proto-json.ts'
 
 /** The errors of A2A, with the reason that identifies them and their gRPC status (A2A 1.0, 5.4). */
 const a2aErrors: Partial<Record<ErrorName, { code: number; reason: string; status: string }>> = {
@@ -97,14 +97,11 @@ function detailsOf({ error, data }: ParleyError): object[] {
   }
   const metadata = Object.keys(texts).length === 0 ? undefined : texts
   const details: object[] = []
-  const reason = a2aErrors[error]?.reason
-  if (reason !== undefined)
-    details.push({ '@type': `${typePrefix}rpc.ErrorInfo`, reason, domain: 'a2a-protocol.org', metadata })
-  else if (!rpcErrors.has(error) || metadata !== undefined)
+  if (!rpcErrors.has(error) || metadata !== undefined)
     details.push({
       '@type': `${typePrefix}rpc.ErrorInfo`,
-      reason: snakeOf(error).slice(1).toUpperCase(),
-      domain: 'parley',
+      reason: reasonOf(error),
+      domain: a2aErrors[error] === undefined ? 'parley' : 'a2a-protocol.org',
       metadata,
     })
   if (Array.isArray(issues))
@@ -122,34 +119,48 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-const messageMaxChars = 1000
+/** The reason of an error that is not one of A2A is its name in the table. */
+function reasonOf(error: ErrorName): string {
+  return a2aErrors[error]?.reason ?? snakeOf(error).slice(1).toUpperCase()
+}
+
+/** The errors of another server: by their reason, by the code of JSON-RPC, and by the HTTP status in AIP-193. */
 const namesByReason = new Map<unknown, ErrorName>([
   ['EXTENDED_AGENT_CARD_NOT_CONFIGURED', 'AuthenticatedExtendedCardNotConfigured'],
 ])
-const namesByCode = new Map<unknown, ErrorName>([[-32_007, 'AuthenticatedExtendedCardNotConfigured']])
+const namesByCode = new Map<unknown, ErrorName>([
+  [-32_000, 'AuthenticationRequired'],
+  [-32_007, 'AuthenticatedExtendedCardNotConfigured'],
+  [400, 'InvalidParams'],
+  [401, 'AuthenticationRequired'],
+  [403, 'InsufficientPermissions'],
+  [404, 'NotFound'],
+  [409, 'Conflict'],
+  [429, 'TooManyRequests'],
+  [503, 'Unavailable'],
+])
 let name: ErrorName
 for (name in errorTable) {
-  const row = a2aErrors[name]
-  if (row === undefined) continue
-  if (!namesByReason.has(row.reason)) namesByReason.set(row.reason, name)
-  if (!namesByCode.has(row.code)) namesByCode.set(row.code, name)
+  const reason = reasonOf(name)
+  if (!namesByReason.has(reason)) namesByReason.set(reason, name)
+  const code = a2aErrors[name]?.code ?? (rpcErrors.has(name) ? errorTable[name].code : undefined)
+  if (code !== undefined && !namesByCode.has(code)) namesByCode.set(code, name)
 }
-for (name of rpcErrors) namesByCode.set(errorTable[name].code, name)
-namesByCode.set(-32_000, 'AuthenticationRequired')
+
+/** The length to which another server's message is cut. */
+const messageMaxChars = 1000
 
 /** Reads the error of a JSON-RPC answer or of a REST answer. An unknown error counts as an internal one of the server. */
 export function readError(answer: unknown): ParleyError | undefined {
   const error = isObject(answer) ? answer['error'] : undefined
   if (!isObject(error) || typeof error['code'] !== 'number') return undefined
+  const { code, message } = error
   const details = error['data'] ?? error['details']
-  const reasons = Array.isArray(details)
-    ? details.map((one) => (isObject(one) ? one['reason'] : undefined))
-    : []
+  const reasons = Array.isArray(details) ? details.map((one) => fieldOf(one, 'reason')) : []
   const reason = reasons.find((one) => namesByReason.has(one))
-  const read = namesByReason.get(reason) ?? namesByCode.get(error['code']) ?? 'InternalError'
-  const { message } = error
+  const known = namesByReason.get(reason) ?? namesByCode.get(code) ?? 'InternalError'
   return new ParleyError(
-    read,
+    known,
     typeof message === 'string' ? { message: message.slice(0, messageMaxChars) } : {},
   )
 }

@@ -47,10 +47,10 @@ const rows: { readonly [O in Operation]: Row<O> | undefined } = {
       order: 'status',
       count: true,
     })),
-    result: ({ items, nextCursor, total }) => ({
+    result: ({ items, nextCursor, limit, total }) => ({
       tasks: items.map(taskOut),
       nextPageToken: nextCursor ?? '',
-      pageSize: items.length,
+      pageSize: limit ?? items.length,
       totalSize: total ?? items.length,
     }),
   },

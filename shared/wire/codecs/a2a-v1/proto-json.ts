@@ -73,24 +73,29 @@ export function enumOf<Value>(values: readonly (readonly [name: string, value: V
 }
 
 const base64Text = /^[A-Za-z0-9+/]*={0,2}$/
+const base64UrlText = /^[\w+/-]*$/
 
 /** Bytes in base64 or in base64url, with or without padding. The result is base64 with padding. */
 export const bytes = z.string().transform((given, context): string => {
   if (given.length % 4 === 0 && base64Text.test(given)) return given
-  const text = given.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
-  if (text.length % 4 !== 1 && base64Text.test(text)) return text.padEnd(Math.ceil(text.length / 4) * 4, '=')
+  const text = given.length % 4 === 0 ? given.replace(/={1,2}$/, '') : given
+  if (text.length % 4 !== 1 && base64UrlText.test(text))
+    return text
+      .replaceAll('-', '+')
+      .replaceAll('_', '/')
+      .padEnd(Math.ceil(text.length / 4) * 4, '=')
   context.addIssue({ code: 'custom', message: 'must be base64' })
   return z.NEVER
 })
 
 const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.(\d{1,9}))?(?:Z|[+-]\d{2}:\d{2})$/i
 
-/** A time of RFC 3339 with up to nine decimals, of which six are kept. */
+/** A time of RFC 3339 with up to nine decimals, of which six are kept. A time before 1970 is read as the start of 1970. */
 export const time = z.string().transform((given, context): Timestamp => {
   const fraction = rfc3339.exec(given)?.[1] ?? ''
   const seconds = Math.floor(Date.parse(given) / 1000)
   if (rfc3339.test(given) && Number.isSafeInteger(seconds))
-    return timestampOf(seconds * 1_000_000 + Number(fraction.padEnd(6, '0').slice(0, 6)))
+    return timestampOf(Math.max(0, seconds * 1_000_000 + Number(fraction.padEnd(6, '0').slice(0, 6))))
   context.addIssue({ code: 'custom', message: 'must be a time like "2026-01-31T12:00:00.000Z"' })
   return z.NEVER
 })
