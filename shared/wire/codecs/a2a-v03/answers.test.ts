@@ -160,7 +160,12 @@ test.each<[string, unknown]>([
   ['a state of another version', { ...wire, status: { state: 'TASK_STATE_COMPLETED' } }],
   [
     '10,000 parts',
-    { ...wire, artifacts: [{ artifactId: 'a', parts: Array(10_000).fill({ kind: 'text', text: '' }) }] },
+    {
+      ...wire,
+      artifacts: [
+        { artifactId: 'a', parts: Array.from({ length: 10_000 }, () => ({ kind: 'text', text: '' })) },
+      ],
+    },
   ],
   [
     'a file without content',

@@ -125,7 +125,11 @@ test('the configuration has a history length and a webhook that keeps this diale
 test.each<[string, object, string]>([
   ['no message', {}, 'message'],
   ['no parts', { message: message({ parts: [] }) }, 'message.parts'],
-  ['10,000 parts', { message: message({ parts: Array(10_000).fill(text) }) }, 'message.parts'],
+  [
+    '10,000 parts',
+    { message: message({ parts: Array.from({ length: 10_000 }, () => text) }) },
+    'message.parts',
+  ],
   ['a role of another dialect', { message: message({ role: 'assistant' }) }, 'message.role'],
   ['no message ID', { message: message({ messageId: undefined }) }, 'message.messageId'],
   ['an empty message ID', { message: message({ messageId: '' }) }, 'message.messageId'],

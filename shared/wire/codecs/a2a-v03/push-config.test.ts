@@ -43,7 +43,11 @@ test('credentials are kept apart from the schemes and returned with them', () =>
     credentials: { scheme: 'Bearer', credentials: 'secret' },
   })
   expect(JSON.stringify(config.authentication)).not.toContain('secret')
-  expect(written({ ...config, id: taskId }).pushNotificationConfig).toEqual({ id: taskId, url, authentication })
+  expect(written({ ...config, id: taskId }).pushNotificationConfig).toEqual({
+    id: taskId,
+    url,
+    authentication,
+  })
 })
 
 test.each([[{ schemes: [] }], [{ schemes: ['Bearer'] }], [{ schemes: ['Bearer'], credentials: '' }]])(
