@@ -188,7 +188,7 @@ function requireDelegable(
   const rpcPath = rpcPaths().find((one) => one.path === path)
   if (rpcPath === undefined) return requireNoDelegate(caller)
   const bytes = { headers, method: httpMethod, url, bytes: body, pathMethod: rpcPath.method }
-  const { method } = readCall(bytes, { id: null })
+  const { method } = readCall(bytes, { id: null }, dialectOf({ path, headers }))
   const operation = dialectOf({ path, headers, method }).methods.get(method)?.operation
   if (operation === undefined) throw new ParleyError('MethodNotFound')
   requireOperation(caller, operation)

@@ -3,13 +3,13 @@ import { cutStalled, releaseWhenRead } from '@parley/kit/http/release-when-read'
 import { authenticateCall, type CallProgress, readCall, requireOperation } from '@parley/kit/http/rpc-call'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
-import type { RpcPath } from '@parley/wire/codecs/codec'
+import type { Codec, RpcPath } from '@parley/wire/codecs/codec'
 import { dialectOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
 import { keyOfTask } from '@parley/wire/model/chosen-task-id'
 import { idsOf } from '@parley/wire/model/ids'
-import { operations } from '@parley/wire/model/operation'
+import { type Operation, operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { CallerAccess } from '../../registry/caller-access.ts'
 import type { Registry } from '../../registry/registry.ts'
@@ -48,6 +48,12 @@ export interface RpcRouterOptions {
   log: Log
 }
 
+/** Fields of a call that its error response needs. */
+export interface RoutedCall extends CallProgress {
+  codec?: Codec
+  operation?: Operation | undefined
+}
+
 /**
  * Routes JSON-RPC calls that name no agent (spec/gateway-routing.md#json-rpc-without-an-agent). Caller, body and
  * scope are checked in the same order as on an agent.
@@ -64,7 +70,7 @@ export class RpcRouter {
     request: FastifyRequest,
     reply: FastifyReply,
     { path, method: pathMethod }: RpcPath,
-    progress: CallProgress,
+    progress: RoutedCall,
   ): Promise<FastifyReply> {
     const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
     const { headers, method: httpMethod, url } = request
@@ -77,9 +83,10 @@ export class RpcRouter {
     request.body = undefined
     claim.reserve(body.byteLength)
     request.token = callerTokenOf(caller)
-    const { id, method, params } = readCall(bytes, progress)
-    const codec = dialectOf({ path, headers: request.headers, method })
+    const { id, method, params } = readCall(bytes, progress, dialectOf({ path, headers }))
+    const codec = dialectOf({ path, headers, method })
     const operation = codec.methods.get(method)?.operation
+    Object.assign(progress, { codec, operation })
     if (operation === undefined) throw new ParleyError('MethodNotFound')
     request.rpcMethod = method
     requireOperation(caller, operation)

@@ -1,3 +1,4 @@
+import type { Codec } from '@parley/wire/codecs/codec'
 import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, type RpcRequest, readId, readRequest } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
@@ -40,11 +41,19 @@ export async function authenticateCall(
   return caller
 }
 
-/** Parses the envelope; the method and its scope are checked afterwards. @throws ParleyError */
-export function readCall({ bytes, pathMethod }: CallBytes, progress: CallProgress): RpcRequest {
+/**
+ * Parses the envelope; the method and its scope are checked afterwards.
+ * @param codec the dialect that the path and the headers select
+ * @throws ParleyError
+ */
+export function readCall(
+  { bytes, pathMethod }: CallBytes,
+  progress: CallProgress,
+  { lenientRequests }: Pick<Codec, 'lenientRequests'>,
+): RpcRequest {
   const body = parseJson(bytes)
   progress.id = readId(body)
-  const request = readRequest(body)
+  const request = readRequest(body, lenientRequests)
   if (pathMethod !== undefined && pathMethod !== request.method)
     throw new ParleyError('InvalidRequest', { message: 'The method differs from the path' })
   return request

@@ -35,6 +35,10 @@ export interface Codec {
    * @throws ParleyError VersionNotSupported, ExtensionSupportRequired
    */
   negotiate(request: WireRequest): Record<string, string>
+  /** Whether a request without an ID is answered, with a null ID, and an object is an unknown method. Default false. */
+  readonly lenientRequests?: boolean
+  /** Whether an error of a streaming method with the status 200 is sent as the only frame of a stream. Default false. */
+  readonly framesErrors?: boolean
   /** Paths without a JSON-RPC envelope; undefined if the dialect has none. */
   readonly rest: RestBinding | undefined
 

@@ -4,13 +4,18 @@ import { ParleyError } from '../errors.ts'
 export type RequestId = string | number | null
 
 export interface RpcRequest {
-  id: string | number
+  /** Null in a lenient dialect only. */
+  id: RequestId
   method: string
   params: Record<string, unknown>
 }
 
-/** @throws ParleyError InvalidRequest when the JSON is not a JSON-RPC 2.0 request, InvalidParams when `params` is not an object. */
-export function readRequest(body: unknown): RpcRequest {
+/**
+ * @param lenient accepts a request without an ID and counts an object as an unknown method
+ * @throws ParleyError InvalidRequest when the JSON is not a JSON-RPC 2.0 request, InvalidParams when `params` is not an object,
+ * MethodNotFound
+ */
+export function readRequest(body: unknown, lenient = false): RpcRequest {
   if (!isObject(body)) {
     throw new ParleyError('InvalidRequest', {
       message: Array.isArray(body) ? 'Batches are not supported' : 'Request must be a JSON object',
@@ -18,9 +23,10 @@ export function readRequest(body: unknown): RpcRequest {
   }
   if (body['jsonrpc'] !== '2.0') throw new ParleyError('InvalidRequest', { message: 'jsonrpc must be "2.0"' })
   const id = readId(body)
-  if (id === null) {
+  if (id === null && !(lenient && (body['id'] === undefined || body['id'] === null))) {
     throw new ParleyError('InvalidRequest', { message: 'id must be a string or an integer' })
   }
+  if (lenient && isObject(body['method'])) throw new ParleyError('MethodNotFound')
   if (typeof body['method'] !== 'string') {
     throw new ParleyError('InvalidRequest', { message: 'method must be a string' })
   }

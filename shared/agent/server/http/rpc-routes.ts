@@ -61,9 +61,9 @@ function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): Fast
   if (claim !== undefined) releaseWhenRead(reply, claim)
   if ('items' in answered)
     return sendEventStream(reply, answered.items, { stopping, claim, writer: answered.writer })
-  reply.type('application/json; charset=utf-8')
-  if ('body' in answered) return reply.send(answered.body)
-  return reply.send(Readable.from(chunksOf(answered.json), { objectMode: false }))
+  const json = 'application/json; charset=utf-8'
+  if ('body' in answered) return reply.type(answered.type ?? json).send(answered.body)
+  return reply.type(json).send(Readable.from(chunksOf(answered.json), { objectMode: false }))
 }
 
 function signalOf(reply: FastifyReply): AbortSignal {

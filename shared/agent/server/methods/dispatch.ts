@@ -15,14 +15,10 @@ import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
 import type { Codec, FrameWriter } from '@parley/wire/codecs/codec'
 import { dialectOf } from '@parley/wire/codecs/dialects'
+import { writeErrorAnswer } from '@parley/wire/codecs/error-answer'
 import { type LazyJson, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
-import {
-  errorEnvelope,
-  type RequestId,
-  type RpcRequest,
-  resultEnvelopeParts,
-} from '@parley/wire/jsonrpc/envelope'
+import { type RequestId, type RpcRequest, resultEnvelopeParts } from '@parley/wire/jsonrpc/envelope'
 import { deprecationHeader } from '@parley/wire/model/deprecation'
 import type { StreamItem } from '@parley/wire/model/event'
 import { idsOf } from '@parley/wire/model/ids'
@@ -52,7 +48,11 @@ export type Reply = {
   error?: ParleyError
   /** Memory reserved for the answer. The reader disposes it once the answer is sent or the client has disconnected. */
   claim?: AnswerClaim
-} & ({ body: string } | { json: LazyJson } | { items: AsyncIterable<StreamItem>; writer: FrameWriter })
+} & (
+  | { body: string; type?: string }
+  | { json: LazyJson }
+  | { items: AsyncIterable<StreamItem>; writer: FrameWriter }
+)
 
 /** The fields that every reply has, even an error reply. The checks fill them in. */
 interface ReplyHead extends CallProgress {
@@ -116,8 +116,8 @@ export class Dispatcher {
       const error = ParleyError.from(thrown)
       if (error.status >= 500) logFailure(incoming.log(), error, { method })
       const headers = { ...head.headers, ...error.headers }
-      const { status, ...written } = codec.writeError(error)
-      return { status, headers, method, operation, caller, error, body: errorEnvelope(id, written) }
+      const answer = writeErrorAnswer(codec, error, { id, operation })
+      return { ...answer, headers, method, operation, caller, error }
     }
   }
 
@@ -125,7 +125,7 @@ export class Dispatcher {
   async #answer(incoming: Incoming, head: ReplyHead): Promise<Reply> {
     const caller = await authenticateCall(this.#authenticator, incoming, head)
     const claim = this.#openClaim(caller, head)
-    const request = readCall(incoming, head)
+    const request = readCall(incoming, head, head.codec)
     const { codec, operation, headers } = operationOf(incoming, request, head)
     requireOperation(caller, operation)
     this.#requireNotDraining(operation)

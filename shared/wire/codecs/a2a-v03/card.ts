@@ -2,12 +2,19 @@ import type { AgentCard, CardSkill } from '../../model/card.ts'
 import { interfacesAt } from '../interfaces.ts'
 import { didExtension } from '../parley/card.ts'
 
-/** The path of the card of this version alone. */
-const purePath = '/a2a/v0.3/.well-known/agent-card.json'
+/** The path of this version below the address of an agent. */
+export const basePath = '/a2a/v0.3'
+/**
+ * The paths of the card of this version alone. Checkers read it at the card's URL, and clients of version 0.2 below it
+ * (`agent.json`).
+ */
+const purePaths = ['/.well-known/agent-card.json', '/.well-known/agent.json', '/', ''].map(
+  (path) => basePath + path,
+)
 /** The path at which clients of every version look for the card. */
 export const commonCardPath = '/.well-known/agent-card.json'
 
-export const cardPaths = [commonCardPath, purePath]
+export const cardPaths = [commonCardPath, ...purePaths]
 
 /** At the common path, the card names the interfaces of every version, so that each client finds its own. */
 export function cardOut(card: AgentCard, path: string | undefined): object {
@@ -21,7 +28,7 @@ export function hybridCardOut(card: AgentCard): object {
 
 /** The card of A2A 0.3. Absent fields do not appear in the JSON. */
 export function pureCardOut(card: AgentCard): object {
-  const url = `${withoutSlash(card.url)}/a2a/v0.3`
+  const url = card.url.replace(/\/+$/, '') + basePath
   return {
     name: card.name,
     description: card.description,
@@ -58,10 +65,6 @@ function skillOut({ id, name, description, tags, inputModes, outputModes }: Card
     inputModes: inputModes.length === 0 ? undefined : inputModes,
     outputModes: outputModes.length === 0 ? undefined : outputModes,
   }
-}
-
-function withoutSlash(url: string): string {
-  return url.replace(/\/+$/, '')
 }
 
 /** Clients of A2A 1.0 require at least one mode. */

@@ -9,14 +9,16 @@ const choice = (path: string, version?: string, method?: string) =>
     ...(method !== undefined && { method }),
   }).name
 
-test.each(['/a2a/v0.3', '/a2a/v0.3/', '/a2a/v0.3/.well-known/agent-card.json'])(
-  '%s is answered in A2A 0.3, with any version header',
-  (path) => {
-    expect(choice(path)).toBe('a2a-v0.3')
-    expect(choice(path, '0.3')).toBe('a2a-v0.3')
-    expect(choice(path, '1.0')).toBe('a2a-v0.3')
-  },
-)
+test.each([
+  '/a2a/v0.3',
+  '/a2a/v0.3/',
+  '/a2a/v0.3/.well-known/agent-card.json',
+  '/a2a/v0.3/.well-known/agent.json',
+])('%s is answered in A2A 0.3, with any version header', (path) => {
+  expect(choice(path)).toBe('a2a-v0.3')
+  expect(choice(path, '0.3')).toBe('a2a-v0.3')
+  expect(choice(path, '1.0')).toBe('a2a-v0.3')
+})
 
 test('POST / is answered in A2A 0.3 if the header names that version and the method exists in it', () => {
   expect(choice('/', '0.3', 'message/send')).toBe('a2a-v0.3')

@@ -14,7 +14,7 @@ import {
   readTaskReference,
   writeMergedList,
 } from './answers.ts'
-import { cardOut, cardPaths, commonCardPath } from './card.ts'
+import { basePath, cardOut, cardPaths, commonCardPath } from './card.ts'
 import { readError, writeError } from './errors.ts'
 import { openStream } from './frames.ts'
 import { methodOf, methods, readParams, writeResult } from './methods.ts'
@@ -24,10 +24,13 @@ import { writeParams } from './requests.ts'
 import { partOut } from './task.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 
-const rpcPaths = [{ path: '/a2a/v0.3' }, { path: '/a2a/v0.3/' }]
+const rpcPaths = [{ path: basePath }, { path: `${basePath}/` }]
 const supported = ['0.3']
 
-/** A2A 0.3 over JSON-RPC (spec/a2a.md#03-methods). It writes camelCase and reads both spellings. */
+/**
+ * A2A 0.3 over JSON-RPC (spec/a2a.md#03-methods). It writes camelCase and reads both spellings. The servers of the SDKs also
+ * answer requests without an ID, and their clients do not read errors of streams outside of a stream.
+ */
 export const a2aV03: Codec = {
   name: dialectName,
   methods,
@@ -35,6 +38,8 @@ export const a2aV03: Codec = {
   cardPaths,
   accepts,
   negotiate,
+  lenientRequests: true,
+  framesErrors: true,
   rest: undefined,
   readParams,
   readTaskId,
