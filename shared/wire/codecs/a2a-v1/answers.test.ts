@@ -14,7 +14,7 @@ import {
 } from './sample.cases.ts'
 
 const ids = idsOf('client')
-/** A reader does not convert the IDs of another server, and milliseconds are all that it receives. */
+/** A reader does not convert the IDs of another server. Times have milliseconds on the wire. */
 const time = '2026-11-22T08:39:37.397000+00:00'
 const { messageName: _messageName, contextName: _contextName, ...unnamed } = message
 const readMessage = { ...unnamed, messageId: 'msg-1', contextId: 'talk/1' }

@@ -12,7 +12,7 @@ import { partOut } from './task.ts'
 import { isVersion1, negotiate, readVersion } from './version.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 
-const ownPaths = new Set([basePath, `${basePath}/`, ...cardPaths])
+const ownPaths = new Set([basePath, `${basePath}/`, `${basePath}${sharedCardPath}`])
 
 /** A2A 1.0 (spec/a2a.md#10-methods). Its method names are also accepted at the path of the native dialect. */
 export const a2aV1: Codec = {
@@ -55,11 +55,11 @@ export const a2aV1: Codec = {
   writeCursor,
 }
 
-/** At shared paths, the method name or the version selects this dialect. */
+/** At the root, the method name selects this dialect; before the body is read and for cards, the version does. */
 function accepts(request: WireRequest): boolean {
   const { path, method } = request
-  if (path === '/') return method !== undefined && methods.has(method)
-  if (path !== sharedCardPath) return ownPaths.has(path)
+  if (ownPaths.has(path)) return true
+  if (path === '/' && method !== undefined) return methods.has(method)
   const version = readVersion(request)
-  return version !== undefined && isVersion1(version)
+  return (path === '/' || path === sharedCardPath) && version !== undefined && isVersion1(version)
 }

@@ -21,7 +21,7 @@ const a2aErrors: Partial<Record<ErrorName, { code: number; reason: string; statu
     status: 'FAILED_PRECONDITION',
   },
   VersionNotSupported: { code: -32009, reason: 'VERSION_NOT_SUPPORTED', status: 'FAILED_PRECONDITION' },
-  // A2A has no error of its own for a message to an ended task. -32007 is for agents that declare an extended card.
+  // A2A has no separate error for a message to an ended task. -32007 is for agents that declare an extended card.
   TaskImmutable: { code: -32004, reason: 'UNSUPPORTED_OPERATION', status: 'FAILED_PRECONDITION' },
   AuthenticatedExtendedCardNotConfigured: {
     code: -32004,
@@ -45,7 +45,7 @@ const grpcStatus = new Map([
   [503, 'UNAVAILABLE'],
 ])
 
-/** The errors of JSON-RPC itself, which are identified by their code alone. */
+/** The errors of JSON-RPC itself, which have no reason. */
 const rpcErrors = new Set<ErrorName>([
   'ParseError',
   'InvalidRequest',

@@ -29,7 +29,7 @@ export interface TaskRef extends ContextRef {
   taskId: string
 }
 
-/** The pauses without a state of their own in the protocol, with the status message's metadata and default text. */
+/** The pauses for which the protocol has no state, with the status message's metadata and default text. */
 const pauses: Partial<Record<string, { metadata: JsonObject; text: string }>> = {
   'payment-required': {
     metadata: { 'x402.payment.status': 'payment-required' },

@@ -25,10 +25,13 @@ test('the version may be a query parameter, and the header takes precedence', ()
   expect(a2aV1.negotiate({ path: '/a2a/v1', headers: {} })).toEqual({ 'a2a-version': '1.0' })
 })
 
-test('a method name of the protocol selects the dialect at the root', () => {
+test('a method name of the protocol selects the dialect at the root, and the version until the body is read', () => {
   expect(dialectOf({ path: '/', headers: {}, method: 'SendMessage' })).toBe(a2aV1)
   expect(dialectOf({ path: '/', headers: {}, method: 'message/send' })).not.toBe(a2aV1)
   expect(dialectOf({ path: '/', headers: {}, method: 'sendMessage' })).not.toBe(a2aV1)
+  const before = { path: '/', headers: { 'a2a-version': '1.0' } }
+  expect(dialectOf(before)).toBe(a2aV1)
+  expect(dialectOf({ ...before, method: 'message/send' })).not.toBe(a2aV1)
   for (const path of ['/a2a/v1', '/a2a/v1/'])
     expect(dialectOf({ path, headers: {}, method: 'message/send' })).toBe(a2aV1)
 })
