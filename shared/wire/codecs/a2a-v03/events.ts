@@ -10,7 +10,7 @@ export function statusUpdateOut(event: StatusUpdate): Unserialized<WireStatusUpd
     kind: 'status-update',
     taskId: event.taskId,
     contextId: event.contextName ?? event.contextId,
-    status: statusOut(event.status),
+    status: statusOut(event.status, event),
     final: isResting(event.status.state),
   }
 }

@@ -83,6 +83,20 @@ test.each<[TaskState, string, boolean]>([
   })
 })
 
+test.each([
+  ['payment-required', 'x402.payment.status', 'payment-required'],
+  ['negotiation-bid-submitted', 'parley.negotiation.status', 'bid-submitted'],
+] as const)('the message of %s states in its metadata what the task waits for', (state, key, value) => {
+  const [frame] = frames([status(3, state)])
+  expect(frame.data.result.status.message).toMatchObject({
+    kind: 'message',
+    role: 'agent',
+    taskId: 't',
+    contextId: 'my context',
+    metadata: { [key]: value },
+  })
+})
+
 test('deltas are appended to the first, and the whole artifact replaces them', () => {
   const whole: StreamItem = {
     ...envelope,

@@ -118,6 +118,7 @@ test('the configuration has a history length and a webhook that keeps this diale
     acceptedOutputModes: ['text/plain'],
     historyLength: 0,
     wait: true,
+    longRunning: true,
     pushNotificationConfig: { url: 'https://r.example', token: 't', dialect: 'a2a-v0.3' },
   })
 })
@@ -275,6 +276,14 @@ test('a task is written in camelCase with the IDs that the client chose', () => 
       { kind: 'message', role: 'agent', parts: [], messageId: 'm3', contextId: 'my context', taskId },
     ],
     artifacts: [{ artifactId: 'a1', description: 'The result', parts: [{ kind: 'data', data: { n: 1 } }] }],
+  })
+})
+
+test('the metadata of a task names its parent and its children', () => {
+  const parent = { agent: 'planner', taskId: 'p' }
+  const linked = { ...task, parent, rootTaskId: 'r', children: [{ agent: 'calculator', taskId: 'c' }] }
+  expect(json('getTask', linked as never)).toMatchObject({
+    metadata: { parent, rootTaskId: 'r', children: [{ agent: 'calculator', taskId: 'c' }] },
   })
 })
 

@@ -32,13 +32,15 @@ const messageSend = wireObject({
 export function sendMessage(given: Given, ids: Ids): SendMessage {
   const { message: read, configuration = {} } = parseParams(messageSend, given)
   const message = incomingMessage(read, ids)
-  const { blocking = true, pushNotificationConfig: webhook, ...rest } = configuration
+  const { blocking = true, pushNotificationConfig: webhook, longRunning, ...rest } = configuration
   return {
     message,
     continues: true,
     configuration: {
       ...rest,
       wait: blocking,
+      // The webhook of a client that did not decide survives a restart of the server.
+      longRunning: longRunning ?? (webhook === undefined ? undefined : true),
       pushNotificationConfig: webhook && pushConfigIn(webhook, message.taskId, ids),
     },
   }
@@ -67,7 +69,7 @@ export function setPushConfig(given: Given, ids: Ids): Calls['setPushConfig']['p
   const read = parseParams(pushConfigSet, given)
   const taskId = taskIdOf(read.taskId)
   const config = pushConfigIn(read.pushNotificationConfig, taskId, ids)
-  return { taskId, longRunning: false, pushNotificationConfig: config }
+  return { taskId, longRunning: true, pushNotificationConfig: config }
 }
 
 const pushConfigGet = wireObject({ ...ofTask, pushNotificationConfigId: optionalId }, anyOfTaskId)

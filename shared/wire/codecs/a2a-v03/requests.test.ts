@@ -79,7 +79,7 @@ test('params that this dialect writes are params that it reads', () => {
   const config = { id: taskId, url: 'https://r.example', token: 't' }
   expect(
     readParams('setPushConfig', json('setPushConfig', { taskId, pushNotificationConfig: config }), ids),
-  ).toEqual({ taskId, longRunning: false, pushNotificationConfig: { ...config, dialect: 'a2a-v0.3' } })
+  ).toEqual({ taskId, longRunning: true, pushNotificationConfig: { ...config, dialect: 'a2a-v0.3' } })
   expect(
     readParams(
       'deletePushConfig',

@@ -53,6 +53,8 @@ export interface WireTask {
   status: WireStatus
   history: WireMessage[]
   artifacts: WireArtifact[]
+  /** The tasks that are related to the task by delegation (spec/delegation.md#parent-and-children). */
+  metadata?: object
 }
 
 /** `final` is true on the last frame of a stream: the task has ended or waits for its client. */

@@ -1,4 +1,14 @@
-import type { Artifact, Message, Part, Role, Task, TaskState, TaskStatus } from '../../model/task.ts'
+import {
+  type Artifact,
+  contextOf,
+  type Message,
+  type Part,
+  type Role,
+  type Task,
+  type TaskState,
+  type TaskStatus,
+} from '../../model/task.ts'
+import { linksOut, statusMessage, type TaskRef } from '../a2a-v1/task.ts'
 import type { Unserialized } from '../parley/shapes.ts'
 import type {
   WireArtifact,
@@ -22,9 +32,10 @@ export function taskOut(task: Task): Unserialized<WireTask> {
     kind: 'task',
     id: task.id,
     contextId: task.contextName ?? task.contextId,
-    status: statusOut(task.status),
+    status: statusOut(task.status, { ...contextOf(task), taskId: task.id }),
     history: task.history.map(messageOut),
     artifacts: task.artifacts.map(artifactOut),
+    metadata: linksOut(task),
   }
 }
 
@@ -33,7 +44,9 @@ function stateOut(state: TaskState): WireState {
   return state === 'payment-required' || state === 'negotiation-bid-submitted' ? 'input-required' : state
 }
 
-export function statusOut({ state, timestamp, message }: TaskStatus): Unserialized<WireStatus> {
+export function statusOut(status: TaskStatus, ref: TaskRef): Unserialized<WireStatus> {
+  const { state, timestamp } = status
+  const message = statusMessage(status, ref)
   return { state: stateOut(state), timestamp, message: message && messageOut(message) }
 }
 
@@ -52,8 +65,9 @@ export function messageOut(message: Message): Unserialized<WireMessage> {
   }
 }
 
+/** A2A has no system messages and no `assistant`; both are from the server. */
 export function roleOut(role: Role): WireRole {
-  return role === 'agent' || role === 'assistant' ? 'agent' : 'user'
+  return role === 'user' ? 'user' : 'agent'
 }
 
 export function artifactOut(artifact: Artifact): Unserialized<WireArtifact> {

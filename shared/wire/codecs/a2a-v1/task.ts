@@ -18,7 +18,7 @@ export function taskOut(task: Task) {
 }
 
 /** Undefined for a task without a parent and without children. */
-function linksOut({ parent, rootTaskId, children = [] }: Task) {
+export function linksOut({ parent, rootTaskId, children = [] }: Task) {
   const known = children.filter(({ agent, taskId }) => agent !== undefined && taskId !== undefined)
   if (parent === undefined && known.length === 0) return undefined
   return { parent, rootTaskId, children: filled(known) }
@@ -42,30 +42,33 @@ const pauses: Partial<Record<string, { metadata: JsonObject; text: string }>> = 
 }
 
 export function statusOut(status: TaskStatus, ref: TaskRef) {
-  const { state, timestamp, message } = status
-  const pause = pauses[state]
+  const message = statusMessage(status, ref)
   return {
-    state: stateOut(state),
-    timestamp: timeOut(timestamp),
-    message: pause === undefined ? message && messageOut(message) : pausedOut(status, pause, ref),
+    state: stateOut(status.state),
+    timestamp: timeOut(status.timestamp),
+    message: message && messageOut(message),
   }
 }
 
-/** Creates the message if there is none. Its ID is the same in every answer. */
-function pausedOut(
-  { timestamp, message }: TaskStatus,
-  { metadata, text }: { metadata: JsonObject; text: string },
+/**
+ * Returns the message of a status. A2A has no state for a payment or a bid, so the metadata of the message states which of
+ * them the task waits for. The message is created if there is none; its ID is the same in every answer.
+ */
+export function statusMessage(
+  { state, timestamp, message }: TaskStatus,
   { taskId, contextId, contextName }: TaskRef,
-) {
-  const given = message ?? {
+): Message | undefined {
+  const pause = pauses[state]
+  if (pause === undefined) return message
+  const given: Message = message ?? {
     role: 'agent',
-    parts: [{ kind: 'text', text }],
+    parts: [{ kind: 'text', text: pause.text }],
     messageId: idsOf(taskId)(timestamp).id,
     taskId,
     contextId,
     ...(contextName !== undefined && { contextName }),
   }
-  return messageOut({ ...given, metadata: { ...given.metadata, ...metadata } })
+  return { ...given, metadata: { ...given.metadata, ...pause.metadata } }
 }
 
 export function messageOut(message: Message) {
