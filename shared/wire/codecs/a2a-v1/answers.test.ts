@@ -40,9 +40,10 @@ test('snake_case and numbers of enums are read, and absent fields have their def
   }
   const done = { state: 'completed', timestamp: time }
   expect(a2aV1.readTask(json)).toEqual({ id: 't', contextId: 'c', status: done, history: [], artifacts: [] })
-  expect(a2aV1.readTask({ id: 't', status: {} })).toMatchObject({
+  expect(a2aV1.readTask({ id: 't', status: {}, artifacts: [{ artifactId: 'a' }] })).toMatchObject({
     contextId: '',
     status: { state: 'working' },
+    artifacts: [{ artifactId: 'a', name: '', parts: [] }],
   })
 })
 

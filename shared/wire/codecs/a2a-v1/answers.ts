@@ -23,7 +23,8 @@ import { roleIn, stateIn } from './states.ts'
 
 const idText = z.string().max(1024)
 const idOrEmpty = idText.default('')
-const parts = z.array(partOfServer).max(1000)
+/** ProtoJSON leaves out empty lists. */
+const parts = z.array(partOfServer).max(1000).default([])
 
 const messageOfServer = protoObject({
   messageId: idOrEmpty,
@@ -99,7 +100,7 @@ export function readSendResult(result: unknown): SendAnswer | undefined {
   const task = readTask(result['task'])
   if (task !== undefined) return { kind: 'task', task }
   const message = messageOfServer.safeParse(result['message']).data
-  return message && { kind: 'message', message }
+  return message === undefined || message.parts.length === 0 ? undefined : { kind: 'message', message }
 }
 
 export function readFrame(data: unknown): ReadFrame | undefined {
