@@ -89,11 +89,13 @@ function contexts(store: MongoContext): Kind {
   return {
     name: 'contexts',
     table: 'contexts',
-    select: 'SELECT id, owner, created_at, updated_at FROM contexts',
+    select: 'SELECT * FROM contexts',
     key: { id: 'id' },
     documents: (row) => {
       const [id, owner] = [textIn(row, 'id'), textIn(row, 'owner')]
       const updatedAt = textIn(row, 'updated_at')
+      // A source with an older schema has no names.
+      const name = typeof row['name'] === 'string' ? row['name'] : undefined
       const document: ContextDocument = {
         _id: keyedIn(store, keyText(id)),
         agent_id: store.agentId,
@@ -102,7 +104,7 @@ function contexts(store: MongoContext): Kind {
         version: 1,
         created_at: textIn(row, 'created_at'),
         updated_at: updatedAt,
-        body: JSON.stringify({ id, owner }),
+        body: JSON.stringify({ id, owner, name }),
       }
       return { contexts: [document] }
     },

@@ -18,6 +18,20 @@ export function contextCases(open: OpenStore): void {
     expect(await store.findContext(contextId, alice)).toEqual({ ...context, updatedAt: second.createdAt })
   })
 
+  test('a context keeps the client’s name of its first task, in lists too', async () => {
+    await using store = await open()
+    const first = await created(store, { contextId, contextName: 'msg-1' })
+    expect(first).toEqual(await store.loadTask(first.id))
+    await created(store, { contextId })
+    await created(store, { contextId, contextName: 'another' })
+    expect(await store.findContext(contextId, alice)).toMatchObject({ id: contextId, name: 'msg-1' })
+    const [listed] = (await store.listContexts({ owner: alice, limit: 1 })).items
+    expect(listed).toMatchObject({ id: contextId, name: 'msg-1', taskCount: 3 })
+    const unnamed = await created(store)
+    await created(store, { contextId: unnamed.contextId, contextName: 'late' })
+    expect(await store.findContext(unnamed.contextId, alice)).not.toHaveProperty('name')
+  })
+
   test('a task in another owner’s context is rejected and not stored', async () => {
     await using store = await open()
     await created(store, { contextId })

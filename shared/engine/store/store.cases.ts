@@ -4,6 +4,7 @@ import { contextCases } from './store-contexts.cases.ts'
 import { taskListCases } from './store-lists.cases.ts'
 import { paymentCases } from './store-payments.cases.ts'
 import { signatureCases } from './store-signatures.cases.ts'
+import { statusListCases } from './store-status-lists.cases.ts'
 import { taskCases } from './store-tasks.cases.ts'
 
 /**
@@ -19,6 +20,7 @@ export function storeCases(name: string, open: OpenStore): void {
     })
     describe('lists of tasks', () => {
       taskListCases(open)
+      statusListCases(open)
     })
     describe('contexts, idempotency keys and feedback', () => {
       contextCases(open)

@@ -87,6 +87,8 @@ export interface UnfinishedTask {
 
 export interface ContextRecord {
   id: string
+  /** The client's own ID, if the first task of the context has one (`contextName`). */
+  name?: string
   owner: string
   createdAt: Timestamp
   updatedAt: Timestamp
@@ -109,6 +111,8 @@ export interface Page<T> {
   items: T[]
   /** Opaque cursor for reading the next page. Absent on the last page. */
   nextCursor?: string
+  /** Number of items on all pages, if the query asks for it. */
+  total?: number
 }
 
 export type ContextPage = Page<
@@ -127,7 +131,16 @@ export interface TaskQuery {
   contextId?: string
   state?: TaskState
   limit: number
+  /** A cursor is valid for one order. */
   cursor?: string
+  /** Newest first: by creation (default) or by status. */
+  order?: 'created' | 'status'
+  /** Only tasks whose status is as new as this or newer. Requires the order by status. */
+  statusSince?: Timestamp
+  /** Whether the page has a total. */
+  count?: boolean
+  /** If false, outlines have no artifacts, and their large parts are not read. Default true. */
+  includeArtifacts?: boolean
 }
 
 export interface IdempotencyRecord {

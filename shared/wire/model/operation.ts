@@ -56,7 +56,7 @@ export interface Calls {
       historyLength?: number | undefined
       /** Default true. */
       includeArtifacts?: boolean | undefined
-      /** Only tasks whose status is as new as this or newer. */
+      /** Only tasks whose status is as new as this or newer, in the order by status. */
       statusSince?: Timestamp | undefined
       /** Newest first: by creation (default) or by status. */
       order?: 'created' | 'status' | undefined

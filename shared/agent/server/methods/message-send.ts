@@ -1,5 +1,5 @@
 import { untilResting } from '@parley/engine/events/until-resting'
-import type { TaskRecord } from '@parley/engine/store/store'
+import type { ContextRecord, TaskRecord } from '@parley/engine/store/store'
 import type { MessageTerms } from '@parley/engine/tasks/transitions'
 import { ParleyError } from '@parley/wire/errors'
 import type { SendMessage } from '@parley/wire/model/call'
@@ -124,10 +124,12 @@ async function createTask(
   const owner = call.caller.id
   const at = timestamp()
   const contextId = task.message.contextId ?? newId()
-  const isFirstOfContext = !(await isOwnContext(services, task.message.contextId, owner))
+  const context = await ownContext(services, task.message.contextId, owner)
+  const isFirstOfContext = context === undefined
   const payment = await claims.payment(() => payForTask(services, call, task))
   const signed = call.caller.signature !== undefined
-  const record = newRecord({ owner, signed, at, contextId, task, payment, terms })
+  const contextName = task.message.contextName ?? context?.name
+  const record = newRecord({ owner, signed, at, context: { contextId, contextName }, task, payment, terms })
   const place = await claims.queuePlace()
   const isLeased = payment === undefined && place.runs
   if (isLeased) Object.assign(record, { lease: runner.lease(), starts: 1 })
@@ -167,12 +169,12 @@ const isRepeat = (record: TaskRecord, messageId: string, isKnownKey: boolean) =>
   holdsMessage(record, messageId) && (isKnownKey || !isPaused(record.status.state))
 
 /** A new context is created with its first task; the store refuses another owner's context. */
-async function isOwnContext(
-  services: Services,
+async function ownContext(
+  { store }: Services,
   contextId: string | undefined,
   owner: string,
-): Promise<boolean> {
-  return contextId !== undefined && (await services.store.findContext(contextId, owner)) !== undefined
+): Promise<ContextRecord | undefined> {
+  return contextId === undefined ? undefined : store.findContext(contextId, owner)
 }
 
 /** @throws ParleyError ContentTypeNotSupported when the agent produces none of the accepted MIME types */

@@ -27,17 +27,17 @@ export function newRecord(parts: {
   owner: string
   signed: boolean
   at: string
-  contextId: string
+  context: { contextId: string; contextName: string | undefined }
   task: NewTask
   payment: MessagePayment | undefined
   terms: MessageTerms
 }): TaskRecord {
-  const { owner, signed, at, contextId, task, payment, terms } = parts
-  const { contextName } = task.message
+  const { owner, signed, at, context, task, payment, terms } = parts
+  const { contextId, contextName } = context
   return {
     ...emptyRecord({ id: task.taskId, contextId, owner, at }),
     ...(contextName !== undefined && { contextName }),
-    history: [messageOf(task.message, task.taskId, { contextId, contextName })],
+    history: [messageOf(task.message, task.taskId, context)],
     referenceTaskIds: task.message.referenceTaskIds ?? [],
     acceptedOutputModes: task.acceptedOutputModes,
     ...(signed && { signed }),

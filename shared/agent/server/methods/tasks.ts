@@ -1,4 +1,4 @@
-import type { Feedback, TaskRecord } from '@parley/engine/store/store'
+import type { Feedback, TaskQuery, TaskRecord } from '@parley/engine/store/store'
 import { ownsFor } from '@parley/kit/auth/caller'
 import { ParleyError } from '@parley/wire/errors'
 import { keyOfTask } from '@parley/wire/model/chosen-task-id'
@@ -70,16 +70,23 @@ export const getTask: Run<'getTask'> = async (services, call) => {
 }
 
 export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
-  const { historyLength, limit, cursor, contextId, state } = call.params()
-  const query = {
+  const params = call.params()
+  const { historyLength, limit, cursor, contextId, state, statusSince, includeArtifacts, count } = params
+  // The store finds tasks by the time of their status in that order only.
+  const order = statusSince === undefined ? params.order : 'status'
+  const query: TaskQuery = {
     owner: call.caller.id,
     limit,
     ...(cursor === undefined ? {} : { cursor }),
     ...(contextId === undefined ? {} : { contextId }),
     ...(state === undefined ? {} : { state }),
+    ...(order === undefined ? {} : { order }),
+    ...(statusSince === undefined ? {} : { statusSince }),
+    ...(includeArtifacts === undefined ? {} : { includeArtifacts }),
+    ...(count === undefined ? {} : { count }),
   }
   const page = await store.outlineTasks(query, call.reserve)
-  // The items are in order of creation, which the gateway needs to merge the lists of several agents.
+  // The gateway relies on the order when it merges the lists of several agents.
   const items = page.items.map(({ task }) => withHistory(task, historyLength))
   return { result: { ...page, items, limit } }
 }

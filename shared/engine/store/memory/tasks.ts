@@ -22,6 +22,7 @@ export interface StoredTask {
   owner: string
   contextId: string
   state: TaskState
+  statusAt: string
   createdAt: string
   updatedAt: string
   version: number
@@ -165,12 +166,19 @@ function createTask(store: MemoryContext, record: TaskRecord): boolean {
 /** Creates the context, or updates it for its new task. Returns false if the context belongs to another owner. */
 function joinContext(
   contexts: Map<string, ContextRecord>,
-  { contextId: id, owner, createdAt }: TaskRecord,
+  { contextId: id, contextName, owner, createdAt }: TaskRecord,
 ): boolean {
   const there = contexts.get(id)
   if (there !== undefined && there.owner !== owner) return false
   const latest = there !== undefined && there.updatedAt > createdAt ? there.updatedAt : createdAt
-  contexts.set(id, { id, owner, createdAt: there?.createdAt ?? createdAt, updatedAt: latest })
+  const name = there === undefined ? contextName : there.name
+  contexts.set(id, {
+    id,
+    ...(name !== undefined && { name }),
+    owner,
+    createdAt: there?.createdAt ?? createdAt,
+    updatedAt: latest,
+  })
   return true
 }
 
@@ -201,6 +209,7 @@ function encode({ largeParts }: MemoryContext, record: TaskRecord, sequence: num
     owner,
     contextId,
     state: status.state,
+    statusAt: status.timestamp,
     createdAt,
     updatedAt,
     version,
@@ -217,8 +226,9 @@ export function recordOf({ largeParts }: MemoryContext, task: StoredTask): TaskR
   return task.lease === undefined ? record : { ...record, lease: { ...task.lease } }
 }
 
-function outlineOf({ largeParts }: MemoryContext, task: StoredTask): TaskOutline {
+function outlineOf({ largeParts }: MemoryContext, task: StoredTask, withArtifacts = true): TaskOutline {
   const body: TaskRecord = JSON.parse(task.body)
+  if (!withArtifacts) body.artifacts = []
   let bytes = task.body.length
   const outlined = largeParts.outline(body, (hash) => {
     const json = task.parts.get(hash) ?? ''
@@ -234,7 +244,7 @@ function outlineTasks(store: MemoryContext, query: TaskQuery, admit: Admit): Pag
   return page(store, query, answerPageMaxLength, (task) => {
     read += task.body.length
     admit(read)
-    const outline = outlineOf(store, task)
+    const outline = outlineOf(store, task, query.includeArtifacts)
     return { item: outline, length: outline.bytes }
   })
 }
@@ -242,21 +252,23 @@ function outlineTasks(store: MemoryContext, query: TaskQuery, admit: Admit): Pag
 /** Returns the newest tasks first: as many as fit into `maxLength`, but at least one. */
 function page<T>(
   { tasks, cursors }: MemoryContext,
-  { owner, contextId, state, cursor, limit }: TaskQuery,
+  { owner, contextId, state, cursor, limit, order, statusSince = '', count = false }: TaskQuery,
   maxLength: number,
   read: (task: StoredTask) => { item: T; length: number },
 ): Page<T> {
-  const before =
-    cursor === undefined ? Number.POSITIVE_INFINITY : Number(cursors.open('tasks', owner, cursor))
-  const found = [...tasks.values()]
-    .filter(
-      (task) =>
-        task.owner === owner &&
-        task.sequence < before &&
-        (contextId === undefined || task.contextId === contextId) &&
-        (state === undefined || task.state === state),
-    )
-    .sort((a, b) => b.sequence - a.sequence)
+  const [list, positionOf] =
+    order === 'status' ? (['tasks by status', byStatus] as const) : (['tasks', byCreation] as const)
+  const before = cursor === undefined ? undefined : String(cursors.open(list, owner, cursor))
+  const all = [...tasks.values()].filter(
+    (task) =>
+      task.owner === owner &&
+      (contextId === undefined || task.contextId === contextId) &&
+      (state === undefined || task.state === state) &&
+      task.statusAt >= statusSince,
+  )
+  const found = all
+    .filter((task) => before === undefined || positionOf(task) < before)
+    .sort((a, b) => (positionOf(a) < positionOf(b) ? 1 : -1))
   const items: T[] = []
   let length = 0
   for (const task of found.slice(0, limit)) {
@@ -267,8 +279,15 @@ function page<T>(
   }
   const last = found[items.length - 1]
   const more = last !== undefined && items.length < found.length
-  return more ? { items, nextCursor: cursors.seal('tasks', owner, last.sequence) } : { items }
+  return {
+    items,
+    ...(more && { nextCursor: cursors.seal(list, owner, positionOf(last)) }),
+    ...(count && { total: all.length }),
+  }
 }
+
+const byCreation = ({ sequence }: StoredTask) => String(sequence).padStart(15, '0')
+const byStatus = (task: StoredTask) => `${task.statusAt} ${byCreation(task)}`
 
 /** The newest ended tasks of a context, oldest first. */
 export function contextHistory(

@@ -4,7 +4,7 @@ import { keyText, positionOf } from '@parley/kit/database/keys'
 import { isDuplicate } from '@parley/kit/database/mongodb/database'
 import { untilDone } from '@parley/kit/database/retry'
 import { isTerminal, taskStates, terminalStates } from '@parley/wire/model/task'
-import type { ContextRecord } from '../store.ts'
+import type { ContextRecord, TaskRecord } from '../store.ts'
 import { type ContextDocument, createdAtOf, keyedIn, type MongoContext, type TaskDocument } from './record.ts'
 import { ofRemoval, removeTasks } from './removal.ts'
 
@@ -22,23 +22,28 @@ const leavingMaxMs = 2000
 const removedAtOnce = 500
 const joinedMax = 100_000
 
-type Joining = Pick<TaskDocument, 'owner' | 'context_id'> & { contextId: string; createdAt: string }
+type Joining = Pick<TaskDocument, 'owner' | 'context_id'> & {
+  contextId: string
+  contextName?: string | undefined
+  createdAt: string
+}
 
 /** Returns false if the context belongs to another owner. */
 export function joinContext(
   store: MongoContext,
-  task: { owner: string; contextId: string; createdAt: string },
+  task: Pick<TaskRecord, 'owner' | 'contextId' | 'contextName' | 'createdAt'>,
 ): Promise<boolean> {
-  const { contextId, createdAt } = task
-  return join(store, { owner: keyText(task.owner), context_id: keyText(contextId), contextId, createdAt })
+  const { contextId, contextName, createdAt } = task
+  const [owner, context_id] = [keyText(task.owner), keyText(contextId)]
+  return join(store, { owner, context_id, contextId, contextName, createdAt })
 }
 
 function join(store: MongoContext, task: Joining): Promise<boolean> {
   const { contexts, agentId } = store
-  const { owner, contextId, createdAt } = task
+  const { owner, contextId, contextName: name, createdAt } = task
   const _id = keyedIn(store, task.context_id)
   const newest = { position: positionOf(createdAt, contextId), updated_at: createdAt }
-  const first = { created_at: createdAt, body: JSON.stringify({ id: contextId, owner }) }
+  const first = { created_at: createdAt, body: JSON.stringify({ id: contextId, owner, name }) }
   let mark: { of: string; since: number } | undefined
   return untilDone(async () => {
     try {
@@ -119,8 +124,8 @@ export async function isAnothersContext(store: MongoContext, id: string, owner: 
 }
 
 export function contextOf({ body, created_at, updated_at }: ContextDocument): ContextRecord {
-  const { id, owner }: { id: string; owner: string } = JSON.parse(body)
-  return { id, owner, createdAt: created_at, updatedAt: updated_at }
+  const named: Pick<ContextRecord, 'id' | 'owner' | 'name'> = JSON.parse(body)
+  return { ...named, createdAt: created_at, updatedAt: updated_at }
 }
 
 export function clearContext(

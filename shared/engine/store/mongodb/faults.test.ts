@@ -5,6 +5,7 @@ import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/test
 import { Collection, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { alice, artifactOf, bob, created, createdIn, next, sampleRecord } from '../sample-record.cases.ts'
+import type { TaskRecord } from '../store.ts'
 import { samplePayment } from '../store-payments.cases.ts'
 import { openMongodbStore } from './store.ts'
 
@@ -69,6 +70,30 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     await expect(refused).rejects.toThrow(DatabaseRefused)
     await expect(refused).rejects.toThrow(/was written by a newer Parley \(schema 99, this one knows \d+\)/)
     expect((await other.db().listCollections().toArray()).map(({ name }) => name)).toEqual(['schema'])
+  })
+
+  test('tasks of an earlier version are listed by the time of their status after the migration', async () => {
+    const earlier = server.newUrl()
+    const tasks: TaskRecord[] = []
+    {
+      await using store = await openMongodbStore({ url: earlier, agentId })
+      for (let n = 0; n < 450; n += 1) tasks.unshift(await created(store))
+      const changed = next(tasks.pop() ?? sampleRecord(), 'failed')
+      await store.commitTask(changed)
+      tasks.unshift(changed)
+    }
+    await using other = await MongoClient.connect(earlier)
+    await other
+      .db()
+      .collection('tasks')
+      .updateMany({}, { $unset: { status_position: '' } })
+    const schema = other.db().collection<{ _id: string; version: number }>('schema')
+    await schema.updateOne({ _id: 'agent_store' }, { $set: { version: 1 } })
+    await using store = await openMongodbStore({ url: earlier, agentId })
+    const page = await store.listTasks({ owner: alice, limit: 1000, order: 'status', count: true })
+    expect(page.items.map(({ id }) => id)).toEqual(tasks.map(({ id }) => id))
+    expect(page.total).toBe(450)
+    expect(await schema.findOne({ _id: 'agent_store' })).toMatchObject({ version: 2 })
   })
 
   test('several processes can create the schema of a database concurrently', async () => {

@@ -1,6 +1,6 @@
 import { keyText, positionOf } from '@parley/kit/database/keys'
 import { ParleyError } from '@parley/wire/errors'
-import { isTerminal, type TaskState, terminalStates } from '@parley/wire/model/task'
+import { isTerminal, type TaskState, taskStates, terminalStates } from '@parley/wire/model/task'
 import type { Admit, ContextPage, Page, TaskOutline, TaskQuery, TaskRecord } from '../store.ts'
 import { contextOf } from './contexts.ts'
 import {
@@ -40,7 +40,7 @@ export async function outlineTasks(
   const decode = async (document: TaskDocument) => {
     readBytes += document.body.length
     admit(readBytes)
-    const outline = outlineOf(store, document)
+    const outline = outlineOf(store, document, query.includeArtifacts)
     return { item: outline, size: outline.bytes }
   }
   return page(store, query, decode, answerPageMaxBytes)
@@ -55,19 +55,36 @@ async function page<T>(
   maxLength: number,
 ): Promise<Page<T>> {
   const { cursors, agentId } = store
-  const { owner, contextId, state, cursor, limit } = query
-  const before = cursor === undefined ? undefined : textIn(cursors.open('tasks', owner, cursor))
-  const filter = {
+  const { owner, contextId, state, cursor, statusSince, limit } = query
+  const isByStatus = query.order === 'status'
+  const [list, field] = isByStatus
+    ? (['tasks by status', 'status_position'] as const)
+    : (['tasks', 'position'] as const)
+  const before = cursor === undefined ? undefined : textIn(cursors.open(list, owner, cursor))
+  const ofOwner = {
     agent_id: agentId,
     owner: keyText(owner),
     ...(contextId !== undefined && { context_id: keyText(contextId) }),
     ...(state !== undefined && { state: keyText(state) as TaskState }),
-    ...(before !== undefined && { position: { $lt: before } }),
   }
-  const { items, position, more } = await newest(store, filter, { limit, decode, maxLength })
+  // The indexes by status contain the state, so that a server merges one range for each.
+  const ofOrder =
+    isByStatus && state === undefined ? { ...ofOwner, state: { $in: [...taskStates] } } : ofOwner
+  const since = statusSince === undefined ? {} : { $gte: keyText(statusSince) }
+  const isWithin = statusSince !== undefined || before !== undefined
+  const filter = {
+    ...ofOrder,
+    ...(isWithin && { [field]: { ...since, ...(before !== undefined && { $lt: before }) } }),
+  }
+  const sinceFilter = statusSince === undefined ? ofOwner : { ...ofOrder, status_position: since }
+  const [{ items, position, more }, total] = await Promise.all([
+    newest(store, filter, { limit, decode, maxLength, field }),
+    query.count === true ? store.tasks.countDocuments(sinceFilter) : undefined,
+  ])
+  const found = { items, ...(total !== undefined && { total }) }
   return more && position !== undefined
-    ? { items, nextCursor: cursors.seal('tasks', owner, position) }
-    : { items }
+    ? { ...found, nextCursor: cursors.seal(list, owner, position) }
+    : found
 }
 
 export async function contextHistory(
@@ -90,11 +107,21 @@ export async function contextHistory(
 async function newest<T>(
   store: MongoContext,
   filter: TaskFilter,
-  { limit, decode, maxLength }: { limit: number; decode: Decode<T>; maxLength: number },
+  {
+    limit,
+    decode,
+    maxLength,
+    field = 'position',
+  }: {
+    limit: number
+    decode: Decode<T>
+    maxLength: number
+    field?: 'position' | 'status_position'
+  },
 ): Promise<{ items: T[]; position?: string; more: boolean }> {
   const found = store.tasks
     .find(filter ?? {})
-    .sort({ position: -1 })
+    .sort({ [field]: -1 })
     .limit(limit + 1)
   const items: T[] = []
   let length = 0
@@ -106,7 +133,7 @@ async function newest<T>(
     const { item, size } = await decode(document)
     items.push(item)
     length += size
-    position = document.position
+    position = document[field]
   }
   return { items, more: false }
 }

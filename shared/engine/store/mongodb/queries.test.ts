@@ -110,11 +110,17 @@ async function askAll(store: Store): Promise<void> {
   await store.countByState()
   const contexts = await store.listContexts({ owner: alice, limit: 1 })
   const cursor = (await store.listTasks({ owner: alice, limit: 1 })).nextCursor
+  const at = (await store.listTasks({ owner: alice, limit: 1, order: 'status' })).nextCursor
   for (const state of [undefined, ...taskStates]) {
     const byState = { owner: alice, limit: 1, ...(state !== undefined && { state }) }
     await store.listTasks(byState)
     await store.listTasks({ ...byState, ...(cursor !== undefined && { cursor }) })
-    await store.listTasks({ ...byState, contextId })
+    await store.listTasks({ ...byState, contextId, count: true })
+    for (const more of [{}, { statusSince: '2026' }, { ...(at !== undefined && { cursor: at }) }]) {
+      const byStatus = { ...byState, order: 'status' as const, count: true, ...more }
+      await store.listTasks(byStatus)
+      await store.listTasks({ ...byStatus, contextId })
+    }
   }
   if (contexts.nextCursor !== undefined) {
     await store.listContexts({ owner: alice, limit: 1, cursor: contexts.nextCursor })

@@ -19,6 +19,8 @@ export interface TaskDocument {
   context_id: string
   state: TaskState
   position: string
+  /** Time of the status and id, which define the order by status. */
+  status_position?: string
   version: number
   /** Number of events; absent in documents written by earlier versions. */
   events?: number
@@ -60,7 +62,7 @@ export interface ContextDocument {
   version: number
   created_at: string
   updated_at: string
-  /** Id and owner of the context as JSON. */
+  /** Id, owner and name of the context as JSON. */
   body: string
   /** The attempt that is removing the context. */
   leaving?: string
@@ -143,6 +145,7 @@ export function encodeTask(store: MongoContext, record: TaskRecord, bound: Bound
     context_id: keyText(record.contextId),
     state: record.status.state,
     position: positionOf(record.createdAt, record.id),
+    status_position: positionOf(record.status.timestamp, record.id),
     version,
     events: record.events.length,
     body,
@@ -204,8 +207,9 @@ export async function decodeTask(
 type Body = Omit<TaskRecord, 'version' | 'lease' | 'dueAt'>
 
 /** Returns the record of a document and leaves its large parts in the store. */
-export function outlineOf(store: MongoContext, document: TaskDocument): TaskOutline {
+export function outlineOf(store: MongoContext, document: TaskDocument, withArtifacts = true): TaskOutline {
   const stored: Body = JSON.parse(document.body)
+  if (!withArtifacts) stored.artifacts = []
   const names = new Map(document.parts?.map((name) => [name.hash, name]))
   let bytes = document.body.length
   const body = store.largeParts.outline(stored, (hash) => {

@@ -9,7 +9,7 @@ const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
 /** Tables whose rows belong to a task. */
 const tablesOfTasks = ['parts', 'feedback', 'idempotency_keys', 'push_configs']
-const columns = 'id, owner, created_at, updated_at'
+const columns = 'id, owner, created_at, updated_at, name'
 const openStates = taskStates.filter((state) => !isTerminal(state))
 
 export function findContext(
@@ -113,6 +113,7 @@ export function removeEnded({ database }: SqliteContext, before: string, limit: 
 function contextOf(row: Row): ContextRecord {
   return {
     id: textIn(row, 'id'),
+    ...(row['name'] !== null && { name: textIn(row, 'name') }),
     owner: textIn(row, 'owner'),
     createdAt: textIn(row, 'created_at'),
     updatedAt: textIn(row, 'updated_at'),

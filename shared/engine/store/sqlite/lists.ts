@@ -1,4 +1,4 @@
-import { integerIn } from '@parley/kit/database/sqlite/row'
+import { integerIn, textIn } from '@parley/kit/database/sqlite/row'
 import { isTerminal, type TaskState, taskStates, terminalStates } from '@parley/wire/model/task'
 import type { Admit, Page, TaskOutline, TaskQuery, TaskRecord } from '../store.ts'
 import {
@@ -43,10 +43,13 @@ export function newest(
   const { states = taskStates, before = Number.MAX_SAFE_INTEGER, limit } = query
   const all: number[] = []
   for (const state of states) {
-    const source = isTerminal(state) ? from.ended : from.open
-    const sql = `SELECT seq FROM ${source} AND seq < ? ORDER BY seq DESC LIMIT ?`
-    for (const row of database.statement(sql).all(state, value, before, limit))
-      all.push(integerIn(row, 'seq'))
+    // The indexes of open tasks, which are few, are in the order by status.
+    const rows = isTerminal(state)
+      ? database
+          .statement(`SELECT seq FROM ${from.ended} AND seq < ? ORDER BY seq DESC LIMIT ?`)
+          .all(state, value, before, limit)
+      : database.statement(`SELECT seq FROM ${from.open} AND seq < ?`).all(state, value, before)
+    for (const row of rows) all.push(integerIn(row, 'seq'))
   }
   return all.sort((a, b) => b - a).slice(0, limit)
 }
@@ -60,7 +63,60 @@ export function outlineTasks(
   query: TaskQuery,
   admit: Admit,
 ): Promise<Page<TaskOutline>> {
-  return page(store, query, (seqs) => outlines(store, seqs, admit))
+  return page(store, query, (seqs) => outlines(store, seqs, admit, query.includeArtifacts))
+}
+
+const byStatus = {
+  owner: {
+    open: byState.owner.open,
+    ended: 'tasks INDEXED BY tasks_ended_by_status_of_owner WHERE ended_state = ? AND owner = ?',
+  },
+  context: {
+    open: byState.context.open,
+    ended: 'tasks INDEXED BY tasks_ended_by_status_of_context WHERE ended_state = ? AND context_id = ?',
+  },
+}
+
+/** The position of a task in the order by status. */
+interface StatusPosition {
+  at: string
+  seq: number
+}
+
+/** Like `newest`, in the order by status. */
+function newestStatus(
+  { database }: SqliteContext,
+  { owner, contextId, state, statusSince = '' }: TaskQuery,
+  { before, limit }: { before: StatusPosition | undefined; limit: number },
+): StatusPosition[] {
+  const [from, value] = contextId === undefined ? [byStatus.owner, owner] : [byStatus.context, contextId]
+  const all: StatusPosition[] = []
+  for (const one of state === undefined ? taskStates : [state]) {
+    const sql = `SELECT seq, status_at FROM ${isTerminal(one) ? from.ended : from.open}
+      AND status_at >= ? AND (status_at, seq) < (?, ?) ORDER BY status_at DESC, seq DESC LIMIT ?`
+    // U+FFFF sorts after every timestamp.
+    const rows = database
+      .statement(sql)
+      .all(one, value, statusSince, before?.at ?? '\uffff', before?.seq ?? 0, limit)
+    for (const row of rows) all.push({ at: textIn(row, 'status_at'), seq: integerIn(row, 'seq') })
+  }
+  return all.sort((a, b) => (a.at === b.at ? b.seq - a.seq : a.at < b.at ? 1 : -1)).slice(0, limit)
+}
+
+/** Counts the entries of one index per state. */
+function total({ database }: SqliteContext, { owner, contextId, state, statusSince }: TaskQuery): number {
+  const source = statusSince === undefined ? byState : byStatus
+  const [from, value] = contextId === undefined ? [source.owner, owner] : [source.context, contextId]
+  let count = 0
+  for (const one of state === undefined ? taskStates : [state]) {
+    const sql = `SELECT count(*) AS count FROM ${isTerminal(one) ? from.ended : from.open}`
+    const row =
+      statusSince === undefined
+        ? database.statement(sql).get(one, value)
+        : database.statement(`${sql} AND status_at >= ?`).get(one, value, statusSince)
+    if (row !== undefined) count += integerIn(row, 'count')
+  }
+  return count
 }
 
 /**
@@ -68,24 +124,63 @@ export function outlineTasks(
  */
 function page<T>(store: SqliteContext, query: TaskQuery, read: (seqs: number[]) => T[]): Promise<Page<T>> {
   const { database, cursors } = store
-  const { owner, contextId, state, cursor, limit } = query
+  const { owner, contextId, order, count = false, limit } = query
   return database.readTogether(() => {
-    const before = cursor === undefined ? undefined : Number(cursors.open('tasks', owner, cursor))
-    if (contextId !== undefined && !owns(store, contextId, owner)) return { items: [] }
+    const rows = order === 'status' ? pageByStatus(store, query) : pageByCreation(store, query)
+    if (contextId !== undefined && !owns(store, contextId, owner))
+      return { items: [], ...(count && { total: 0 }) }
+    const { seqs, list, positionOf } = rows()
+    const items = read(seqs.slice(0, limit))
+    const found = { items, ...(count && { total: total(store, query) }) }
+    const last = items.length - 1
+    const more = last >= 0 && items.length < seqs.length
+    return more ? { ...found, nextCursor: cursors.seal(list, owner, positionOf(last)) } : found
+  })
+}
+
+/** The rows of a page and one more, and the position of each for a cursor. */
+interface PageRows {
+  seqs: number[]
+  list: string
+  positionOf: (index: number) => unknown
+}
+
+/** @throws ParleyError InvalidParams for an invalid cursor */
+function pageByCreation(store: SqliteContext, query: TaskQuery): () => PageRows {
+  const list = 'tasks'
+  const { owner, contextId, state, cursor, limit } = query
+  const before = cursor === undefined ? undefined : Number(store.cursors.open(list, owner, cursor))
+  return () => {
     const seqs = newest(store, contextId === undefined ? { owner } : { contextId }, {
       limit: limit + 1,
       ...(state !== undefined && { states: [state] }),
       ...(before !== undefined && { before }),
     })
-    const items = read(seqs.slice(0, limit))
-    const last = seqs[items.length - 1]
-    const more = last !== undefined && items.length < seqs.length
-    return more ? { items, nextCursor: cursors.seal('tasks', owner, last) } : { items }
-  })
+    return { seqs, list, positionOf: (index) => seqs[index] }
+  }
+}
+
+/** @throws ParleyError InvalidParams for an invalid cursor */
+function pageByStatus(store: SqliteContext, query: TaskQuery): () => PageRows {
+  const list = 'tasks by status'
+  const { owner, cursor, limit } = query
+  const position = cursor === undefined ? undefined : store.cursors.open(list, owner, cursor)
+  const [at, seq]: unknown[] = Array.isArray(position) ? position : []
+  const before = position === undefined ? undefined : { at: String(at), seq: Number(seq) }
+  return () => {
+    const rows = newestStatus(store, query, { before, limit: limit + 1 })
+    const positionOf = (index: number) => [rows[index]?.at, rows[index]?.seq]
+    return { seqs: rows.map((row) => row.seq), list, positionOf }
+  }
 }
 
 /** Reads as many outlines as the page limit allows, but at least one. */
-function outlines(store: SqliteContext, seqs: number[], admit: Admit): TaskOutline[] {
+function outlines(
+  store: SqliteContext,
+  seqs: number[],
+  admit: Admit,
+  withArtifacts: boolean | undefined,
+): TaskOutline[] {
   const found: TaskOutline[] = []
   let [bytes, readBytes] = [0, 0]
   for (const seq of seqs) {
@@ -94,7 +189,7 @@ function outlines(store: SqliteContext, seqs: number[], admit: Admit): TaskOutli
     const guarded = row as unknown as GuardedRow
     readBytes += guarded.bytes
     admit(readBytes)
-    const outline = outlineOf(store, wholeRow(store, guarded, undefined))
+    const outline = outlineOf(store, wholeRow(store, guarded, undefined), withArtifacts)
     found.push(outline)
     bytes += outline.bytes
   }

@@ -94,8 +94,9 @@ export function partBytesOf({ database }: SqliteContext, taskId: string): Map<st
 }
 
 /** Returns the record of a row and leaves its large parts in the store. */
-export function outlineOf(store: SqliteContext, row: TaskRow): TaskOutline {
+export function outlineOf(store: SqliteContext, row: TaskRow, withArtifacts = true): TaskOutline {
   const stored: Body = JSON.parse(row.body)
+  if (!withArtifacts) stored.artifacts = []
   let bytes = row.body.length
   if (row.large === 0) return { task: recordOf(row, stored), bytes }
   const sizes = partBytesOf(store, row.id)

@@ -137,4 +137,23 @@ export const agentMigrations: readonly string[] = [
     tx_hash TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- The time of the status. The rows of earlier versions have it in body only.
+  ALTER TABLE tasks ADD COLUMN status_time TEXT;
+  ALTER TABLE tasks ADD COLUMN status_at TEXT AS (
+    coalesce(status_time, json_extract(body, '$.status.timestamp'))
+  ) VIRTUAL;
+  -- Few tasks are open, so that their order by creation needs no index.
+  DROP INDEX tasks_open_of_owner;
+  DROP INDEX tasks_open_of_context;
+  CREATE INDEX tasks_open_of_owner ON tasks (open_state, owner, status_at) WHERE open_state IS NOT NULL;
+  CREATE INDEX tasks_open_of_context ON tasks (open_state, context_id, status_at) WHERE open_state IS NOT NULL;
+  CREATE INDEX tasks_ended_by_status_of_owner ON tasks (owner, ended_state, status_at)
+    WHERE ended_state IS NOT NULL;
+  CREATE INDEX tasks_ended_by_status_of_context ON tasks (context_id, ended_state, status_at)
+    WHERE ended_state IS NOT NULL;
+
+  -- The client's own name for the context.
+  ALTER TABLE contexts ADD COLUMN name TEXT;
+  `,
 ]

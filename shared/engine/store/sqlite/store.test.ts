@@ -2,14 +2,16 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { type Part, taskStates } from '@parley/wire/model/task'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
-import { alice, artifactOf, created, createdIn, next } from '../sample-record.cases.ts'
+import { alice, artifactOf, created, createdIn, next, sampleRecord } from '../sample-record.cases.ts'
 import { storeCases } from '../store.cases.ts'
-import type { Store, TaskRecord } from '../store.ts'
+import type { Store, TaskQuery, TaskRecord } from '../store.ts'
 import { badInputCases } from '../store-bad-input.cases.ts'
 import { samplePayment } from '../store-payments.cases.ts'
 import { openPushConfigCases, samplePushConfig, webhookStoreCases } from '../store-webhooks.cases.ts'
+import { agentMigrations } from './schema.ts'
 import { openSqliteStore } from './store.ts'
 
 const folders: string[] = []
@@ -60,6 +62,48 @@ test('tasks and cursors survive a restart', async () => {
   const cursor = page.nextCursor ?? ''
   expect(await second.listTasks({ owner: alice, limit: 1, cursor })).toEqual({ items: [one] })
   expect(await second.countByState()).toEqual({ completed: 1, submitted: 1 })
+})
+
+test('a file of an earlier version opens unchanged, and its tasks are listed by the time of their status', async () => {
+  const file = await newFile()
+  const older = await openDatabase(file, agentMigrations.slice(0, 4))
+  const insert = `INSERT INTO tasks (id, owner, context_id, state, created_at, updated_at, version, large, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)`
+  const records = ['completed', 'working', 'failed'].map((state, index) => {
+    const at = `2026-01-0${3 - index}T00:00:00.000000+00:00`
+    const status = { state: state as TaskRecord['status']['state'], timestamp: at }
+    // The last change of an ended task need not be that of its status.
+    return sampleRecord({
+      status,
+      createdAt: `2025-01-0${index + 1}T00:00:00.000000+00:00`,
+      updatedAt: '2027',
+    })
+  })
+  await older.write(() => {
+    for (const { id, owner, contextId, createdAt, updatedAt, version, ...body } of records) {
+      const state = body.status.state
+      older
+        .statement(insert)
+        .run(id, owner, contextId, state, createdAt, updatedAt, version, JSON.stringify(body))
+      older
+        .statement('INSERT INTO contexts VALUES (?, ?, ?, ?, 1)')
+        .run(contextId, owner, createdAt, createdAt)
+    }
+  })
+  await older[Symbol.asyncDispose]()
+  await using store = await openSqliteStore({ file })
+  const list = (more: Partial<TaskQuery> = {}) =>
+    store.listTasks({ owner: alice, limit: 9, order: 'status', count: true, ...more })
+  expect(await list()).toEqual({ items: records, total: 3 })
+  expect(await store.listTasks({ owner: alice, limit: 9 })).toEqual({ items: records.toReversed() })
+  const statusSince = records[1]?.status.timestamp ?? ''
+  expect(await list({ statusSince })).toEqual({ items: records.slice(0, 2), total: 2 })
+  const [, working, failed] = records as [TaskRecord, TaskRecord, TaskRecord]
+  const changed = next(working, 'completed')
+  expect(await store.commitTask(changed)).toBe(true)
+  await created(store, { contextId: failed.contextId, contextName: 'n' })
+  expect((await list({ state: 'completed' })).items).toEqual([changed, records[0]])
+  expect(await store.findContext(failed.contextId, alice)).not.toHaveProperty('name')
 })
 
 test('a large part is written once for all commits of its task, and is removed with the task', async () => {
@@ -168,6 +212,11 @@ test('no query of the port scans a table', async () => {
     const byState = state === undefined ? {} : { state }
     await store.listTasks({ owner: alice, limit: 1, ...byState })
     await store.listTasks({ owner: alice, limit: 1, contextId, ...byState })
+    for (const since of [{}, { statusSince: '2026' }]) {
+      const query = { owner: alice, limit: 1, ...byState, order: 'status' as const, count: true, ...since }
+      await store.listTasks(query)
+      await store.listTasks({ ...query, contextId })
+    }
   }
   await store.findContext(contextId, alice)
   await store.listContexts({ owner: alice, limit: 1 })

@@ -19,24 +19,28 @@ import {
 const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
 
 const insertTask = `INSERT INTO tasks
-  (id, owner, context_id, state, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  (id, owner, context_id, state, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body,
+  status_time)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 /**
  * Counts the task in its context and creates the context if it does not exist. Changes nothing if the context belongs
  * to another owner.
  */
-const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at, task_count) VALUES (?, ?, ?, ?, 1)
+const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at, name, task_count)
+  VALUES (?, ?, ?, ?, ?, 1)
   ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at)
   WHERE owner = excluded.owner`
 
 export async function createTask(store: SqliteContext, record: TaskRecord): Promise<boolean> {
   const { database } = store
-  const { id, owner, contextId, status, createdAt, updatedAt, version, lease, dueAt } = record
+  const { id, owner, contextId, contextName, status, createdAt, updatedAt, version, lease, dueAt } = record
   const { body, large, parts } = encodeTask(store, record)
   return database.write(() => {
     if (database.statement('SELECT 1 FROM tasks WHERE id = ?').get(id) !== undefined) return false
-    const { changes } = database.statement(countInContext).run(contextId, owner, createdAt, createdAt)
+    const { changes } = database
+      .statement(countInContext)
+      .run(contextId, owner, createdAt, createdAt, contextName ?? null)
     if (changes !== 1) throw new ParleyError('ContextNotFound', { data: { contextId } })
     saveParts(store, id, parts)
     const holder = lease?.holder ?? null
@@ -56,6 +60,7 @@ export async function createTask(store: SqliteContext, record: TaskRecord): Prom
         dueAt ?? null,
         large,
         body,
+        status.timestamp,
       )
     if (isTerminal(status.state)) countEnded(store, status.state)
     return true
@@ -65,7 +70,7 @@ export async function createTask(store: SqliteContext, record: TaskRecord): Prom
 /** Only extends a lease of the same holder, because the record may have been read before `renewLeases`. */
 const updateTask = `UPDATE tasks SET state = ?, updated_at = ?, version = ?,
   lease_until = CASE WHEN lease_holder = ? THEN max(lease_until, ?) ELSE ? END, lease_holder = ?,
-  due_at = ?, large = ?, body = ? WHERE seq = ?`
+  due_at = ?, large = ?, body = ?, status_time = ? WHERE seq = ?`
 
 export async function commitTask(store: SqliteContext, record: TaskRecord): Promise<boolean> {
   const { database } = store
@@ -92,6 +97,7 @@ export async function commitTask(store: SqliteContext, record: TaskRecord): Prom
         dueAt ?? null,
         large,
         body,
+        status.timestamp,
         integerIn(there, 'seq'),
       )
     if (isTerminal(status.state) && !terminalStates.some((state) => state === there['state']))

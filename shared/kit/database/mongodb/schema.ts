@@ -1,5 +1,6 @@
-import type { CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
+import type { AnyBulkWriteOperation, CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
 import { DatabaseRefused } from '../errors.ts'
+import { positionOf } from '../keys.ts'
 import { untilDone } from '../retry.ts'
 import { insertUnlessThere, isConflict } from './database.ts'
 
@@ -27,6 +28,14 @@ export const agentIndexes: Record<string, Index[]> = {
     {
       name: 'tasks_of_context_in_state',
       key: { agent_id: 1, owner: 1, context_id: 1, state: 1, position: -1 },
+    },
+    {
+      name: 'tasks_by_status_of_owner',
+      key: { agent_id: 1, owner: 1, state: 1, status_position: -1 },
+    },
+    {
+      name: 'tasks_by_status_of_context',
+      key: { agent_id: 1, owner: 1, context_id: 1, state: 1, status_position: -1 },
     },
     { name: 'tasks_in_state', key: { agent_id: 1, state: 1, position: 1 } },
     { name: 'tasks_due', key: { agent_id: 1, due_at: 1 }, having: 'due_at' },
@@ -63,7 +72,38 @@ export type Migration = (db: Db) => Promise<void>
  * Migration n upgrades version n to n + 1. It may run again after a crash, and while an older process is running. A
  * released migration never changes.
  */
-export const agentMigrations: readonly Migration[] = [async () => {}]
+export const agentMigrations: readonly Migration[] = [async () => {}, addStatusPositions]
+
+interface StoredTask {
+  _id: string
+  task_id: string
+  version: number
+  body: string
+}
+
+const tasksAtOnce = 200
+
+/**
+ * Adds the position in the order by status to the tasks of earlier versions. While processes of an earlier version still run,
+ * the tasks that they change keep their earlier position until the next change.
+ */
+async function addStatusPositions(db: Db): Promise<void> {
+  const tasks = db.collection<StoredTask>('tasks')
+  const missing = { status_position: { $exists: false } }
+  let updates: AnyBulkWriteOperation<StoredTask>[] = []
+  const write = async () => {
+    if (updates.length > 0) await tasks.bulkWrite(updates, { ordered: false })
+    updates = []
+  }
+  for await (const task of tasks.find(missing).project<StoredTask>({ task_id: 1, version: 1, body: 1 })) {
+    const { _id, task_id: id, version } = task
+    const { status }: { status: { timestamp: string } } = JSON.parse(task.body)
+    const $set = { status_position: positionOf(status.timestamp, id) }
+    updates.push({ updateOne: { filter: { _id, version, ...missing }, update: { $set } } })
+    if (updates.length >= tasksAtOnce) await write()
+  }
+  await write()
+}
 
 interface SchemaDocument {
   _id: string
