@@ -12,7 +12,7 @@ import { partOut } from './task.ts'
 import { isVersion1, negotiate, readVersion } from './version.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 
-const ownPaths = new Set([basePath, `${basePath}/`, `${basePath}${sharedCardPath}`])
+const ownPaths = new Set([basePath, `${basePath}/`, ...cardPaths])
 
 /** A2A 1.0 (spec/a2a.md#10-methods). Its method names are also accepted at the path of the native dialect. */
 export const a2aV1: Codec = {
@@ -55,11 +55,15 @@ export const a2aV1: Codec = {
   writeCursor,
 }
 
-/** At the root, the method name selects this dialect; before the body is read and for cards, the version does. */
+/** At shared paths, the method name or the version selects this dialect. */
 function accepts(request: WireRequest): boolean {
   const { path, method } = request
-  if (ownPaths.has(path)) return true
-  if (path === '/' && method !== undefined) return methods.has(method)
+  if (path === '/' && method !== undefined && methods.has(method)) return true
+  if (path === '/' || path === sharedCardPath) return namesVersion1(request)
+  return ownPaths.has(path)
+}
+
+function namesVersion1(request: WireRequest): boolean {
   const version = readVersion(request)
-  return (path === '/' || path === sharedCardPath) && version !== undefined && isVersion1(version)
+  return version !== undefined && isVersion1(version)
 }
