@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { cardAt } from '@parley/wire/codecs/parley/card'
 import { entryDetailOut, entrySummaryOut } from '@parley/wire/codecs/parley/registry'
 import { withDocumentationBelow } from '@parley/wire/codecs/parley/skills'
 import type { EntrySummary } from '@parley/wire/model/registry'
@@ -85,9 +86,9 @@ export function skillOut(entry: AgentEntry, skill: AgentEntry['skills'][number])
   return withDocumentationBelow(skill, `/agents/${entry.slug}`)
 }
 
-/** Returns the agent's card with its gateway URL. */
+/** Returns the agent's card with its addresses at the gateway. */
 export function cardOut(entry: AgentEntry, gatewayUrl: string) {
-  return { ...entry.card, url: agentUrl(entry.slug, gatewayUrl) }
+  return cardAt(entry.card, agentUrl(entry.slug, gatewayUrl))
 }
 
 export function agentUrl(slug: string, gatewayUrl: string): string {

@@ -1,9 +1,5 @@
 /** An address of an agent that speaks A2A, as cards list it. */
-export interface AgentInterface {
-  url: string
-  protocolBinding: string
-  protocolVersion: string
-}
+export type AgentInterface = { url: string; protocolBinding: string; protocolVersion: string }
 
 /** The paths below an agent's address, the preferred one first. */
 const interfaces = [
@@ -12,8 +8,17 @@ const interfaces = [
   { path: '/a2a/v0.3', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
 ] as const
 
-/** Returns the A2A interfaces of the agent at the URL. */
+/** Returns the A2A interfaces of the agent at the URL, as cards of A2A 1.0 list them. */
 export function interfacesAt(url: string): AgentInterface[] {
   const base = url.replace(/\/+$/, '')
   return interfaces.map(({ path, ...rest }) => ({ url: base + path, ...rest }))
+}
+
+/** The fields by which clients of A2A 0.3 find their interface in a card. Its `url` may be that of another dialect. */
+export function interfaceFieldsAt(url: string) {
+  const ofVersion = interfacesAt(url).filter(({ protocolVersion }) => protocolVersion === '0.3')
+  return {
+    preferredTransport: 'JSONRPC',
+    additionalInterfaces: ofVersion.map(({ url, protocolBinding }) => ({ url, transport: protocolBinding })),
+  }
 }

@@ -1,15 +1,20 @@
 import type { AgentCard, CardSkill, ShownPrices } from '../../model/card.ts'
+import type { JsonObject } from '../../model/task.ts'
+import { interfaceFieldsAt, interfacesAt } from '../interfaces.ts'
 
 export const cardPaths = ['/.well-known/agent.json']
 
-/** The card is public and, unlike other answers, uses camelCase. Absent fields do not appear in the JSON. */
+/**
+ * The card is public and, unlike other answers, uses camelCase. Absent fields do not appear in the JSON. The interfaces are
+ * those of A2A, by which its clients find the addresses that they can use.
+ */
 export function cardOut(card: AgentCard): object {
   return {
     id: card.id,
     did: card.did,
     name: card.name,
     description: card.description,
-    url: card.url,
+    ...addressesAt(card.url),
     version: card.version,
     protocolVersion: '1.0.0',
     kind: 'agent',
@@ -28,6 +33,19 @@ export function cardOut(card: AgentCard): object {
     executionCost: card.prices === undefined ? undefined : priceOut(card.prices),
     ...card.more,
   }
+}
+
+function addressesAt(url: string) {
+  return { url, ...interfaceFieldsAt(url), supportedInterfaces: interfacesAt(url) }
+}
+
+/** Returns an agent's card with the addresses at which a gateway forwards calls to the agent, and no others. */
+export function cardAt(card: JsonObject, url: string): JsonObject {
+  const { additionalInterfaces, supportedInterfaces, preferredTransport, ...rest } = card
+  const listsInterfaces = [additionalInterfaces, supportedInterfaces, preferredTransport].some(
+    (field) => field !== undefined,
+  )
+  return listsInterfaces ? { ...rest, ...addressesAt(url) } : { ...rest, url }
 }
 
 /** Clients that understand this extension verify artifacts with the DID's key. */
