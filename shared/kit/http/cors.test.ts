@@ -60,6 +60,8 @@ test('pages from a configured origin may read the API’s response headers', asy
   const to = await agentFor('https://app.example')
   const { headers } = await rpc(to, 'tasks/list', {}, { headers: { origin: 'https://app.example' } })
   expect(headers.get('access-control-expose-headers')?.split(', ').sort()).toEqual([
+    'A2A-Extensions',
+    'A2A-Version',
     'Idempotency-Key',
     'PAYMENT-REQUIRED',
     'PAYMENT-RESPONSE',

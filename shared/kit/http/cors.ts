@@ -22,6 +22,9 @@ const allowedHeaders = [
   'X-PAYMENT',
   'PAYMENT-SIGNATURE',
   'X-PAYMENT-SESSION',
+  'A2A-Version',
+  'A2A-Extensions',
+  'X-A2A-Extensions',
 ]
 
 /** Response headers that cross-origin pages may read, in addition to the safelisted ones. */
@@ -37,6 +40,8 @@ const exposedHeaders = [
   'X-PAYMENT-RESPONSE',
   'Retry-After',
   'WWW-Authenticate',
+  'A2A-Version',
+  'A2A-Extensions',
 ]
 
 /**

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { dialectOf } from '@parley/wire/codecs/dialects'
+import type { RestBinding } from '@parley/wire/codecs/codec'
+import { dialectOf, partsOf, restOf } from '@parley/wire/codecs/dialects'
+import { type ErrorAnswer, writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
 import { ParleyError } from '@parley/wire/errors'
 import { errorEnvelope, type RequestId } from '@parley/wire/jsonrpc/envelope'
 import { type Deprecation, deprecationHeader } from '@parley/wire/model/deprecation'
@@ -37,6 +39,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Name of the action in the audit log. Set on routes that change something an operator must be able to trace. */
     audit?: string
+    /** Set on routes without a JSON-RPC envelope; errors have its form. */
+    rest?: RestBinding
   }
 }
 
@@ -159,14 +163,16 @@ function sendError(
   if (error.status >= 500 && !isDecision(error)) logFailure(requestLog(log, request), error)
   auditError(audit, request, error)
   linger(request.raw)
-  const path = request.url.split('?', 1)[0] ?? ''
-  const { status, ...written } = dialectOf({ path, headers: request.headers }).writeError(error)
-  void reply
-    .code(status)
-    .header('cache-control', 'no-store')
-    .headers(error.headers)
-    .type('application/json; charset=utf-8')
-    .send(errorEnvelope(request.rpcId ?? null, written))
+  const { status, type, body } = errorAnswer(request, error)
+  void reply.code(status).header('cache-control', 'no-store').headers(error.headers).type(type).send(body)
+}
+
+/** Writes the error in the dialect of the route, or in the one that the path and the headers select. */
+function errorAnswer(request: FastifyRequest, error: ParleyError): ErrorAnswer {
+  const wire = { ...partsOf(request.url), headers: request.headers }
+  const rest = request.routeOptions.config.rest ?? restOf(wire)
+  if (rest !== undefined) return writeRestErrorAnswer(rest, error)
+  return writeErrorAnswer(dialectOf(wire), error, { id: request.rpcId ?? null })
 }
 
 /** Whether the client disconnected, which a route that streams the body sees as a connection error. */

@@ -6,19 +6,20 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
  * HTTP method (405 with `Allow`) from an unknown path (404).
  */
 export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => ParleyError {
-  const methodsOf = new Map<string, Set<string>>()
+  const routes = new Map<string, { path: RegExp; methods: Set<string> }>()
   app.addHook('onRoute', (route) => {
     // The catch-all route of @fastify/cors handles preflights.
     if (route.url === '*') return
-    const methods = methodsOf.get(route.url) ?? new Set()
-    for (const method of [route.method].flat()) methods.add(method)
-    methodsOf.set(route.url, methods)
+    const known = routes.get(route.url) ?? { path: pathOf(route.url), methods: new Set<string>() }
+    for (const method of [route.method].flat()) known.methods.add(method)
+    routes.set(route.url, known)
   })
   return (request) => {
     const path = request.url.split('?', 1)[0] ?? ''
-    const allowed = [...methodsOf].find(([pattern]) => matches(pattern, path))?.[1]
-    // The route has this method but rejected the path: a parameter is empty or too long.
-    if (allowed === undefined || allowed.has(request.method))
+    const matching = [...routes.values()].filter((route) => route.path.test(path))
+    const allowed = new Set(matching.flatMap(({ methods }) => [...methods]))
+    // If a route has this method, it rejected the path: a parameter is empty or too long.
+    if (allowed.size === 0 || allowed.has(request.method))
       return new ParleyError('NotFound', { data: { reason: 'route' } })
     return new ParleyError('InvalidRequest', {
       status: 405,
@@ -28,11 +29,14 @@ export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => 
   }
 }
 
-/** A parameter or `*` matches one segment, and a trailing `*` matches all remaining segments. */
-function matches(pattern: string, path: string): boolean {
-  const parts = pattern.split('/')
-  const segments = path.split('/')
-  const open = parts.at(-1) === '*'
-  if (open ? segments.length < parts.length : segments.length !== parts.length) return false
-  return parts.every((part, i) => part.startsWith(':') || part === '*' || part === segments[i])
+/** Converts a path pattern of Fastify. A parameter or `*` matches one segment, and a trailing `*` all remaining segments. */
+function pathOf(pattern: string): RegExp {
+  const segments = pattern.split('/')
+  const parts = segments.map((segment, index) => {
+    if (segment === '*') return index === segments.length - 1 ? '.*' : '[^/]*'
+    const [, parameter = '', rest = ''] = /^(:(?!:)\w+(?:\(.*\))?)?(.*)$/.exec(segment) ?? []
+    const literal = rest.replaceAll('::', ':').replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+    return parameter === '' ? literal : `[^/]*${literal}`
+  })
+  return new RegExp(`^${parts.join('/')}$`)
 }

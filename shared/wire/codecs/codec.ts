@@ -39,6 +39,8 @@ export interface Codec {
   readonly lenientRequests?: boolean
   /** Whether an error of a streaming method with the status 200 is sent as the only frame of a stream. Default false. */
   readonly framesErrors?: boolean
+  /** Whether a call that must be paid first is refused with an x402 body and the status 402. Default false: with an error. */
+  readonly paysOverHttp?: boolean
   /** Paths without a JSON-RPC envelope; undefined if the dialect has none. */
   readonly rest: RestBinding | undefined
 
@@ -184,6 +186,8 @@ export interface ListItem {
 /** The paths of a dialect on which the HTTP method and the path select the operation. */
 export interface RestBinding {
   routes: readonly RestRoute[]
+  /** Whether errors at a path that is not a route, such as a wrong path, have the form of this binding. */
+  covers(request: WireRequest): boolean
   /** The media type of answers. Requests may also be `application/json`. */
   mediaType: string
   writeError(error: ParleyError): { status: number; body: unknown }

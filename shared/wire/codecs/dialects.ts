@@ -1,6 +1,6 @@
 import { a2aV1 } from './a2a-v1/dialect.ts'
 import { a2aV03 } from './a2a-v03/dialect.ts'
-import type { Codec, RpcPath, WireRequest } from './codec.ts'
+import type { Codec, RestBinding, RpcPath, WireRequest } from './codec.ts'
 import { parley } from './parley/dialect.ts'
 
 /**
@@ -15,6 +15,17 @@ export const defaultDialect: Codec = parley
 /** Returns the dialect that a stored record names; the default one if it names none or an unknown one. */
 export function dialectNamed(name: string | undefined): Codec {
   return dialects.find((dialect) => dialect.name === name) ?? defaultDialect
+}
+
+/** Splits the target of a request into the parts that may determine the dialect. */
+export function partsOf(url: string): { path: string; query: string | undefined } {
+  const at = url.indexOf('?')
+  return at === -1 ? { path: url, query: undefined } : { path: url.slice(0, at), query: url.slice(at + 1) }
+}
+
+/** Returns the REST binding whose form an error has at a path without a route; undefined for JSON-RPC. */
+export function restOf(request: WireRequest): RestBinding | undefined {
+  return dialects.find(({ rest }) => rest?.covers(request))?.rest
 }
 
 /** Returns every path that accepts JSON-RPC, without duplicates. */

@@ -1,5 +1,6 @@
 import { sendCacheable } from '@parley/kit/http/send-cacheable'
-import { cardPaths, dialectOf } from '@parley/wire/codecs/dialects'
+import type { Codec } from '@parley/wire/codecs/codec'
+import { cardPaths, dialectOf, partsOf } from '@parley/wire/codecs/dialects'
 import { skillDetailOut, skillSummaryOut } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
@@ -18,12 +19,18 @@ export function addDiscoveryRoutes(
   app: FastifyInstance,
   { agent, did, baseUrl, prices }: DiscoveryOptions,
 ): void {
-  for (const path of cardPaths())
+  for (const path of cardPaths()) {
+    const modified = new Map<Codec, { json: string; at: Date }>()
     app.get(path, (request, reply) => {
-      const codec = dialectOf({ path, headers: request.headers })
+      const codec = dialectOf({ ...partsOf(request.url), path, headers: request.headers })
       const card = agentCard(agent, { did, url: baseUrl(), prices })
-      return sendCacheable(request, reply, JSON.stringify(codec.writeCard(card, path)))
+      const json = JSON.stringify(codec.writeCard(card, path))
+      const known = modified.get(codec)
+      const lastModified = known?.json === json ? known.at : new Date()
+      modified.set(codec, { json, at: lastModified })
+      return sendCacheable(request, reply, json, { vary: 'A2A-Version', lastModified })
     })
+  }
   app.get('/agent/skills', async () => ({
     skills: agent.skills.map((skill) => skillSummaryOut(listingOf(skill))),
     total: agent.skills.length,

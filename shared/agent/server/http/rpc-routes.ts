@@ -5,22 +5,32 @@ import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { requestLog } from '@parley/kit/http/server'
 import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
-import type { RpcPath } from '@parley/wire/codecs/codec'
-import { rpcPaths } from '@parley/wire/codecs/dialects'
+import type { Codec } from '@parley/wire/codecs/codec'
+import { dialects, rpcPaths } from '@parley/wire/codecs/dialects'
+import { jsonType } from '@parley/wire/codecs/error-answer'
 import { chunksOf } from '@parley/wire/codecs/lazy-part'
 import { operations } from '@parley/wire/model/operation'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Dispatcher, Reply } from '../methods/dispatch.ts'
+import type { Dispatcher, Reply, RestCall } from '../methods/dispatch.ts'
 import { baseUrlFor } from './base-url-for.ts'
 import { sendEventStream } from './sse.ts'
 
-/** Adds `POST /` and a path for every method name, which accept the same body (spec/json-rpc.md#paths). */
+interface At {
+  path: string
+  pathMethod?: string | undefined
+  rest?: RestCall
+}
+
+/**
+ * Adds the paths that accept JSON-RPC, such as `POST /` (spec/json-rpc.md#paths), and the REST paths of dialects
+ * (spec/a2a.md#10-rest).
+ */
 export function addRpcRoutes(
   app: FastifyInstance,
   parts: { dispatcher: Dispatcher; log: Log; stopping: AbortSignal },
 ): void {
   const audit = new Audit(parts.log)
-  const answer = async (request: FastifyRequest, reply: FastifyReply, { path, method }: RpcPath) => {
+  const answer = async (request: FastifyRequest, reply: FastifyReply, { path, pathMethod, rest }: At) => {
     requireJson(request)
     const answered = await parts.dispatcher.dispatch({
       bytes: bodyOf(request),
@@ -28,7 +38,8 @@ export function addRpcRoutes(
       method: request.method,
       url: request.url,
       path,
-      pathMethod: method,
+      pathMethod,
+      ...(rest !== undefined && { rest }),
       reachedAt: (baseUrl) => baseUrlFor(request, baseUrl),
       signal: () => signalOf(reply),
       log: () => requestLog(parts.log, request),
@@ -39,7 +50,28 @@ export function addRpcRoutes(
     record(audit, request, answered)
     return send(reply, answered, parts.stopping)
   }
-  for (const at of rpcPaths()) app.post(at.path, (request, reply) => answer(request, reply, at))
+  for (const { path, method } of rpcPaths())
+    app.post(path, (request, reply) => answer(request, reply, { path, pathMethod: method }))
+  for (const codec of dialects) addRestRoutes(app, codec, answer)
+}
+
+type AnswerCall = (request: FastifyRequest, reply: FastifyReply, at: At) => Promise<FastifyReply>
+
+function addRestRoutes(app: FastifyInstance, codec: Codec, answer: AnswerCall): void {
+  const binding = codec.rest
+  if (binding === undefined) return
+  for (const route of binding.routes)
+    app.route<{ Params: Record<string, string>; Querystring: Record<string, unknown> }>({
+      method: route.verb,
+      url: route.path,
+      exposeHeadRoute: false,
+      config: { rest: binding },
+      handler: (request, reply) => {
+        const { params, query, routeOptions } = request
+        const rest = { codec, binding, route, path: params, query }
+        return answer(request as FastifyRequest, reply, { path: routeOptions.url ?? '', rest })
+      },
+    })
 }
 
 /** Writes refusals and, if enabled, accepted writes to the audit log. */
@@ -61,9 +93,9 @@ function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): Fast
   if (claim !== undefined) releaseWhenRead(reply, claim)
   if ('items' in answered)
     return sendEventStream(reply, answered.items, { stopping, claim, writer: answered.writer })
-  const json = 'application/json; charset=utf-8'
-  if ('body' in answered) return reply.type(answered.type ?? json).send(answered.body)
-  return reply.type(json).send(Readable.from(chunksOf(answered.json), { objectMode: false }))
+  reply.type(answered.type ?? jsonType)
+  if ('body' in answered) return reply.send(answered.body)
+  return reply.send(Readable.from(chunksOf(answered.json), { objectMode: false }))
 }
 
 function signalOf(reply: FastifyReply): AbortSignal {

@@ -37,7 +37,7 @@ export function agentCard(
  * `agent/getAuthenticatedExtendedCard` returns the public card with the author's additions.
  * @throws ParleyError AuthenticatedExtendedCardNotConfigured when the author defined none
  */
-export const getExtendedCard: Run<'getExtendedCard'> = async ({ agent, did, baseUrl }) => {
+export const getExtendedCard: Run<'getExtendedCard'> = async ({ agent, did }, { baseUrl }) => {
   const { extendedCard } = agent
   if (extendedCard === undefined) throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
   const { skills, ...more } = extendedCard

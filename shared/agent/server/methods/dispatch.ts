@@ -13,12 +13,13 @@ import {
 import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
-import type { Codec, FrameWriter } from '@parley/wire/codecs/codec'
-import { dialectOf } from '@parley/wire/codecs/dialects'
-import { writeErrorAnswer } from '@parley/wire/codecs/error-answer'
+import type { Codec, FrameWriter, RestBinding, RestRequest, RestRoute } from '@parley/wire/codecs/codec'
+import { dialectOf, partsOf } from '@parley/wire/codecs/dialects'
+import { writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
 import { type LazyJson, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, type RpcRequest, resultEnvelopeParts } from '@parley/wire/jsonrpc/envelope'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { deprecationHeader } from '@parley/wire/model/deprecation'
 import type { StreamItem } from '@parley/wire/model/event'
 import { idsOf } from '@parley/wire/model/ids'
@@ -26,15 +27,24 @@ import { type Calls, type Operation, operations } from '@parley/wire/model/opera
 import type { Call, Method, Services } from './method.ts'
 import { methods } from './table.ts'
 
-/** A JSON-RPC request as received. */
+/** A request as received. */
 export interface Incoming extends CallBytes {
-  /** The path of the request, one of `rpcPaths()`. */
+  /** The path of the request; for a JSON-RPC request, one of `rpcPaths()`. */
   path: string
+  /** Set for a request whose HTTP method and path select the operation; absent for JSON-RPC. */
+  rest?: RestCall
   /** The address that the caller used, derived from the address of the agent. */
   reachedAt: (baseUrl: string) => string
   /** Aborted when the caller disconnects. It is created on demand, because most calls end before it is needed. */
   signal: () => AbortSignal
   log: () => Log
+}
+
+/** A request without a JSON-RPC envelope. The body has not been parsed. */
+export interface RestCall extends Omit<RestRequest, 'body'> {
+  codec: Codec
+  binding: RestBinding
+  route: RestRoute
 }
 
 export type Reply = {
@@ -48,11 +58,9 @@ export type Reply = {
   error?: ParleyError
   /** Memory reserved for the answer. The reader disposes it once the answer is sent or the client has disconnected. */
   claim?: AnswerClaim
-} & (
-  | { body: string; type?: string }
-  | { json: LazyJson }
-  | { items: AsyncIterable<StreamItem>; writer: FrameWriter }
-)
+  /** The media type of a body or of JSON. Default: JSON. */
+  type?: string
+} & ({ body: string } | { json: LazyJson } | { items: AsyncIterable<StreamItem>; writer: FrameWriter })
 
 /** The fields that every reply has, even an error reply. The checks fill them in. */
 interface ReplyHead extends CallProgress {
@@ -98,7 +106,7 @@ export class Dispatcher {
   async dispatch(incoming: Incoming): Promise<Reply> {
     const head: ReplyHead = {
       id: null,
-      codec: dialectOf(incoming),
+      codec: incoming.rest?.codec ?? dialectOf({ ...incoming, ...queryOf(incoming) }),
       method: undefined,
       operation: undefined,
       caller: undefined,
@@ -108,15 +116,18 @@ export class Dispatcher {
     } catch (thrown) {
       head.claim?.[Symbol.dispose]()
       const { id, codec, method, operation, caller } = head
-      if (thrown instanceof PaymentRequired) {
+      if (thrown instanceof PaymentRequired && codec.paysOverHttp === true) {
         // x402 defines the body, which has no JSON-RPC envelope.
         const { status, headers, body } = thrown
         return { status, headers, method, operation, caller, body }
       }
-      const error = ParleyError.from(thrown)
+      const error = thrown instanceof PaymentRequired ? unpaid(thrown) : ParleyError.from(thrown)
       if (error.status >= 500) logFailure(incoming.log(), error, { method })
       const headers = { ...head.headers, ...error.headers }
-      const answer = writeErrorAnswer(codec, error, { id, operation })
+      const answer =
+        incoming.rest === undefined
+          ? writeErrorAnswer(codec, error, { id, operation })
+          : writeRestErrorAnswer(incoming.rest.binding, error)
       return { ...answer, headers, method, operation, caller, error }
     }
   }
@@ -125,9 +136,11 @@ export class Dispatcher {
   async #answer(incoming: Incoming, head: ReplyHead): Promise<Reply> {
     const caller = await authenticateCall(this.#authenticator, incoming, head)
     const claim = this.#openClaim(caller, head)
-    const request = readCall(incoming, head, head.codec)
+    const { rest } = incoming
+    const request = rest === undefined ? readCall(incoming, head, head.codec) : readRest(incoming, rest)
     const { codec, operation, headers } = operationOf(incoming, request, head)
     requireOperation(caller, operation)
+    if (rest !== undefined) requireSignedTarget(caller, operation, rest)
     this.#requireNotDraining(operation)
     return this.#run(operation, { incoming, request, codec, caller, claim, headers })
   }
@@ -166,15 +179,29 @@ export class Dispatcher {
     // The signature of a write is marked as used before it is answered, whichever path the method took.
     if (writes) await takeSignature()
     const headers = { ...common, ...answer.headers }
-    const reply = { status: 200, headers, method: request.method, operation, caller: caller.id, claim }
+    const { rest } = incoming
+    const type = rest && { type: rest.binding.mediaType }
+    const reply = {
+      status: 200,
+      headers,
+      ...type,
+      method: request.method,
+      operation,
+      caller: caller.id,
+      claim,
+    }
     if ('items' in answer) {
       // The stream reserves memory for each frame.
       claim.shrink(0)
-      return { ...reply, items: answer.items, writer: codec.openStream(request.id) }
+      return {
+        ...reply,
+        items: answer.items,
+        writer: rest?.binding.openStream() ?? codec.openStream(request.id),
+      }
     }
     const written = writeResult(codec, operation, answer.result)
     Object.assign(headers, written.headers)
-    const json = enveloped(written.json, request.id)
+    const json = rest === undefined ? enveloped(written.json, request.id) : written.json
     if (writes) claim.tryReserve(json.bytes)
     else claim.reserve(json.bytes)
     claim.shrink(json.bytes)
@@ -234,15 +261,47 @@ function once(step: () => Promise<void>): () => Promise<void> {
   return () => (done ??= step())
 }
 
-/** @throws ParleyError MethodNotFound */
-function operationOf({ path, headers: sent }: Incoming, { method, params }: RpcRequest, head: ReplyHead) {
-  const codec = dialectOf({ path, headers: sent, method })
+const queryOf = ({ url }: Incoming) => ({ query: partsOf(url).query })
+
+/** @throws ParleyError ParseError, InvalidParams */
+function readRest({ bytes }: Incoming, { codec, route, path, query }: RestCall): RpcRequest {
+  const body = bytes.byteLength === 0 ? undefined : parseJson(bytes)
+  return { id: null, method: codec.methodOf(route.operation), params: route.params({ path, query, body }) }
+}
+
+/**
+ * The signature of a request covers its body but not its path, so that it could be used for another task.
+ * @throws ParleyError InvalidTokenSignature
+ */
+function requireSignedTarget(caller: Caller, operation: Operation, { path }: RestCall): void {
+  const namesTarget = Object.keys(path).some((name) => name !== 'tenant')
+  if (caller.signature === undefined || !namesTarget || operations[operation].scope === 'agent:read') return
+  throw new ParleyError('InvalidTokenSignature', {
+    message: 'The DID signature does not cover the path: send this call as JSON-RPC',
+    data: { reason: 'path_not_covered' },
+  })
+}
+
+/** Refuses an unpaid call in a dialect without HTTP payments. The header has the terms. */
+function unpaid({ refusal, headers }: PaymentRequired): ParleyError {
+  return new ParleyError('UnsupportedOperation', {
+    message: 'This agent must be paid before it accepts the message: pay with x402 at its own address',
+    data: { reason: 'payment', refusal },
+    headers,
+  })
+}
+
+/** @throws ParleyError MethodNotFound, VersionNotSupported, ExtensionSupportRequired */
+function operationOf(incoming: Incoming, { method, params }: RpcRequest, head: ReplyHead) {
+  const { path, headers: sent, rest } = incoming
+  const request = { path, headers: sent, method, ...queryOf(incoming) }
+  const codec = rest?.codec ?? dialectOf(request)
   head.codec = codec
-  const operation = codec.methods.get(method)?.operation
+  const operation = rest?.route.operation ?? codec.methods.get(method)?.operation
   if (operation === undefined) throw new ParleyError('MethodNotFound')
-  const headers: Record<string, string> = { ...deprecationHeader(codec.deprecations(method, params)) }
   head.method = method
   head.operation = operation
+  const headers = { ...deprecationHeader(codec.deprecations(method, params)), ...codec.negotiate(request) }
   head.headers = headers
   return { codec, operation, headers }
 }

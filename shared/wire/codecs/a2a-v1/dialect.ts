@@ -12,7 +12,7 @@ import { partOut } from './task.ts'
 import { isVersion1, negotiate, readVersion } from './version.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 
-const ownPaths = new Set([basePath, `${basePath}/`, ...cardPaths])
+const ownPaths = new Set([basePath, `${basePath}/`, `${basePath}${sharedCardPath}`])
 
 /** A2A 1.0 (spec/a2a.md#10-methods). Its method names are also accepted at the path of the native dialect. */
 export const a2aV1: Codec = {
@@ -22,7 +22,7 @@ export const a2aV1: Codec = {
   cardPaths,
   accepts,
   negotiate,
-  rest,
+  rest: { ...rest, covers },
   readParams,
   readTaskId,
   readTenant,
@@ -55,12 +55,24 @@ export const a2aV1: Codec = {
   writeCursor,
 }
 
-/** At shared paths, the method name or the version selects this dialect. */
+/**
+ * At the root, the method name selects this dialect, or the version, so that unknown methods are refused in the client's
+ * dialect. A method that only another dialect has selects that one.
+ */
 function accepts(request: WireRequest): boolean {
   const { path, method } = request
   if (path === '/' && method !== undefined && methods.has(method)) return true
   if (path === '/' || path === sharedCardPath) return namesVersion1(request)
   return ownPaths.has(path)
+}
+
+/** The REST paths at the root are next to those of other dialects. */
+const restPath = /^\/(message:|tasks(\/|$)|extendedAgentCard$)/
+
+function covers(request: WireRequest): boolean {
+  const { path } = request
+  if (ownPaths.has(path)) return false
+  return path.startsWith(`${basePath}/`) || (restPath.test(path) && namesVersion1(request))
 }
 
 function namesVersion1(request: WireRequest): boolean {

@@ -7,7 +7,7 @@ import { basePath, mediaType } from './name.ts'
 import { snakeOf } from './proto-json.ts'
 
 /** The ID of a task before a verb, as in `/tasks/{id}:cancel`. */
-const idBeforeVerb = ':id(^[^:/]+)'
+const idBeforeVerb = ':id(^[^:]+)'
 
 type Pattern = Pick<RestRoute, 'verb' | 'path' | 'operation'>
 
@@ -31,7 +31,7 @@ const patterns: readonly Pattern[] = [
 /** At the root there is no path with a tenant, because its first segment could be that of another route. */
 const prefixes = ['', basePath, `${basePath}/:tenant`]
 
-export const rest: RestBinding = {
+export const rest: Omit<RestBinding, 'covers'> = {
   routes: prefixes.flatMap((prefix) =>
     patterns.map((pattern) => ({ ...pattern, path: prefix + pattern.path, params: paramsOf })),
   ),

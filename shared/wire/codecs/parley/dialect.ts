@@ -29,6 +29,7 @@ export const parley: Codec = {
   cardPaths,
   accepts: ({ path }) => path === '/' || methods.has(path.slice(1)) || cardPaths.includes(path),
   negotiate: () => ({}),
+  paysOverHttp: true,
   rest: undefined,
   readParams,
   readTaskId,
