@@ -56,3 +56,24 @@ test.each(['', '/', '/.well-known/agent-card.json', '/.well-known/agent.json'])(
     expect(card).not.toHaveProperty('supportedInterfaces')
   },
 )
+
+test('the extended card is at /a2a/v0.3/v1/card, for callers with a token', async () => {
+  await using other = await testAgent({
+    handle: () => '',
+    extendedCard: { iconUrl: 'https://a.example/i.png' },
+  })
+  const at = `${other.url}/a2a/v0.3/v1/card`
+  const anonymous = await fetch(at)
+  expect(anonymous.status).toBe(401)
+  expect(anonymous.headers.get('www-authenticate')).toMatch(/^Bearer/)
+  expect(await anonymous.json()).toMatchObject({ code: -32000 })
+  const answer = await fetch(at, { headers: { authorization: `Bearer ${other.caller('alice').token}` } })
+  expect(answer.status).toBe(200)
+  expect(await answer.json()).toMatchObject({
+    protocolVersion: '0.3.0',
+    supportsAuthenticatedExtendedCard: true,
+    iconUrl: 'https://a.example/i.png',
+  })
+  const none = await fetch(`${agent.url}/a2a/v0.3/v1/card`, { headers: { authorization: `Bearer ${token}` } })
+  expect(await none.json()).toMatchObject({ code: -32007 })
+})

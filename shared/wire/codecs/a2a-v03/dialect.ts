@@ -21,6 +21,7 @@ import { methodOf, methods, readParams, writeResult } from './methods.ts'
 import { readQuery, readTaskId, readTenant } from './params.ts'
 import { dialectName } from './push-config.ts'
 import { writeParams } from './requests.ts'
+import { rest } from './rest.ts'
 import { partOut } from './task.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 
@@ -40,7 +41,7 @@ export const a2aV03: Codec = {
   negotiate,
   lenientRequests: true,
   framesErrors: true,
-  rest: undefined,
+  rest,
   readParams,
   readTaskId,
   readTenant,
