@@ -70,11 +70,13 @@ export interface CallResult {
   contextId: string | undefined
   /** The state of the agent's task. All other final states throw an error. */
   state: 'completed'
-  /** The text parts of the artifacts, joined by line breaks. */
+  /** The parts of the artifacts; of an agent that answered with a message, those of the message. */
+  parts: Part[]
+  /** The text parts, joined by line breaks. */
   text: string
-  /** The data parts of the artifacts, merged; later parts win. */
+  /** The data parts, merged; later parts win. */
   data: JsonObject
-  /** The file parts of the artifacts. A file that has only a `uri` in `artifacts` is empty here. */
+  /** The file parts. A file that has only a `uri` in `parts` is empty here. */
   files: InputFile[]
   /** The artifacts of the agent's task as received. */
   artifacts: Artifact[]
@@ -88,3 +90,5 @@ export type CallEvent =
   | { kind: 'delta'; taskId: string; text: string; parts: Part[] }
   /** A finished artifact. */
   | { kind: 'artifact'; taskId: string; name: string; text: string; parts: Part[]; files: InputFile[] }
+  /** The message of an agent that completed its task without artifacts. */
+  | { kind: 'reply'; taskId: string; text: string; parts: Part[]; files: InputFile[] }

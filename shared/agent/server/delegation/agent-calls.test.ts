@@ -154,6 +154,26 @@ test.each([true, false])(
   },
 )
 
+test.each([true, false])(
+  'the message of an agent that answers without artifacts is the result of a call and an event of a stream (callee streams: %s)',
+  async (streaming) => {
+    await using _greeter = await agentOf('greeter', ({ reply }) => reply(['good morning', { at: 7 }]), {
+      streaming,
+    })
+    const seen: object[] = []
+    await using planner = await agentOf('planner', async ({ agents }) => {
+      seen.push(await agents.call('greeter', 'hello'))
+      for await (const event of agents.stream('greeter', 'hello'))
+        if (event.kind === 'reply') seen.push(event)
+    })
+    await callerOf(planner, client()).sendAndWait('go')
+    expect(seen).toMatchObject([
+      { text: 'good morning', data: { at: 7 }, artifacts: [] },
+      { kind: 'reply', text: 'good morning', parts: [{ kind: 'text' }, { kind: 'data', data: { at: 7 } }] },
+    ])
+  },
+)
+
 test('an agent that requires signatures receives requests that the calling agent signs', async () => {
   const signed: boolean[] = []
   await using strict = await testAgent(

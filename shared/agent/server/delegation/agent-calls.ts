@@ -13,7 +13,7 @@ import {
 import type { CallingRun, RunCalls } from '../../author/delegation.ts'
 import type { AgentConnection, OutgoingParams, SentMessage } from './agent-connection.ts'
 import { callError, createdNothing, stateError } from './call-failure.ts'
-import { artifactEvent, artifactUpdate, readAnswer, resultOf } from './call-result.ts'
+import { artifactEvent, artifactUpdate, readAnswer, replyEvent, resultOf } from './call-result.ts'
 import { callIds, messageOf } from './outgoing-message.ts'
 
 export interface AgentCallsParts {
@@ -121,8 +121,10 @@ export class AgentCalls implements RunCalls {
         const { result } = await this.#send(call)
         const answer = readAnswer(result)
         if (answer === undefined || !('task' in answer)) throw unreadable(agent)
-        const { artifacts } = await this.#resultOf(call, { agent, taskId: answer.task.id })
-        for (const artifact of artifacts) yield artifactEvent(answer.task.id, artifact)
+        const ended = await this.#resultOf(call, { agent, taskId: answer.task.id })
+        for (const artifact of ended.artifacts) yield artifactEvent(answer.task.id, artifact)
+        const reply = replyEvent(ended)
+        if (reply !== undefined) yield reply
         return
       }
       const { first, rest } = opened
@@ -137,7 +139,8 @@ export class AgentCalls implements RunCalls {
       } finally {
         await rest.return(undefined)
       }
-      await this.#resultOf(call, { agent, taskId })
+      const reply = replyEvent(await this.#resultOf(call, { agent, taskId }))
+      if (reply !== undefined) yield reply
     } catch (error) {
       throw this.#failed(call, error)
     }

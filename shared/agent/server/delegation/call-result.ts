@@ -34,6 +34,7 @@ export function resultOf(agent: string, answer: Answer): CallResult {
     taskId: task?.id,
     contextId: task?.contextId,
     state: 'completed',
+    parts,
     text: textOf(parts),
     data: dataOf(parts),
     files: filesOf(parts),
@@ -43,6 +44,18 @@ export function resultOf(agent: string, answer: Answer): CallResult {
 
 export function artifactEvent(taskId: string, { name, parts }: Pick<Artifact, 'name' | 'parts'>): CallEvent {
   return { kind: 'artifact', taskId, name, text: textOf(parts), parts, files: filesOf(parts) }
+}
+
+/** Returns the event for an agent that answered with a message; undefined for one that made artifacts. */
+export function replyEvent({
+  taskId = '',
+  artifacts,
+  parts,
+  text,
+  files,
+}: CallResult): CallEvent | undefined {
+  if (artifacts.length > 0 || parts.length === 0) return undefined
+  return { kind: 'reply', taskId, text, parts, files }
 }
 
 /** Reads a finished artifact or a delta. */

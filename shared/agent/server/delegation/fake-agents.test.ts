@@ -25,6 +25,21 @@ test('a handler calls fake agents by their slug, and the chosen one with best', 
   ])
 })
 
+test('a fake agent may answer with a message', async () => {
+  await using agent = await testAgent(
+    {
+      handle: async function* ({ agents }) {
+        yield (await agents.call('greeter', 'hello')).text
+        for await (const event of agents.stream('greeter', 'you'))
+          if (event.kind === 'reply') yield event.text
+      },
+    },
+    { agents: { greeter: ({ text, reply }) => reply(`<${text}>`) } },
+  )
+  const { artifacts } = await agent.caller('alice').sendAndWait('go')
+  expect(artifacts[0]?.parts).toMatchObject([{ text: '<hello><you>' }])
+})
+
 test('files and artifacts of a fake agent are usable, and files go to it', async () => {
   await using agent = await testAgent(
     {

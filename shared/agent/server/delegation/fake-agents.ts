@@ -9,7 +9,7 @@ import type { HandlerContext } from '../../author/context.ts'
 import type { Delegation } from '../../author/delegation.ts'
 import { type Output, reply as replyWith } from '../../author/output.ts'
 import { stateError } from './call-failure.ts'
-import { artifactEvent, resultOf } from './call-result.ts'
+import { artifactEvent, replyEvent, resultOf } from './call-result.ts'
 import { partsOf } from './outgoing-message.ts'
 
 /** A message as a fake agent receives it. */
@@ -93,7 +93,8 @@ class FakeCalls {
     message: CallMessage,
     options?: CallOptions,
   ): AsyncGenerator<CallEvent, void, void> {
-    const { taskId = '', artifacts } = await this.#call(agent, message, options)
+    const result = await this.#call(agent, message, options)
+    const { taskId = '', artifacts } = result
     yield { kind: 'state', taskId, state: 'working' }
     for (const { name, parts } of artifacts) {
       for (const part of parts)
@@ -101,6 +102,8 @@ class FakeCalls {
       yield artifactEvent(taskId, { name, parts })
     }
     yield { kind: 'state', taskId, state: 'completed' }
+    const reply = replyEvent(result)
+    if (reply !== undefined) yield reply
   }
 }
 
