@@ -11,7 +11,7 @@ interface SourceFile {
 }
 
 const root = import.meta.dirname
-const files: SourceFile[] = globSync('{shared,gateway,agents,cli,e2e,tools}/**/*.ts', { cwd: root })
+const files: SourceFile[] = globSync('{shared,gateway,relay,agents,cli,e2e,tools}/**/*.ts', { cwd: root })
   .filter((name) => !name.includes('node_modules'))
   .sort()
   .map((name) => {

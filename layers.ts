@@ -17,6 +17,7 @@ export const layers: Record<string, string[][]> = {
     ['server/http'],
     ['server'],
   ],
+  relay: [['client'], ['handler']],
   cli: [['terminal'], ['webhooks', 'scaffold'], ['server'], ['commands']],
   gateway: [
     ['store', 'did', 'keys', 'config.ts', 'addresses.ts'],

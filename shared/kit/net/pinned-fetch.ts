@@ -68,7 +68,7 @@ export async function guardedFetch(
   return await exchange(own, target, addresses, request)
 }
 
-function addressesOf(
+export function addressesOf(
   target: OutgoingUrl,
   { allowed, resolver = guardedResolver(allowed) }: { allowed: AllowedHosts; resolver?: Resolver },
   deadline: Deadline,
@@ -135,7 +135,7 @@ const connectionHeaders = new Set([
 ])
 
 /** @throws OutgoingRefused for line breaks, control characters, and headers of the connection */
-function checkedHeaders(custom: Record<string, string>): Record<string, string> {
+export function checkedHeaders(custom: Record<string, string>): Record<string, string> {
   const headers: Record<string, string> = { 'user-agent': 'parley', 'accept-encoding': 'identity' }
   for (const [name, value] of Object.entries(custom)) {
     const key = name.toLowerCase()
@@ -152,7 +152,7 @@ function checkedHeaders(custom: Record<string, string>): Record<string, string> 
 }
 
 /** Replaces a driver error, whose message may contain addresses. */
-function failureOf(error: unknown): Error {
+export function failureOf(error: unknown): Error {
   if (error instanceof OutgoingFailed || error instanceof OutgoingRefused) return error
   const code = errorCode(error)
   if (code === 'UND_ERR_HEADERS_OVERFLOW')

@@ -1,0 +1,305 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
+import { BodyTooLarge, boundedText } from '@parley/kit/net/bounded-text'
+import { OutgoingFailed, OutgoingRefused } from '@parley/kit/net/outgoing-errors'
+import { PinnedConnections } from '@parley/kit/net/pinned-connections'
+import { type GuardedStream, guardedStream } from '@parley/kit/net/pinned-stream'
+import type { ClientParams, Codec, ReadFrame } from '@parley/wire/codecs/codec'
+import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import type { SendMessage } from '@parley/wire/model/call'
+import type { Task } from '@parley/wire/model/task'
+import { AgentRefused, AgentUnreachable, InvalidAgentAnswer } from './agent-errors.ts'
+import {
+  type Authorization,
+  type Credential,
+  type CredentialSource,
+  credentialSource,
+} from './credentials.ts'
+import { type StreamLimits, sseFrames } from './sse-frames.ts'
+
+export interface A2aClientOptions {
+  /** The JSON-RPC interface that the agent's card names. */
+  url: string
+  /** The dialect of the interface. Agents of A2A 0.2 are called with the dialect of 0.3. */
+  dialect: Codec
+  /** The value of `A2A-Version`; undefined for versions without the header. */
+  version?: string | undefined
+  /** Whether messages are sent by streaming calls. */
+  streaming: boolean
+  credential?: Credential | undefined
+  /** Exceptions to the private-address guard. */
+  allowed: AllowedHosts
+  /** CA certificates (PEM) that replace the default ones. */
+  ca?: string
+  limits?: Partial<ClientLimits>
+}
+
+export interface ClientLimits extends StreamLimits {
+  /** The maximum size of an answer other than a stream. */
+  answerMaxBytes: number
+  /** The longest time until the answer to a message begins, because agents may answer when their task has ended. */
+  sendTimeoutMs: number
+  /** The longest time until any other answer begins. */
+  requestTimeoutMs: number
+  /** The longest time without data within an answer, including the heartbeats of a stream. */
+  idleMs: number
+  /** The delay before the first repetition of a request, which doubles each time. */
+  repeatDelayMs: number
+}
+
+const defaults: ClientLimits = {
+  answerMaxBytes: 64 * 1024 * 1024,
+  frameMaxChars: 32 * 1024 * 1024,
+  framesMax: 100_000,
+  streamMaxBytes: 256 * 1024 * 1024,
+  sendTimeoutMs: 600_000,
+  requestTimeoutMs: 15_000,
+  idleMs: 60_000,
+  repeatDelayMs: 250,
+}
+
+/** Attempts at one request, and the longest delay before a repetition. */
+const [attemptsMax, repeatDelayMaxMs] = [4, 10_000]
+
+type ClientOperation = keyof ClientParams
+
+/**
+ * Calls an A2A server that is not trusted. Everything that it sends is bounded and checked, redirects are refused, and a
+ * request is repeated only if the agent has surely not processed it or processes it without further effect.
+ *
+ * Every call throws AgentUnreachable, AgentRefused or InvalidAgentAnswer, or the signal's reason.
+ */
+export class A2aClient implements AsyncDisposable {
+  readonly #options: A2aClientOptions
+  readonly #limits: ClientLimits
+  readonly #connections: PinnedConnections
+  readonly #credentials: CredentialSource
+
+  constructor(options: A2aClientOptions) {
+    this.#options = options
+    this.#limits = { ...defaults, ...options.limits }
+    // Servers close idle connections after 5 s by default. A request on a closing connection would be lost.
+    this.#connections = new PinnedConnections({ perHostMax: 256, idleMs: 2000, ca: options.ca })
+    const { allowed } = options
+    this.#credentials = credentialSource(options.credential, { connections: this.#connections, allowed })
+  }
+
+  /** Sends a message. Yields the frames of the answer's stream, or the task or message of an answer without a stream. */
+  async *send(params: SendMessage, signal: AbortSignal): AsyncGenerator<ReadFrame> {
+    const operation = this.#options.streaming ? 'streamMessage' : 'sendMessage'
+    yield* this.#frames(operation, params, signal)
+  }
+
+  /** Follows a task by a stream. @throws AgentRefused when the agent cannot stream or the task has ended */
+  async *follow(taskId: string, signal: AbortSignal): AsyncGenerator<ReadFrame> {
+    yield* this.#frames('resubscribe', { taskId }, signal)
+  }
+
+  async get(taskId: string, signal: AbortSignal): Promise<Task> {
+    return this.#task('getTask', { taskId }, taskId, signal)
+  }
+
+  async cancel(taskId: string, signal: AbortSignal): Promise<Task> {
+    return this.#task('cancelTask', { taskId }, taskId, signal)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connections[Symbol.asyncDispose]()
+  }
+
+  async #task(
+    operation: 'getTask' | 'cancelTask',
+    params: { taskId: string },
+    taskId: string,
+    signal: AbortSignal,
+  ): Promise<Task> {
+    const { response, id } = await this.#open(operation, params, signal)
+    await using _response = response
+    const task = this.#options.dialect.readTask(await this.#result(response, id))
+    if (task === undefined) throw new InvalidAgentAnswer('The agent answered without a valid task')
+    if (task.id !== taskId) throw new InvalidAgentAnswer('The agent answered with another task')
+    return task
+  }
+
+  async *#frames<O extends 'sendMessage' | 'streamMessage' | 'resubscribe'>(
+    operation: O,
+    params: ClientParams[O],
+    signal: AbortSignal,
+  ): AsyncGenerator<ReadFrame> {
+    const { dialect } = this.#options
+    const { response, id } = await this.#open(operation, params, signal)
+    await using _response = response
+    if (!isEventStream(response)) {
+      const answer = dialect.readSendResult(await this.#result(response, id))
+      if (answer === undefined)
+        throw new InvalidAgentAnswer('The agent answered with neither a valid task nor a message')
+      yield answer
+      return
+    }
+    try {
+      for await (const data of sseFrames(response.body, this.#limits)) {
+        if (data === '') continue
+        yield this.#frame(data, id)
+      }
+    } catch (error) {
+      throw this.#failureOf(error, true, signal)
+    }
+  }
+
+  #frame(data: string, id: string): ReadFrame {
+    const json = jsonOf(Buffer.from(data))
+    if (isObject(json) && 'id' in json && json['jsonrpc'] !== undefined) checkId(json, id)
+    const frame = this.#options.dialect.readFrame(json)
+    if (frame === undefined) throw new InvalidAgentAnswer("A frame of the agent's stream is malformed")
+    if (frame.kind === 'error') throw new AgentRefused(frame.error)
+    return frame
+  }
+
+  /** Sends a request, and repeats it while that is safe. */
+  async #open<O extends ClientOperation>(operation: O, params: ClientParams[O], signal: AbortSignal) {
+    const isWrite = operation === 'sendMessage' || operation === 'streamMessage'
+    let isAuthorizationRenewed = false
+    for (let attempt = 1; ; attempt += 1) {
+      const authorization = await this.#credentials.authorization(signal)
+      try {
+        const opened = await this.#attempt(operation, params, { authorization, signal })
+        if (opened.response.status !== 401 || isAuthorizationRenewed) return opened
+        if (!this.#credentials.refused(authorization)) return opened
+        await opened.response[Symbol.asyncDispose]()
+        isAuthorizationRenewed = true
+      } catch (error) {
+        const isSafe = error instanceof AgentUnreachable && (!isWrite || !error.received)
+        if (!isSafe || attempt >= attemptsMax) throw error
+        const delayMs = error.retryAfterMs ?? this.#limits.repeatDelayMs * 2 ** (attempt - 1)
+        await wait(Math.min(delayMs, repeatDelayMaxMs), undefined, { signal }).catch(() => {})
+        signal.throwIfAborted()
+      }
+    }
+  }
+
+  async #attempt<O extends ClientOperation>(
+    operation: O,
+    params: ClientParams[O],
+    { authorization, signal }: { authorization: Authorization; signal: AbortSignal },
+  ): Promise<{ response: GuardedStream; id: string }> {
+    const { dialect, version, allowed, url } = this.#options
+    const id = randomUUID()
+    const method = dialect.methodOf(operation)
+    let isSent = false
+    const isStream = operation === 'streamMessage' || operation === 'resubscribe'
+    const isSend = operation === 'streamMessage' || operation === 'sendMessage'
+    try {
+      const response = await guardedStream(urlWith(url, authorization), {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          accept: isStream ? 'text/event-stream, application/json' : 'application/json',
+          ...(version !== undefined && { 'a2a-version': version }),
+          ...authorization.headers,
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id, method, params: dialect.writeParams(operation, params) }),
+        allowed,
+        connections: this.#connections,
+        signal,
+        timeoutMs: isSend ? this.#limits.sendTimeoutMs : this.#limits.requestTimeoutMs,
+        idleMs: this.#limits.idleMs,
+        onSend: () => (isSent = true),
+      })
+      await refuseUnavailable(response)
+      return { response, id }
+    } catch (error) {
+      throw this.#failureOf(error, isSent, signal)
+    }
+  }
+
+  /** Returns the result of a JSON-RPC answer. */
+  async #result(response: GuardedStream, id: string): Promise<unknown> {
+    const { status } = response
+    if (status >= 300 && status < 400)
+      throw new InvalidAgentAnswer(`The agent redirects requests (HTTP ${status}), which is refused`)
+    let text: string
+    try {
+      text = await boundedText(response.body, this.#limits.answerMaxBytes)
+    } catch (error) {
+      if (error instanceof BodyTooLarge) throw new InvalidAgentAnswer("The agent's answer is too large")
+      throw this.#failureOf(error, true, undefined)
+    }
+    const json = status === 200 ? jsonOf(Buffer.from(text)) : tryJson(text)
+    const error = this.#options.dialect.readError(json)
+    if (status === 401) throw refusedBy('AuthenticationRequired', error)
+    if (status === 403) throw refusedBy('InsufficientPermissions', error)
+    if (error !== undefined) throw new AgentRefused(error)
+    if (status !== 200 || !isObject(json) || !('result' in json))
+      throw new InvalidAgentAnswer(`The agent answered HTTP ${status} without a JSON-RPC result`)
+    checkId(json, id)
+    return json['result']
+  }
+
+  #failureOf(error: unknown, isSent: boolean, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted === true) return signal.reason
+    if (error instanceof OutgoingRefused) return new InvalidAgentAnswer(error.message)
+    if (!(error instanceof OutgoingFailed)) return error
+    if (error.reason === 'encoding' || error.reason === 'too_large' || error.reason === 'protocol')
+      return new InvalidAgentAnswer(error.message)
+    const message = error.reason === 'timeout' ? 'The agent did not answer in time' : error.message
+    return new AgentUnreachable(message, { received: isSent, cause: error })
+  }
+}
+
+function isEventStream({ status, headers }: GuardedStream): boolean {
+  return status === 200 && (headers['content-type'] ?? '').toLowerCase().startsWith('text/event-stream')
+}
+
+/** Answers of proxies and overloaded servers. Only 429 and 503 show that the request was not processed. */
+async function refuseUnavailable(response: GuardedStream): Promise<void> {
+  const { status, headers } = response
+  if (![429, 502, 503, 504].includes(status)) return
+  await response[Symbol.asyncDispose]()
+  const seconds = Number(headers['retry-after'])
+  throw new AgentUnreachable(`The agent is unavailable (HTTP ${status})`, {
+    received: status === 502 || status === 504,
+    ...(seconds > 0 && { retryAfterMs: seconds * 1000 }),
+  })
+}
+
+function refusedBy(name: 'AuthenticationRequired' | 'InsufficientPermissions', given?: ParleyError) {
+  const why = name === 'AuthenticationRequired' ? 'does not accept' : 'grants too little to'
+  const detail = given === undefined ? '' : `: ${given.message}`
+  const message = `The agent ${why} the credential of this gateway${detail}`
+  return new AgentRefused(new ParleyError(name, { message }))
+}
+
+/** A server that could not read the request answers with the ID null. */
+function checkId(json: Record<string, unknown>, id: string): void {
+  const isOfError = json['error'] !== undefined && json['id'] === null
+  if (json['id'] !== id && !isOfError)
+    throw new InvalidAgentAnswer('The agent answered with the ID of another request')
+}
+
+function urlWith(url: string, { query }: Authorization): string {
+  if (query === undefined) return url
+  const parsed = new URL(url)
+  parsed.searchParams.set(query.name, query.value)
+  return parsed.href
+}
+
+/** @throws InvalidAgentAnswer */
+function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return parseJson(bytes)
+  } catch (error) {
+    if (!(error instanceof ParleyError)) throw error
+    throw new InvalidAgentAnswer(`The agent's answer cannot be read: ${error.message}`)
+  }
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return parseJson(Buffer.from(text))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,35 @@
+import type { ParleyError } from '@parley/wire/errors'
+
+/** An agent could not be reached, or it did not answer. `message` is a sentence without addresses. */
+export class AgentUnreachable extends Error {
+  override readonly name = 'AgentUnreachable'
+  /** Whether the agent may have received the request. */
+  readonly received: boolean
+  /** How long the agent asks its clients to wait, in milliseconds. */
+  readonly retryAfterMs: number | undefined
+
+  constructor(
+    message: string,
+    options: { received: boolean; retryAfterMs?: number | undefined; cause?: unknown },
+  ) {
+    super(message, { cause: options.cause })
+    this.received = options.received
+    this.retryAfterMs = options.retryAfterMs
+  }
+}
+
+/** The agent answered with an error. */
+export class AgentRefused extends Error {
+  override readonly name = 'AgentRefused'
+  readonly error: ParleyError['error']
+
+  constructor(error: ParleyError) {
+    super(error.message, { cause: error })
+    this.error = error.error
+  }
+}
+
+/** The agent's answer does not follow the protocol or exceeds a limit. A repetition does not help. */
+export class InvalidAgentAnswer extends Error {
+  override readonly name = 'InvalidAgentAnswer'
+}
