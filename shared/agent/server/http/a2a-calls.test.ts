@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { makeDid } from '@parley/kit/did/did'
+import { keyPairFromSeed } from '@parley/kit/did/keys'
+import { signRequest } from '@parley/kit/did/signature'
 import { raw } from '@parley/tools/testing/raw-http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestAgent, testAgent } from '../../testing.ts'
@@ -248,6 +251,18 @@ describe.each(bindings)('%s', (_, kind, version, binding) => {
     expect(last).toMatchObject({ taskId: id, status: { state: stateOf('canceled') } })
   })
 
+  test('a subscription to a paused task receives its end in 1.0', async () => {
+    const { id } = taskIn((await binding.send(params('ask'))).value) as { id: string }
+    const subscribed = binding.subscribe(id)
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    await binding.send(params('this', { taskId: id }))
+    const { frames } = await subscribed
+    expect(taskIn(frames[0])).toMatchObject({ id, status: { state: stateOf('input-required') } })
+    const last = version === '1.0' ? frames.at(-1).statusUpdate : frames.at(-1)
+    const state = stateOf(version === '1.0' ? 'completed' : 'input-required')
+    expect(last).toMatchObject({ status: { state } })
+  })
+
   test.each(['not-a-task', randomUUID()])('task %s is unknown', async (id) => {
     const { status, value } = await binding.get(id)
     expect([status, value.code]).toEqual([statusOf(404), code(-32001, 404)])
@@ -309,6 +324,48 @@ describe.each(bindings)('%s', (_, kind, version, binding) => {
     const read = await binding.get(id)
     expect(read.value.artifacts[0].parts[0].text).toHaveLength(3_000_000)
   })
+})
+
+test.each([
+  ['application/json', 'application/json'],
+  ['application/a2a+json', 'application/a2a+json'],
+])('a REST client that sends %s receives %s', async (type, answered) => {
+  const body = JSON.stringify(paramsOf1('hello'))
+  const { headers } = await raw(agent, {
+    path: '/message:send',
+    token,
+    headers: { 'content-type': type },
+    body,
+  })
+  expect(headers.get('content-type')).toContain(answered)
+})
+
+const key = keyPairFromSeed(Buffer.alloc(32, 1))
+const did = makeDid({ author: 'alice', name: 'agent', publicKey: key.publicKey })
+
+test.each([
+  ['POST', '/a2a/v1', 200],
+  ['POST', '/message:send', 200],
+  ['GET', '/tasks/{id}', 200],
+  ['POST', '/tasks/{id}:cancel', 403],
+  ['DELETE', '/tasks/{id}/pushNotificationConfigs/c', 403],
+])('a signed %s %s is answered with %i: signatures do not cover the path', async (method, path, expected) => {
+  agent.identityProvider.clients.set(did, { client_id: did, public_key: key.publicKeyBase58 })
+  const given = { token: agent.identityProvider.issue(did) }
+  const { value } = await rpc1.send(rpc1.params('hang', { waits: false }), given)
+  const isRpc = path === '/a2a/v1'
+  const call = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: paramsOf1('hello') }
+  const body = method === 'POST' ? JSON.stringify(isRpc ? call : call.params) : ''
+  const answer = await raw(agent, {
+    ...given,
+    method,
+    path: path.replace('{id}', value.task.id),
+    headers: { ...json, ...signRequest({ did, key, body }) },
+    ...(body !== '' && { body }),
+  })
+  expect(answer.status).toBe(expected)
+  const refused = { error: { details: [{ metadata: { reason: 'path_not_covered' } }] } }
+  expect(answer.json).toMatchObject(expected === 403 ? refused : {})
 })
 
 const requestIds = [0, -7, 9_007_199_254_740_991, 'text', '']

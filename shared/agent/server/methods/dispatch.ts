@@ -15,7 +15,7 @@ import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
 import type { Codec, FrameWriter, RestBinding, RestRequest, RestRoute } from '@parley/wire/codecs/codec'
 import { dialectOf, partsOf } from '@parley/wire/codecs/dialects'
-import { writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
+import { jsonType, writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
 import { type LazyJson, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, type RpcRequest, resultEnvelopeParts } from '@parley/wire/jsonrpc/envelope'
@@ -180,7 +180,7 @@ export class Dispatcher {
     if (writes) await takeSignature()
     const headers = { ...common, ...answer.headers }
     const { rest } = incoming
-    const type = rest && { type: rest.binding.mediaType }
+    const type = rest && { type: restType(incoming, rest.binding) }
     const reply = {
       status: 200,
       headers,
@@ -267,6 +267,12 @@ const queryOf = ({ url }: Incoming) => ({ query: partsOf(url).query })
 function readRest({ bytes }: Incoming, { codec, route, path, query }: RestCall): RpcRequest {
   const body = bytes.byteLength === 0 ? undefined : parseJson(bytes)
   return { id: null, method: codec.methodOf(route.operation), params: route.params({ path, query, body }) }
+}
+
+/** A client that sends JSON without the media type of the binding receives the same. */
+function restType({ headers }: Incoming, { mediaType }: RestBinding): string {
+  const given = headers['content-type'] ?? headers.accept ?? ''
+  return given.startsWith('application/json') ? jsonType : mediaType
 }
 
 /**

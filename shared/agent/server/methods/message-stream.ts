@@ -45,7 +45,9 @@ export const resubscribe: Run<'resubscribe'> = async (services, call) => {
     const live = follow(services, call, record, after)
     return { items: chain(undefined, live.next(), live) }
   }
-  const live = follow(services, call, record, record.events.length)
+  // A client of A2A 1.0 follows a paused task until it ends or pauses again.
+  const pausedAt = params.requireOpen === true ? record.events.length : undefined
+  const live = follow(services, call, record, record.events.length, pausedAt)
   return { items: chain(presentTask(record), live.next(), live) }
 }
 
@@ -71,17 +73,24 @@ function presentTask(record: TaskRecord): PresentTask {
   return { kind: 'present-task', task: record, sequence, event: isPresent ? last : undefined }
 }
 
-/** Keeps no reference to the record, because a stream may last a long time. */
+/**
+ * Keeps no reference to the record, because a stream may last a long time.
+ * @param pausedAt the number of events of a pause at which the stream does not end
+ */
 function follow(
   services: Services,
   { signal, openClaim }: Call,
   { id: taskId, owner }: TaskRecord,
   afterSequence: number,
+  pausedAt?: number,
 ) {
   const backfill = async (after: number): Promise<Backfill | undefined> => {
     // Memory for each event is reserved when its frame is written.
     const now = await services.store.outlineTask(taskId, owner, () => {})
-    return now && { events: eventsAfter(now.task, after), resting: isResting(now.task.status.state) }
+    if (now === undefined) return undefined
+    const { events, status } = now.task
+    const resting = isResting(status.state) && (isTerminal(status.state) || events.length !== pausedAt)
+    return { events: eventsAfter(now.task, after), resting }
   }
   return followTask({
     bus: services.bus,

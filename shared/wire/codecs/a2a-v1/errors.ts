@@ -71,23 +71,30 @@ export function writeError(error: ParleyError): WireError {
 const httpStatuses = new Set([401, 403, 429, 503])
 
 /** -32009 is VersionNotSupported in A2A, so a missing token has the first code that JSON-RPC leaves to servers. */
-function codeOf({ error, code }: ParleyError): number {
-  if (error === 'AuthenticationRequired') return -32_000
-  return a2aErrors[error]?.code ?? code
+function codeOf(error: ParleyError): number {
+  const name = nameOf(error)
+  if (name === 'AuthenticationRequired') return -32_000
+  return a2aErrors[name]?.code ?? error.code
+}
+
+/** The media type of a request has the error of the media types in its message. */
+function nameOf({ error, status }: ParleyError): ErrorName {
+  return status === 415 ? 'ContentTypeNotSupported' : error
 }
 
 /** The error in the form of AIP-193. */
 export function writeRestError(error: ParleyError): { status: number; body: unknown } {
   const { status: code, message } = error
-  const status = a2aErrors[error.error]?.status ?? grpcStatus.get(code) ?? 'INTERNAL'
+  const status = a2aErrors[nameOf(error)]?.status ?? grpcStatus.get(code) ?? 'INTERNAL'
   return { status: code, body: { error: { code, status, message, details: detailsOf(error) } } }
 }
 
 const typePrefix = 'type.googleapis.com/google.'
 
 /** Returns typed objects: the reason of the error, the invalid fields, and data that is not text. */
-function detailsOf({ error, data }: ParleyError): object[] {
-  const { issues, ...rest } = data
+function detailsOf(thrown: ParleyError): object[] {
+  const error = nameOf(thrown)
+  const { issues, ...rest } = thrown.data
   const texts: Record<string, string> = {}
   const others: ErrorData = {}
   for (const [name, value] of Object.entries(rest)) {
