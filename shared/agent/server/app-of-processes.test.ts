@@ -82,6 +82,32 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     await expect.poll(() => agents.notes().filter(({ what }) => what === 'abort').length).toBe(8)
   })
 
+  test('a send that waits returns its ended task, whichever process runs it, even if that process is killed', async () => {
+    await using agents = await AgentProcesses.start(2, servers)
+    const token = agents.all[0]?.identityProvider.issue('alice') ?? ''
+    const send = async (text: string, at: string) => {
+      const message = { role: 'ROLE_USER', messageId: text, parts: [{ text }] }
+      const response = await fetch(`${at}/a2a/v1`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: text, method: 'SendMessage', params: { message } }),
+      })
+      const { result } = (await response.json()) as { result: { task: { status: { state: string } } } }
+      return result.task.status.state
+    }
+    const [here = '', there = ''] = agents.all.map(({ url }) => url)
+    const many = Array.from({ length: 16 }, (_, i) => send(`soon ${i}`, i % 2 === 0 ? here : there))
+    expect(new Set(await Promise.all(many))).toEqual(new Set(['TASK_STATE_COMPLETED']))
+    expect(new Set(agents.notes().map(({ pid }) => pid)).size).toBe(2)
+    // The remaining process takes over the tasks of the killed one and answers its own clients.
+    const slow = [send('slow 1', here), send('slow 2', here), send('slow 3', there), send('slow 4', there)]
+    const settled = Promise.allSettled(slow)
+    for (const n of [1, 2, 3, 4]) await started(agents, `slow ${n}`)
+    await agents.all[1]?.kill()
+    const states = (await settled).map((one) => (one.status === 'fulfilled' ? one.value : 'disconnected'))
+    expect(states).toEqual(['TASK_STATE_COMPLETED', 'TASK_STATE_COMPLETED', 'disconnected', 'disconnected'])
+  })
+
   test('after kill -9 of the process that runs a task, another process starts it again and no event number is missing', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const [here, there] = agents.callers('alice') as Two
