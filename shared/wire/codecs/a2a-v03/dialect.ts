@@ -1,4 +1,5 @@
 import { ParleyError } from '../../errors.ts'
+import { isVersion1, readVersion } from '../a2a-v1/version.ts'
 import type { Codec, WireRequest } from '../codec.ts'
 import {
   isSuccess,
@@ -75,26 +76,22 @@ export const a2aV03: Codec = {
 }
 
 /** At the root, clients select this version with the header, because the method names are also those of other dialects. */
-function accepts({ path, headers, method }: WireRequest): boolean {
-  if (path === '/') return isSupported(versionIn(headers)) && (method === undefined || methods.has(method))
-  if (path === commonCardPath) return !versionIn(headers).startsWith('1.')
+function accepts(request: WireRequest): boolean {
+  const { path, method } = request
+  const version = readVersion(request) ?? ''
+  if (path === '/') return isSupported(version) && (method === undefined || methods.has(method))
+  if (path === commonCardPath) return !isVersion1(version)
   return cardPaths.includes(path) || rpcPaths.some((rpc) => rpc.path === path)
 }
 
 /** @throws ParleyError VersionNotSupported */
-function negotiate({ headers }: WireRequest): Record<string, string> {
-  const version = versionIn(headers)
-  if (version === '' || isSupported(version)) return {}
+function negotiate(request: WireRequest): Record<string, string> {
+  const version = readVersion(request)
+  if (version === undefined || isSupported(version)) return {}
   throw new ParleyError('VersionNotSupported', {
     message: 'This address speaks A2A 0.3. The agent card lists the addresses of other versions',
     data: { supported },
   })
-}
-
-/** Returns an empty string if the client states no version. */
-function versionIn(headers: WireRequest['headers']): string {
-  const given = headers['a2a-version']
-  return typeof given === 'string' ? given.trim() : ''
 }
 
 /** Whether the version is 0.3 or a patch of it. */
