@@ -1,5 +1,6 @@
 import type { WirePart } from '@parley/wire/codecs/parley/shapes'
 import { signedForms } from '@parley/wire/codecs/parley/task'
+import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { Part } from '@parley/wire/model/task'
 import bs58 from 'bs58'
 import canonicalize from 'canonicalize'
@@ -17,16 +18,23 @@ export type SignedPart = WirePart
 
 /**
  * Signs a part and removes an existing signature from its metadata. Data without an RFC 8785 form (with a lone
- * surrogate) is not signed. Neither are texts in the form of `signingText`: otherwise, a caller could make an agent
- * that echoes its input sign requests in the agent's name.
+ * surrogate) is not signed. Neither are texts in the form of `signingText` or of a JWS: otherwise, a caller could make an
+ * agent that echoes its input sign requests or cards in the agent's name.
  */
 export function signPart(part: Part, key: KeyPair): Part {
   const { [partSignature]: _signature, [partKey]: _key, ...metadata } = part.metadata ?? {}
-  const isRequest = part.kind === 'text' && part.text.startsWith('{"body": ')
-  const bytes = isRequest ? undefined : signedBytes(part)
+  const isOther = part.kind === 'text' && (part.text.startsWith('{"body": ') || isJwsInput(part.text))
+  const bytes = isOther ? undefined : signedBytes(part)
   if (bytes === undefined) return { ...part, metadata }
   const signature = bs58.encode(key.sign(bytes))
   return { ...part, metadata: { ...metadata, [partSignature]: signature, [partKey]: key.publicKeyBase58 } }
+}
+
+/** Whether the text begins like the signing input of a JWS (RFC 7515), which is how cards are signed. */
+function isJwsInput(text: string): boolean {
+  const header = text.slice(0, text.indexOf('.') + 1)
+  if (!/^[\w+/=\s-]+\.$/.test(header)) return false
+  return jsonObjectOf(Buffer.from(header, 'base64url').toString('utf8')) !== undefined
 }
 
 export type PartVerdict = 'verified' | 'unsigned' | 'another_key' | 'malformed_input' | 'crypto_mismatch'
