@@ -13,6 +13,7 @@ import { Authenticator } from '@parley/kit/auth/authenticate'
 import type { ClientKeys } from '@parley/kit/auth/client-keys'
 import type { SharedSignatures, SignatureRules } from '@parley/kit/auth/did-signature'
 import type { Introspector } from '@parley/kit/auth/introspection'
+import { cardSigner } from '@parley/kit/did/card-signature'
 import { agentId } from '@parley/kit/did/did'
 import type { Identity } from '@parley/kit/did/identity'
 import { addDidRoutes } from '@parley/kit/http/did-routes'
@@ -113,7 +114,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
   addDidRoutes(app, (requested) => (requested === did ? document : undefined))
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
-  addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl, prices: services.payments })
+  addDiscoveryRoutes(app, services)
   await addRoutesOfPayments(app, services, authenticator, {
     captureBaseUrl: config.payments.captureBaseUrl,
     ownClients: [did, ...(config.oauth.clientId === undefined ? [] : [config.oauth.clientId])],
@@ -254,6 +255,7 @@ async function assemble(
     stopping,
     baseUrl: () => baseUrl,
     did,
+    signCard: cardSigner(options.identity),
   }
   const callers = await assembleCallers(options, services, stack)
   const listensAt = (address: string) => {

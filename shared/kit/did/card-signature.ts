@@ -1,9 +1,14 @@
-import { createHash, type KeyObject } from 'node:crypto'
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { type Coverage, signedForms } from '@parley/wire/codecs/signed-card'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
 import canonicalize from 'canonicalize'
 import { base64url, decodeProtectedHeader, flattenedVerify } from 'jose'
+import { readBase58 } from './base58.ts'
+import { verifiedMethods } from './document.ts'
+import { isAcceptableKey } from './ed25519.ts'
+import { type Identity, signingKeyId } from './identity.ts'
+import { RecentMap } from './recent-map.ts'
 
 /** The algorithms of keys in DID documents. */
 export type CardAlgorithm = 'EdDSA' | 'ES256'
@@ -36,6 +41,27 @@ export function signCard(card: object, keys: readonly CardSigningKey[]): SignedC
   const payloads = new Set(signedForms(unsigned).flatMap(({ form }) => encoded(form) ?? []))
   const signatures = keys.flatMap((key) => [...payloads].map((payload) => signatureOf(payload, key)))
   return signatures.length === 0 ? unsigned : { ...unsigned, signatures }
+}
+
+/**
+ * Returns a function that signs cards with the key of an identity. It remembers the latest cards, because most are requested many
+ * times.
+ */
+export function cardSigner(identity: Identity): (card: object) => object {
+  const key = {
+    alg: 'EdDSA',
+    kid: signingKeyId(identity),
+    sign: (bytes: Uint8Array) => identity.key.sign(bytes),
+  } as const
+  const recent = new RecentMap<string, object>(100)
+  return (card) => {
+    const json = JSON.stringify(card)
+    const known = recent.get(json)
+    if (known !== undefined) return known
+    const signed = signCard(card, [key])
+    recent.set(json, signed)
+    return signed
+  }
 }
 
 function signatureOf(payload: string, key: CardSigningKey): CardSignature {
@@ -159,6 +185,27 @@ function headerOf(encodedHeader: string): { alg: unknown; kid: string } | undefi
   } catch {
     return undefined
   }
+}
+
+/**
+ * Returns the look-up of keys in the document of a DID (`did:parley`).
+ * @throws DocumentFault if the document does not belong to the DID
+ */
+export function cardKeysOf(document: unknown, did: string): CardKeyOf {
+  const keys = new Map(
+    verifiedMethods(document, did).map(({ id, publicKeyBase58 }) => [id, ed25519Key(publicKeyBase58)]),
+  )
+  return (kid, alg) => (alg === 'EdDSA' ? keys.get(kid) : undefined)
+}
+
+/** Returns an Ed25519 key; undefined if it is not acceptable. */
+export function ed25519Key(base58: string): KeyObject | undefined {
+  const bytes = readBase58(base58, 32)
+  if (bytes === undefined || !isAcceptableKey(bytes)) return undefined
+  return createPublicKey({
+    key: { kty: 'OKP', crv: 'Ed25519', x: base64url.encode(bytes) },
+    format: 'jwk',
+  })
 }
 
 function fault(reason: CardFault): CardVerdict {

@@ -92,6 +92,13 @@ export class DocumentFault extends Error {
  * @throws DocumentFault
  */
 export function verifyDocument(document: unknown, did: string): [string, ...string[]] {
+  const [oldest, ...others] = verifiedMethods(document, did).map(({ publicKeyBase58 }) => publicKeyBase58)
+  if (oldest === undefined) throw new DocumentFault('The document has no keys.')
+  return [oldest, ...others]
+}
+
+/** Like `verifyDocument`; returns the valid keys with their ids. @throws DocumentFault */
+export function verifiedMethods(document: unknown, did: string): VerificationMethod[] {
   const parsed = documentIn.safeParse(document)
   if (!parsed.success) {
     const where = parsed.error.issues[0]?.path.join('.')
@@ -114,7 +121,5 @@ export function verifyDocument(document: unknown, did: string): [string, ...stri
     one.id === valid[i]?.id && one.publicKeyBase58 === valid[i].publicKeyBase58 && one.controller === did
   if (authentication.length !== valid.length || !authentication.every(same))
     throw new DocumentFault('The listed keys differ from the keys that are not retired.')
-  const [oldest, ...others] = authentication.map(({ publicKeyBase58 }) => publicKeyBase58)
-  if (oldest === undefined) throw new DocumentFault('The document has no keys.')
-  return [oldest, ...others]
+  return authentication
 }

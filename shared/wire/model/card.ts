@@ -18,6 +18,8 @@ export interface AgentCard {
   hasExtendedCard?: boolean | undefined
   skills: readonly CardSkill[]
   prices?: ShownPrices | undefined
+  /** Returns the JSON of a card with signatures, in the dialects whose cards are signed. Absent: it is not signed. */
+  sign?: ((card: object) => object) | undefined
   /** Additional fields from the author, which override the others. */
   more?: Readonly<Record<string, unknown>> | undefined
 }

@@ -4,26 +4,22 @@ import { cardPaths, dialectOf, partsOf } from '@parley/wire/codecs/dialects'
 import { skillDetailOut, skillSummaryOut } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
-import type { Agent, Skill } from '../../author/agent.ts'
-import { agentCard, documentationPath, type PriceDisplay } from '../methods/agent-card.ts'
+import type { Skill } from '../../author/agent.ts'
+import { agentCard, documentationPath } from '../methods/agent-card.ts'
+import type { Services } from '../methods/method.ts'
 
-interface DiscoveryOptions {
-  agent: Agent
-  did: string
-  baseUrl: () => string
-  prices?: PriceDisplay | undefined
-}
+type DiscoveryServices = Pick<Services, 'agent' | 'did' | 'baseUrl' | 'payments' | 'signCard'>
 
 /** Adds the public routes of the card, the skills and their documentation (spec/discovery.md#skills). */
 export function addDiscoveryRoutes(
   app: FastifyInstance,
-  { agent, did, baseUrl, prices }: DiscoveryOptions,
+  { agent, did, baseUrl, payments: prices, signCard: sign }: DiscoveryServices,
 ): void {
   for (const path of cardPaths()) {
     const modified = new Map<Codec, { json: string; at: Date }>()
     app.get(path, (request, reply) => {
       const codec = dialectOf({ ...partsOf(request.url), path, headers: request.headers })
-      const card = agentCard(agent, { did, url: baseUrl(), prices })
+      const card = agentCard(agent, { did, url: baseUrl(), prices, sign })
       const json = JSON.stringify(codec.writeCard(card, path))
       const known = modified.get(codec)
       const lastModified = known?.json === json ? known.at : new Date()

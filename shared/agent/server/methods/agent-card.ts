@@ -15,7 +15,7 @@ export interface PriceDisplay {
 /** Builds an agent's public card (spec/discovery.md#agent-card). */
 export function agentCard(
   agent: Agent,
-  at: { did: string; url: string; prices?: PriceDisplay | undefined },
+  at: Pick<AgentCard, 'url' | 'sign'> & { did: string; prices?: PriceDisplay | undefined },
 ): AgentCard {
   return {
     id: agentId(at.did),
@@ -30,19 +30,24 @@ export function agentCard(
     hasExtendedCard: agent.extendedCard !== undefined,
     skills: agent.skills.map((skill) => cardSkill(skill, at.prices)),
     prices: pricesOf(publicPrice(agent), at.prices),
+    sign: at.sign,
   }
 }
 
 /**
  * `agent/getAuthenticatedExtendedCard` returns the public card with the author's additions.
+ * A card with the address of a gateway is not signed, because the caller could have chosen that address; the gateway signs it.
  * @throws ParleyError AuthenticatedExtendedCardNotConfigured when the author defined none
  */
-export const getExtendedCard: Run<'getExtendedCard'> = async ({ agent, did }, { baseUrl }) => {
+export const getExtendedCard: Run<'getExtendedCard'> = async (services, { baseUrl }) => {
+  const { agent, did, signCard } = services
   const { extendedCard } = agent
   if (extendedCard === undefined) throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
   const { skills, ...more } = extendedCard
   const extended = { ...agent, skills: [...agent.skills, ...(skills ?? [])] }
-  return { result: { ...agentCard(extended, { did, url: baseUrl() }), more } }
+  const url = baseUrl()
+  const sign = url === services.baseUrl() ? signCard : undefined
+  return { result: { ...agentCard(extended, { did, url, sign }), more } }
 }
 
 export function documentationPath(skill: Skill): string {

@@ -41,6 +41,8 @@ export interface Services {
   /** The address that clients use. */
   baseUrl: () => string
   did: string
+  /** Signs a card with the key of `did`. */
+  signCard: (card: object) => object
 }
 
 /** One call of one operation. */

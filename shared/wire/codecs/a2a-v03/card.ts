@@ -17,8 +17,9 @@ export const commonCardPath = '/.well-known/agent-card.json'
 export const cardPaths = [commonCardPath, ...purePaths]
 
 /** At the common path, the card names the interfaces of every version, so that each client finds its own. */
-export function cardOut(card: AgentCard, path: string | undefined): object {
-  return path === commonCardPath ? hybridCardOut(card) : pureCardOut(card)
+export function cardOut(card: AgentCard, path?: string): object {
+  const { sign = (unsigned: object) => unsigned } = card
+  return sign(path === commonCardPath ? hybridCardOut(card) : pureCardOut(card))
 }
 
 /** Clients of A2A 1.0 read `supportedInterfaces` and ignore the fields of 0.3; clients of 0.3 do the opposite. */

@@ -2,7 +2,7 @@ import { ParleyError } from '../../errors.ts'
 import type { Ids } from '../../model/ids.ts'
 import type { Calls, Operation } from '../../model/operation.ts'
 import type { MethodName, WireResult } from '../codec.ts'
-import { pureCardOut } from './card.ts'
+import { cardOut } from './card.ts'
 import * as params from './params.ts'
 import { taskPushConfigOut } from './push-config.ts'
 import { answerOut, taskOut } from './task.ts'
@@ -43,7 +43,7 @@ const rows: { readonly [O in Operation]?: Row<O> } = {
   getExtendedCard: {
     method: 'agent/getAuthenticatedExtendedCard',
     params: () => ({}),
-    result: pureCardOut,
+    result: (card) => cardOut(card),
   },
 }
 

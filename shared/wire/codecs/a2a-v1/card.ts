@@ -9,7 +9,8 @@ export const cardPaths = [sharedCardPath, `${basePath}${sharedCardPath}`]
 
 /** Writes the AgentCard of 1.0 without additional fields, because clients may reject them. */
 export function cardOut(card: AgentCard): object {
-  return {
+  const { sign = unsigned } = card
+  return sign({
     name: card.name,
     description: card.description,
     supportedInterfaces: interfacesAt(card.url),
@@ -29,8 +30,10 @@ export function cardOut(card: AgentCard): object {
     defaultInputModes: modesOf(card.skills.flatMap((skill) => skill.inputModes)),
     defaultOutputModes: modesOf(card.skills.flatMap((skill) => skill.outputModes)),
     skills: card.skills.map(skillOut),
-  }
+  })
 }
+
+const unsigned = (card: object) => card
 
 /** The author's additional fields that the protocol has. */
 function authorFields(more: AgentCard['more'] = {}) {
