@@ -38,6 +38,14 @@ test('the common card path has the card of both versions, unless the client asks
   expect(a2aV03.accepts({ path, headers: { 'a2a-version': '1.1' } })).toBe(false)
 })
 
+test('the negotiation fields are in the configuration or in the metadata of the call or of its message', () => {
+  const negotiation = { min_score: 0.5 }
+  expect(a2aV03.readQuery({ configuration: { negotiation } })).toBe(negotiation)
+  expect(a2aV03.readQuery({ configuration: {}, metadata: { negotiation } })).toBe(negotiation)
+  expect(a2aV03.readQuery({ message: { metadata: { negotiation } } })).toBe(negotiation)
+  expect(a2aV03.readQuery({ message: 'x', metadata: [negotiation] })).toBeUndefined()
+})
+
 test.each([
   ['no version', {}],
   ['an empty version', { 'a2a-version': '' }],

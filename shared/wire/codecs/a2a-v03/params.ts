@@ -97,8 +97,11 @@ export function readTenant(): undefined {
   return undefined
 }
 
-/** Parley's addition to the configuration, as in its own dialect. */
+/** In the configuration, as in Parley's own dialect, or in metadata, because clients of the SDKs send no other fields. */
 export function readQuery(given: Given): unknown {
-  const configuration = given['configuration']
-  return isObject(configuration) ? configuration['negotiation'] : undefined
+  const { configuration, metadata, message } = given
+  const ofMessage = isObject(message) ? message['metadata'] : undefined
+  for (const holder of [configuration, metadata, ofMessage])
+    if (isObject(holder) && holder['negotiation'] !== undefined) return holder['negotiation']
+  return undefined
 }
