@@ -53,6 +53,7 @@ export default defineAgent({
       outputModes: ['text/plain', 'application/json'],
     },
   ],
+  extendedCard: { description: 'Behaves as the A2A test kit expects, for callers with a token' },
   handle: (context) => {
     const id = context.message.messageName ?? context.message.messageId
     const [, scenario] = scenarios.find(([prefix]) => id.startsWith(prefix)) ?? []

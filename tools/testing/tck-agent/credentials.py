@@ -18,6 +18,8 @@ _unauthenticated = (
     'no_auth',
     'invalid_auth',
     'authentication_required',
+    'access_controls',
+    'scheme_validation',
 )
 _adds = True
 
