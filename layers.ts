@@ -17,7 +17,7 @@ export const layers: Record<string, string[][]> = {
     ['server/http'],
     ['server'],
   ],
-  relay: [['client'], ['handler']],
+  relay: [['client', 'store'], ['handler']],
   cli: [['terminal'], ['webhooks', 'scaffold'], ['server'], ['commands']],
   gateway: [
     ['store', 'did', 'keys', 'config.ts', 'addresses.ts'],

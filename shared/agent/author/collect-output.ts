@@ -3,6 +3,7 @@ import type { JsonObject, Part } from '@parley/wire/model/task'
 import {
   type ArtifactFields,
   isArtifact,
+  isDelta,
   isFile,
   isPart,
   isPause,
@@ -15,7 +16,7 @@ import {
 
 /** The output of a handler that has finished or paused. */
 export interface CollectedOutput {
-  artifacts: (ArtifactFields & { parts: Part[] })[]
+  artifacts: (ArtifactFields & { parts: Part[]; streamed?: true })[]
   /** Set if the handler paused or declined. There are then no artifacts, and the output so far precedes the prompt. */
   pause?: Pause
   /** Set if the handler answered with a message. It begins with the parts of the main artifact, which does not exist. */
@@ -62,8 +63,9 @@ export class OutputCollector {
       this.#reply = { parts, asTask: output.asTask }
       return true
     }
+    if (isDelta(output)) return this.#checked(output.part)
     if (isArtifact(output)) {
-      this.#addNamed(output, output.parts)
+      this.#addNamed(output, output.parts, output.streamed)
       return undefined
     }
     if (isFile(output)) {
@@ -96,7 +98,7 @@ export class OutputCollector {
     return { artifacts: [...main, ...this.#named] }
   }
 
-  #addNamed(given: ArtifactFields, parts: readonly Part[]): void {
+  #addNamed(given: ArtifactFields, parts: readonly Part[], streamed?: true): void {
     const { name, description, extensions, metadata }: { [K in keyof ArtifactFields]: unknown } = given
     if (typeof name !== 'string' || name.length > nameMax)
       throw new MalformedOutputError(
@@ -108,7 +110,8 @@ export class OutputCollector {
     if (description !== undefined) fields.description = this.#text(description, 'description of an artifact')
     if (metadata !== undefined) fields.metadata = this.#object(metadata)
     if (extensions !== undefined) fields.extensions = this.#extensions(extensions)
-    this.#named.push({ ...fields, parts: parts.map((part) => this.#counted(this.#checked(part))) })
+    const counted = parts.map((part) => this.#counted(this.#checked(part)))
+    this.#named.push({ ...fields, parts: counted, ...(streamed && { streamed }) })
   }
 
   /** Appends a part; consecutive texts without other fields are joined. */

@@ -11,6 +11,7 @@ export type Output =
   | OutputPart
   | OutputArtifact
   | OutputFile
+  | OutputDelta
   | Pause
   | Reply
   | undefined
@@ -33,6 +34,13 @@ export interface OutputPart {
   part: Part
 }
 
+/** A part that streams receive early, made by `delta`. */
+export interface OutputDelta {
+  [brand]: 'delta'
+  /** The part as in the artifact. */
+  part: Part
+}
+
 /** The fields of an artifact except its parts. */
 export type ArtifactFields = Pick<ModelArtifact, 'name' | 'description' | 'extensions' | 'metadata'>
 
@@ -41,6 +49,8 @@ export interface OutputArtifact extends ArtifactFields {
   [brand]: 'artifact'
   /** The parts of the content, in order. */
   parts: Part[]
+  /** Whether the deltas of this output belong to the artifact. */
+  streamed?: true
 }
 
 /** A named artifact of several parts, made by `artifact`. */
@@ -105,6 +115,16 @@ export function artifact(name: string | ArtifactFields, ...content: Content[]): 
   return { [brand]: 'artifact', ...fields, parts: content.map(partOf) }
 }
 
+/** Makes an output that streams receive as a delta. The artifact of `streamedArtifact` contains it again. */
+export function delta(content: Part): OutputDelta {
+  return { [brand]: 'delta', part: content }
+}
+
+/** Makes a named artifact, the first of the output, of which streams have received deltas. */
+export function streamedArtifact(fields: ArtifactFields, parts: Part[]): OutputArtifact {
+  return { [brand]: 'artifact', ...fields, parts, streamed: true }
+}
+
 export function reply(content: string | readonly Content[], { asTask = false } = {}): Reply {
   const contents = typeof content === 'string' ? [content] : content
   return { [brand]: 'reply', parts: contents.map(partOf), asTask }
@@ -120,11 +140,12 @@ export function partOf(content: Content): Part {
   return isFile(content) ? { kind: 'file', file: content.file } : { kind: 'data', data: content }
 }
 
-function isBranded(value: unknown, kind: 'file' | 'part' | 'artifact' | 'pause' | 'reply'): boolean {
+function isBranded(value: unknown, kind: 'file' | 'part' | 'delta' | 'artifact' | 'pause' | 'reply'): boolean {
   return typeof value === 'object' && value !== null && brand in value && value[brand] === kind
 }
 
 export const isPart = (value: unknown): value is OutputPart => isBranded(value, 'part')
+export const isDelta = (value: unknown): value is OutputDelta => isBranded(value, 'delta')
 export const isReply = (value: unknown): value is Reply => isBranded(value, 'reply')
 export const isFile = (value: unknown): value is OutputFile => isBranded(value, 'file')
 export const isArtifact = (value: unknown): value is OutputArtifact => isBranded(value, 'artifact')

@@ -42,9 +42,9 @@ export function changeOfOutput(
   if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run)
   const { reply } = collected
   const signed = (parts: readonly Part[]) => parts.map((part) => signPart(part, run.key))
-  const artifacts = collected.artifacts.map(({ parts, ...fields }, i): Artifact => {
-    const streamed = reply === undefined && i === 0 && fields.name === 'result'
-    return { artifactId: streamed ? run.mainArtifactId : randomUUID(), ...fields, parts: signed(parts) }
+  const artifacts = collected.artifacts.map(({ parts, streamed, ...fields }, i): Artifact => {
+    const isMain = i === 0 && (streamed ?? (reply === undefined && fields.name === 'result'))
+    return { artifactId: isMain ? run.mainArtifactId : randomUUID(), ...fields, parts: signed(parts) }
   })
   if (reply !== undefined) {
     const message = agentMessage(record, signed(reply.parts))

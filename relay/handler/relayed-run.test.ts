@@ -1,0 +1,355 @@
+import { mkdtemp } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type TestAgent, testAgent } from '@parley/agent/testing'
+import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
+import {
+  type ForeignAgent,
+  type ForeignReply,
+  type ForeignRequest,
+  startForeignAgent,
+} from '@parley/tools/testing/foreign-agent'
+import { dialectNamed } from '@parley/wire/codecs/dialects'
+import { afterEach, describe, expect, test } from 'vitest'
+import { A2aClient } from '../client/a2a-client.ts'
+import { type LinkStore, openLinks } from '../store/links.ts'
+import { relayedRun } from './relayed-run.ts'
+
+const disposables: AsyncDisposable[] = []
+afterEach(async () => {
+  for (const one of disposables.splice(0).reverse()) await one[Symbol.asyncDispose]()
+})
+
+type State =
+  | 'SUBMITTED'
+  | 'WORKING'
+  | 'COMPLETED'
+  | 'FAILED'
+  | 'CANCELED'
+  | 'REJECTED'
+  | 'INPUT_REQUIRED'
+  | 'AUTH_REQUIRED'
+const statusOf = (state: State, text?: string) => ({
+  state: `TASK_STATE_${state}`,
+  ...(text !== undefined && {
+    message: { messageId: 'a-1', role: 'ROLE_AGENT', parts: [{ text }], taskId: 't-1', contextId: 'c-1' },
+  }),
+})
+const taskOf = (state: State, more: object = {}, text?: string) => ({
+  id: 't-1',
+  contextId: 'c-1',
+  status: statusOf(state, text),
+  ...more,
+})
+const status = (state: State, text?: string) => ({
+  statusUpdate: { taskId: 't-1', contextId: 'c-1', status: statusOf(state, text) },
+})
+const chunk = (text: string, more: object = {}) => ({
+  artifactUpdate: {
+    taskId: 't-1',
+    contextId: 'c-1',
+    artifact: { artifactId: 'a', name: 'answer', metadata: { by: 'test' }, parts: [{ text }] },
+    append: true,
+    ...more,
+  },
+})
+
+test('a bare message completes the task as its answer', async () => {
+  const { caller, foreign } = await relayed((_request, reply) =>
+    reply.result({ message: { messageId: 'a-1', role: 'ROLE_AGENT', parts: [{ text: 'Hi' }] } }),
+  )
+  const task = await caller.sendAndWait('hello')
+  expect(task).toMatchObject({ status: { state: 'completed', message: { parts: [{ text: 'Hi' }] } } })
+  expect(task.artifacts ?? []).toEqual([])
+  expect(foreign.requests[0]?.params['message']).toMatchObject({
+    role: 'ROLE_USER',
+    parts: [{ text: 'hello' }],
+  })
+})
+
+test('artifacts keep their names, descriptions and metadata, and are streamed as deltas', async () => {
+  const table = { artifactId: 'b', name: 'table', description: 'A table', parts: [{ data: { a: 1 } }] }
+  const { caller } = await relayed(
+    async (_request, reply) => {
+      reply.frame({ task: taskOf('WORKING') })
+      await wait(100)
+      reply.frame(chunk('Hello '))
+      await wait(100)
+      reply.frame(chunk('world'))
+      reply.frame({ artifactUpdate: { taskId: 't-1', contextId: 'c-1', artifact: table } })
+      reply.frame(status('COMPLETED'))
+      reply.end()
+    },
+    { streaming: true },
+  )
+  const deltas: string[] = []
+  const artifacts: object[] = []
+  for await (const event of caller.stream('hello')) {
+    if (event.kind !== 'artifact-update') continue
+    const [part] = event.artifact.parts
+    if (event.artifact.name === 'result') deltas.push(part?.kind === 'text' ? part.text : '')
+    else artifacts.push(event.artifact)
+  }
+  expect(deltas).toEqual(['Hello ', 'world'])
+  expect(artifacts).toMatchObject([
+    { name: 'answer', metadata: { by: 'test' }, parts: [{ text: 'Hello world' }] },
+    { name: 'table', description: 'A table', parts: [{ data: { a: 1 } }] },
+  ])
+})
+
+test('a task without a stream is read until it has ended', async () => {
+  let reads = 0
+  const { caller, foreign } = await relayed((request, reply) => {
+    if (request.method === 'SendMessage') return reply.result({ task: taskOf('SUBMITTED') })
+    reads += 1
+    const artifacts = [{ artifactId: 'a', name: 'answer', parts: [{ text: '42' }] }]
+    return reply.result(reads < 3 ? taskOf('WORKING') : taskOf('COMPLETED', { artifacts }, 'Done'))
+  })
+  const task = await caller.sendAndWait('hello')
+  expect(task).toMatchObject({
+    status: { state: 'completed', message: { parts: [{ text: 'Done' }] } },
+    artifacts: [{ name: 'answer', parts: [{ text: '42' }] }],
+  })
+  expect(foreign.requests.map(({ method }) => method)).toEqual([
+    'SendMessage',
+    'GetTask',
+    'GetTask',
+    'GetTask',
+  ])
+})
+
+test('the answer may be the last message of the history', async () => {
+  const history = [
+    { messageId: 'u', role: 'ROLE_USER', parts: [{ text: 'hello' }] },
+    { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'Hi' }] },
+  ]
+  const { caller } = await relayed((_, reply) => reply.result({ task: taskOf('COMPLETED', { history }) }))
+  const task = await caller.sendAndWait('hello')
+  expect(task.status).toMatchObject({ state: 'completed', message: { parts: [{ text: 'Hi' }] } })
+})
+
+describe('ends and pauses', () => {
+  test.each<[State, string, object]>([
+    ['FAILED', 'No paper', { state: 'failed', message: { parts: [{ text: 'No paper' }] } }],
+    ['REJECTED', 'Not mine', { state: 'rejected', message: { parts: [{ text: 'Not mine' }] } }],
+    [
+      'CANCELED',
+      'Shut down',
+      { state: 'failed', message: { parts: [{ text: 'The agent canceled the task: Shut down' }] } },
+    ],
+    ['AUTH_REQUIRED', 'Sign in', { state: 'auth-required', message: { parts: [{ text: 'Sign in' }] } }],
+    ['INPUT_REQUIRED', 'Which?', { state: 'input-required', message: { parts: [{ text: 'Which?' }] } }],
+  ])('%s', async (state, text, expected) => {
+    const { caller } = await relayed((_, reply) => reply.result({ task: taskOf(state, {}, text) }))
+    expect((await caller.sendAndWait('hello')).status).toMatchObject(expected)
+  })
+
+  test('the answer to a question continues the task at the agent, and its earlier artifacts are kept', async () => {
+    const artifacts = [{ artifactId: 'a', name: 'answer', parts: [{ text: '42' }] }]
+    const { caller, foreign } = await relayed((request, reply) => {
+      if (request.method === 'GetTask') return reply.result(taskOf('COMPLETED', { artifacts }))
+      const isFirst = foreign.requests.length === 1
+      return reply.result({ task: isFirst ? taskOf('INPUT_REQUIRED', {}, 'Which?') : taskOf('COMPLETED') })
+    })
+    const paused = await caller.sendAndWait('hello')
+    const task = await caller.sendAndWait({
+      parts: [{ kind: 'text', text: 'this' }],
+      taskId: paused.id,
+      contextId: paused.context_id,
+    })
+    expect(task.id).toBe(paused.id)
+    expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ name: 'answer' }] })
+    expect(foreign.requests[1]?.params['message']).toMatchObject({ taskId: 't-1', contextId: 'c-1' })
+  })
+
+  test('a later task of the context names the context of the agent', async () => {
+    const { caller, foreign } = await relayed((_, reply) => reply.result({ task: taskOf('COMPLETED') }))
+    const first = await caller.sendAndWait('hello')
+    await caller.sendAndWait({ parts: [{ kind: 'text', text: 'more' }], contextId: first.context_id })
+    expect(foreign.requests[0]?.params['message']).not.toHaveProperty('contextId')
+    expect(foreign.requests[1]?.params['message']).toMatchObject({ contextId: 'c-1' })
+  })
+})
+
+describe('failures', () => {
+  test.each<[string, Script, string]>([
+    ['refuses', (_, reply) => reply.error(-32_602, 'Too long'), 'The agent refused the message: Too long'],
+    [
+      'forgets the task',
+      ({ method }, reply) =>
+        method === 'SendMessage'
+          ? reply.result({ task: taskOf('WORKING') })
+          : reply.error(-32_001, 'No such task'),
+      'The agent no longer knows the task. It may have been restarted.',
+    ],
+    [
+      'answers about another task',
+      ({ method }, reply) =>
+        reply.result(
+          method === 'SendMessage' ? { task: taskOf('WORKING') } : taskOf('COMPLETED', { id: 't-2' }),
+        ),
+      'Invalid agent response: The agent answered with another task',
+    ],
+    [
+      'is lost during the message',
+      (_, { response }) => void response.destroy(),
+      'The connection was lost before the end of the response. It is not known whether it has received the message.',
+    ],
+    [
+      'is no longer reachable',
+      ({ method }, reply) =>
+        method === 'SendMessage' ? reply.result({ task: taskOf('WORKING') }) : void reply.response.destroy(),
+      'The agent is no longer reachable: The connection was lost before the end of the response.',
+    ],
+    [
+      'sends too much',
+      (_, reply) =>
+        reply.result({
+          task: taskOf('COMPLETED', {
+            artifacts: [{ artifactId: 'a', parts: [{ text: 'x'.repeat(200_000) }] }],
+          }),
+        }),
+      "Invalid agent response: The agent's output is larger than 100000 bytes",
+    ],
+  ])('an agent that %s', async (_what, script, reason) => {
+    const { caller } = await relayed(script)
+    expect((await caller.sendAndWait('hello')).status).toMatchObject({
+      state: 'failed',
+      message: { parts: [{ text: reason }] },
+    })
+  })
+
+  test('a lost stream is resumed, and then the task is read', async () => {
+    const { caller, foreign } = await relayed(
+      ({ method }, reply) => {
+        if (method === 'SendStreamingMessage') {
+          reply.frame({ task: taskOf('WORKING') })
+          setTimeout(() => reply.response.destroy(), 20)
+        } else if (method === 'SubscribeToTask') reply.error(-32_004, 'no')
+        else reply.result(taskOf('COMPLETED', {}, 'Done'))
+      },
+      { streaming: true },
+    )
+    expect((await caller.sendAndWait('hello')).status.state).toBe('completed')
+    expect(foreign.requests.map(({ method }) => method)).toEqual([
+      'SendStreamingMessage',
+      'SubscribeToTask',
+      'GetTask',
+    ])
+  })
+
+  test('a frame of another task fails the task', async () => {
+    const { caller } = await relayed(
+      (_, reply) => {
+        reply.frame({ task: taskOf('WORKING') })
+        reply.frame({ statusUpdate: { taskId: 't-2', contextId: 'c-1', status: statusOf('COMPLETED') } })
+        reply.end()
+      },
+      { streaming: true },
+    )
+    expect((await caller.sendAndWait('hello')).status).toMatchObject({
+      state: 'failed',
+      message: { parts: [{ text: 'Invalid agent response: The agent sent a frame of another task' }] },
+    })
+  })
+
+  test('a state that goes back, and frames after the end, change nothing', async () => {
+    const { caller } = await relayed(
+      (_, reply) => {
+        reply.frame({ task: taskOf('WORKING') })
+        reply.frame(status('SUBMITTED'))
+        reply.frame(chunk('42'))
+        reply.frame(status('COMPLETED', 'Done'))
+        reply.frame(status('FAILED', 'No'))
+      },
+      { streaming: true },
+    )
+    expect(await caller.sendAndWait('hello')).toMatchObject({
+      status: { state: 'completed', message: { parts: [{ text: 'Done' }] } },
+      artifacts: [{ name: 'answer', metadata: { by: 'test' } }],
+    })
+  })
+})
+
+describe('restarts of the relay', () => {
+  test('a task that is known at the agent is followed and not sent again', async () => {
+    const dataDir = await mkdtemp(path.join(os.tmpdir(), 'relay-'))
+    let isDone = false
+    const script: Script = ({ method }, reply) =>
+      reply.result(
+        method === 'SendMessage' ? { task: taskOf('WORKING') } : taskOf(isDone ? 'COMPLETED' : 'WORKING'),
+      )
+    const first = await relayed(script, { dataDir })
+    const sent = await first.caller.send('hello')
+    await expect.poll(() => first.foreign.requests.some(({ method }) => method === 'GetTask')).toBe(true)
+    await first.stop()
+    isDone = true
+    const second = await relayed(script, { dataDir, identityProvider: first.agent.identityProvider })
+    await expect.poll(async () => (await second.caller.get(sent.id)).status.state).toBe('completed')
+    expect(second.foreign.requests.map(({ method }) => method)).not.toContain('SendMessage')
+  })
+
+  test('a message whose receipt is unknown is not sent again', async () => {
+    const dataDir = await mkdtemp(path.join(os.tmpdir(), 'relay-'))
+    const first = await relayed(() => {}, { dataDir })
+    const sent = await first.caller.send('hello')
+    await expect.poll(() => first.foreign.requests.length).toBe(1)
+    await first.stop()
+    const second = await relayed((_, reply) => reply.result({ task: taskOf('COMPLETED') }), {
+      dataDir,
+      identityProvider: first.agent.identityProvider,
+    })
+    await expect.poll(async () => (await second.caller.get(sent.id)).status.state).toBe('failed')
+    expect(second.foreign.requests).toEqual([])
+  })
+})
+
+type Script = (request: ForeignRequest, reply: ForeignReply) => void | Promise<void>
+
+async function relayed(
+  script: Script,
+  options: {
+    streaming?: boolean
+    dataDir?: string
+    identityProvider?: TestAgent['identityProvider']
+  } = {},
+) {
+  const { streaming = false, dataDir, identityProvider } = options
+  const foreign: ForeignAgent = await startForeignAgent(script)
+  disposables.push(foreign)
+  const client = new A2aClient({
+    url: foreign.url,
+    dialect: dialectNamed('a2a-v1'),
+    version: '1.0',
+    streaming,
+    allowed: parseAllowedHosts('127.0.0.1'),
+    limits: { repeatDelayMs: 5 },
+  })
+  const links: LinkStore = await openLinks(
+    dataDir === undefined ? { storeUrl: 'memory:', folder: '' } : { storeUrl: undefined, folder: dataDir },
+  )
+  const relay = {
+    slug: 'foreign',
+    client,
+    links,
+    streaming,
+    outputMaxBytes: 100_000,
+    timing: { pollMs: 20, pollMaxMs: 40, unreachableMaxMs: 200 },
+  }
+  const agent = await testAgent(
+    { handle: (context) => relayedRun(relay, context) },
+    {
+      drainMs: 0,
+      ...(dataDir === undefined ? { store: 'memory' as const } : { dataDir }),
+      ...(identityProvider !== undefined && { identityProvider }),
+    },
+  )
+  const stop = async () => {
+    await agent.app[Symbol.asyncDispose]()
+    await client[Symbol.asyncDispose]()
+    await links[Symbol.asyncDispose]()
+  }
+  disposables.push({ [Symbol.asyncDispose]: stop })
+  return { caller: agent.caller('alice'), foreign, agent, stop }
+}

@@ -1,0 +1,251 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { HandlerContext } from '@parley/agent/internal/author/context'
+import { delta, type Output } from '@parley/agent/internal/author/output'
+import type { ReadFrame } from '@parley/wire/codecs/codec'
+import type { SendMessage } from '@parley/wire/model/call'
+import { isResting } from '@parley/wire/model/task'
+import type { A2aClient } from '../client/a2a-client.ts'
+import { AgentRefused, AgentUnreachable, InvalidAgentAnswer } from '../client/agent-errors.ts'
+import type { LinkStore, TaskLink } from '../store/links.ts'
+import { ForeignTask } from './foreign-task.ts'
+import { outcomeOf, RelayedTaskFailed } from './outcome.ts'
+
+export interface RelayedAgent {
+  /** Its slug at the gateway, under which the links are stored. */
+  slug: string
+  client: Pick<A2aClient, 'send' | 'follow' | 'get'>
+  links: LinkStore
+  /** Whether the agent's card declares streaming. */
+  streaming: boolean
+  /** The maximum size of a task's artifacts. */
+  outputMaxBytes: number
+  timing?: Partial<RelayTiming>
+}
+
+export interface RelayTiming {
+  /** The delay between two reads of a running task, at first and at most. */
+  pollMs: number
+  pollMaxMs: number
+  /** How long an agent with a running task may be unreachable. */
+  unreachableMaxMs: number
+}
+
+const defaultTiming: RelayTiming = { pollMs: 500, pollMaxMs: 5000, unreachableMaxMs: 300_000 }
+
+/**
+ * Runs one message of a task at a foreign agent, and yields what its handler would yield. A run after a restart follows the
+ * task that the earlier run created.
+ */
+export async function* relayedRun(agent: RelayedAgent, context: HandlerContext): AsyncGenerator<Output> {
+  const run = new Run(agent, context)
+  try {
+    yield* run.outputs()
+  } catch (error) {
+    context.signal.throwIfAborted()
+    throw reasonFor(error)
+  }
+}
+
+class Run {
+  readonly #agent: RelayedAgent
+  readonly #context: HandlerContext
+  readonly #timing: RelayTiming
+  #task: ForeignTask
+  #link: TaskLink | undefined
+
+  constructor(agent: RelayedAgent, context: HandlerContext) {
+    this.#agent = agent
+    this.#context = context
+    this.#timing = { ...defaultTiming, ...agent.timing }
+    this.#task = new ForeignTask(agent.outputMaxBytes)
+  }
+
+  async *outputs(): AsyncGenerator<Output> {
+    const { links, slug, outputMaxBytes } = this.#agent
+    const { task, message, reply } = this.#context
+    this.#link = await links.task(slug, task.id)
+    this.#task = new ForeignTask(outputMaxBytes, this.#link?.taskId)
+    const isContinued = this.#link?.taskId !== undefined
+    if (this.#link?.messageId === message.messageId) yield* this.#resume(this.#link)
+    else yield* this.#send()
+    if (!this.#isDone()) yield* this.#follow()
+    // Agents do not send the artifacts of earlier messages again.
+    if (isContinued && this.#task.status?.state === 'completed') await this.#readWhole()
+    yield* outcomeOf(this.#task, { reply })
+  }
+
+  #isDone(): boolean {
+    const { status, message } = this.#task
+    return message !== undefined || (status !== undefined && isResting(status.state))
+  }
+
+  async *#send(): AsyncGenerator<Output> {
+    const { links, slug, client } = this.#agent
+    const { context, message, signal } = this.#context
+    const params = await this.#params()
+    await this.#saveLink({ messageId: message.messageId, isAnswered: false })
+    let answered = false
+    try {
+      for await (const frame of client.send(params, signal)) {
+        yield* this.#take(frame)
+        if (!answered) {
+          answered = true
+          await this.#saveLink({ isAnswered: true, taskId: this.#task.taskId })
+          const { contextId } = this.#task
+          if (contextId !== undefined) await links.saveContext(slug, context.id, contextId)
+        }
+        if (this.#isDone()) return
+      }
+    } catch (error) {
+      // The task is followed if it is known; otherwise the agent's answer is lost.
+      const isLost = error instanceof AgentUnreachable && error.received
+      if (!isLost || !answered || this.#task.taskId === undefined) throw error
+    }
+    if (this.#task.taskId === undefined && this.#task.message === undefined)
+      throw new InvalidAgentAnswer("The agent's stream ended without a task or a message")
+  }
+
+  /** Continues after a restart of the relay. */
+  async *#resume(link: TaskLink): AsyncGenerator<Output> {
+    if (link.taskId === undefined)
+      throw new RelayedTaskFailed(
+        'The relay was restarted while the message was being sent, and it is not known whether the agent has received it. Send the message again.',
+      )
+    const task = await this.#patiently(() => this.#read())
+    if (link.isAnswered || task.history.some(({ messageId }) => messageId === link.messageId)) {
+      yield* this.#take({ kind: 'task', task })
+      return
+    }
+    // The task still waits for the message.
+    if (isResting(task.status.state)) yield* this.#send()
+  }
+
+  async *#follow(): AsyncGenerator<Output> {
+    let { pollMs } = this.#timing
+    let mayStream = this.#agent.streaming
+    while (!this.#isDone()) {
+      if (mayStream) mayStream = yield* this.#stream()
+      if (this.#isDone()) break
+      const task = await this.#patiently(() => this.#read())
+      yield* this.#take({ kind: 'task', task })
+      if (this.#isDone()) break
+      await wait(pollMs, undefined, { signal: this.#context.signal })
+      pollMs = Math.min(pollMs * 1.5, this.#timing.pollMaxMs)
+    }
+  }
+
+  /** Follows the task's stream until it ends. Returns whether another stream may be opened. */
+  async *#stream(): AsyncGenerator<Output, boolean> {
+    const { taskId } = this.#task
+    if (taskId === undefined) return false
+    let frames = 0
+    try {
+      for await (const frame of this.#agent.client.follow(taskId, this.#context.signal)) {
+        frames += 1
+        yield* this.#take(frame)
+        if (this.#isDone()) return true
+      }
+    } catch (error) {
+      if (error instanceof AgentUnreachable) return true
+      if (!(error instanceof AgentRefused)) throw error
+      return false
+    }
+    // A server that ends streams early would otherwise be called without end.
+    return frames > 1
+  }
+
+  async *#take(frame: ReadFrame): AsyncGenerator<Output> {
+    if (frame.kind === 'error') throw new AgentRefused(frame.error)
+    for (const part of this.#task.take(frame)) yield delta(part)
+    if (this.#isDone()) await this.#saveEnd()
+  }
+
+  async #saveEnd(): Promise<void> {
+    const { status, message } = this.#task
+    const isPaused = status?.state === 'input-required' || status?.state === 'auth-required'
+    if (this.#link?.isEnded === true || (isPaused && message === undefined)) return
+    await this.#saveLink({ isAnswered: true, isEnded: true, taskId: this.#task.taskId })
+  }
+
+  async #readWhole(): Promise<void> {
+    try {
+      const task = await this.#read()
+      const whole = new ForeignTask(this.#agent.outputMaxBytes, this.#task.taskId)
+      whole.take({ kind: 'task', task })
+      if (task.status.state === 'completed') this.#task = whole
+    } catch (error) {
+      this.#context.signal.throwIfAborted()
+      this.#context.log.debug({ err: error }, 'the agent no longer returns the completed task')
+    }
+  }
+
+  #read() {
+    return this.#agent.client.get(this.#task.taskId ?? '', this.#context.signal)
+  }
+
+  /** Repeats a read while the agent is unreachable, for a limited time. */
+  async #patiently<T>(read: () => Promise<T>): Promise<T> {
+    const until = performance.now() + this.#timing.unreachableMaxMs
+    for (;;) {
+      try {
+        return await read()
+      } catch (error) {
+        if (!(error instanceof AgentUnreachable)) throw error
+        if (performance.now() >= until)
+          throw new RelayedTaskFailed(`The agent is no longer reachable: ${error.message}.`)
+        await wait(this.#timing.pollMaxMs, undefined, { signal: this.#context.signal })
+      }
+    }
+  }
+
+  async #saveLink(change: Partial<TaskLink>): Promise<void> {
+    const before = this.#link ?? { messageId: '', isAnswered: false, isEnded: false }
+    const taskId = change.taskId ?? before.taskId
+    const link = { ...before, ...change, ...(taskId !== undefined && { taskId }) }
+    await this.#agent.links.saveTask(this.#agent.slug, this.#context.task.id, link)
+    this.#link = link
+  }
+
+  /** Returns the message with the IDs of the agent. */
+  async #params(): Promise<SendMessage> {
+    const { links, slug } = this.#agent
+    const { message, context, acceptedOutputModes } = this.#context
+    const contextId = await links.context(slug, context.id)
+    const taskId = this.#link?.taskId
+    const references = await Promise.all((message.referenceTaskIds ?? []).map((id) => links.task(slug, id)))
+    const referenceTaskIds = references.flatMap((link) => link?.taskId ?? [])
+    const parts = message.parts.map(({ verified: _verified, ...part }) => part)
+    return {
+      message: {
+        role: 'user',
+        parts,
+        messageId: message.messageId,
+        ...(contextId !== undefined && { contextId }),
+        ...(taskId !== undefined && { taskId }),
+        ...(referenceTaskIds.length > 0 && { referenceTaskIds }),
+        ...(message.metadata !== undefined && { metadata: message.metadata }),
+      },
+      configuration: { acceptedOutputModes, wait: false },
+    }
+  }
+}
+
+/** Returns the error that fails the task, with a sentence for the caller. */
+function reasonFor(error: unknown): unknown {
+  if (error instanceof AgentRefused) {
+    if (error.error === 'TaskNotFound')
+      return new RelayedTaskFailed('The agent no longer knows the task. It may have been restarted.', {
+        cause: error,
+      })
+    return new RelayedTaskFailed(`The agent refused the message: ${error.message}`, { cause: error })
+  }
+  if (error instanceof AgentUnreachable) {
+    const effect = error.received
+      ? 'It is not known whether it has received the message'
+      : 'It has not received the message'
+    return new RelayedTaskFailed(`${error.message}. ${effect}.`, { cause: error })
+  }
+  if (error instanceof InvalidAgentAnswer)
+    return new RelayedTaskFailed(`Invalid agent response: ${error.message}`, { cause: error })
+  return error
+}
