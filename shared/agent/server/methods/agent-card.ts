@@ -44,7 +44,8 @@ export const getExtendedCard: Run<'getExtendedCard'> = async (services, { baseUr
   const { extendedCard } = agent
   if (extendedCard === undefined) throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
   const { skills, ...more } = extendedCard
-  const extended = { ...agent, skills: [...agent.skills, ...(skills ?? [])] }
+  const { description = agent.description } = extendedCard
+  const extended = { ...agent, description, skills: [...agent.skills, ...(skills ?? [])] }
   const url = baseUrl()
   const sign = url === services.baseUrl() ? signCard : undefined
   return { result: { ...agentCard(extended, { did, url, sign }), more } }

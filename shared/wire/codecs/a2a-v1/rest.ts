@@ -23,8 +23,9 @@ const patterns: readonly Pattern[] = [
   { verb: 'POST', path: `/tasks/${idBeforeVerb}::subscribe`, operation: 'resubscribe' },
   { verb: 'POST', path: '/tasks/:taskId/pushNotificationConfigs', operation: 'setPushConfig' },
   { verb: 'GET', path: '/tasks/:taskId/pushNotificationConfigs', operation: 'listPushConfigs' },
-  { verb: 'GET', path: '/tasks/:taskId/pushNotificationConfigs/:id', operation: 'getPushConfig' },
-  { verb: 'DELETE', path: '/tasks/:taskId/pushNotificationConfigs/:id', operation: 'deletePushConfig' },
+  // Some SDKs do not encode a slash in the ID.
+  { verb: 'GET', path: '/tasks/:taskId/pushNotificationConfigs/*', operation: 'getPushConfig' },
+  { verb: 'DELETE', path: '/tasks/:taskId/pushNotificationConfigs/*', operation: 'deletePushConfig' },
   { verb: 'GET', path: '/extendedAgentCard', operation: 'getExtendedCard' },
 ]
 
@@ -45,7 +46,8 @@ function paramsOf({ path, query, body }: RestRequest): Record<string, unknown> {
   if (body !== undefined && body !== null && !isObject(body))
     throw new ParleyError('InvalidParams', { message: 'The body must be an object' })
   const params: Record<string, unknown> = isObject(body) ? { ...body } : fieldsOf(query)
-  for (const [name, value] of Object.entries(path)) {
+  for (const [parameter, value] of Object.entries(path)) {
+    const name = parameter === '*' ? 'id' : parameter
     delete params[snakeOf(name)]
     params[name] = value
   }
