@@ -330,7 +330,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     addClientKeyRoutes(app, { clients, keys, authenticator })
   }
   addRegistrationRoutes(app, { registry, authenticator, access, gatewayUrl, proofOf, registration })
-  addDiscoveryRoutes(app, agentsFor, { version, gatewayUrl, did: identity?.did })
+  addDiscoveryRoutes(app, agentsFor, { version, gatewayUrl, did: identity?.did, signCard: trust.signCard })
   return addHealthRoute(app, healthOptions(parts))
 }
 

@@ -1,3 +1,4 @@
+import { cardSigner } from '@parley/kit/did/card-signature'
 import { gatewayIdentity, type Identity, signingKeyId } from '@parley/kit/did/identity'
 import { Voucher } from '@parley/kit/did/vouch'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
@@ -30,6 +31,8 @@ export interface Trust extends AsyncDisposable {
   /** Undefined if the SERVICE_GATEWAY_* settings are missing. */
   identity: Identity | undefined
   proofOf: ProofOf
+  /** Signs a card with the gateway's key. Undefined without an identity. */
+  signCard: ((card: object) => object) | undefined
   registration: AgentRegistration
   /** Resolves a DID. Documents of the registry are found only for the given agents, by default for all. */
   resolve: (did: string, agents?: AgentDirectory) => Promise<JsonObject | undefined>
@@ -75,6 +78,7 @@ export function startTrust(options: TrustOptions): Trust {
   return {
     identity,
     proofOf: entryProofs(voucher, gatewayUrl),
+    signCard: identity && cardSigner(identity),
     registration,
     resolve: (did, agents) => documents.resolve(did, agents && ownIn(agents)),
     keysOf: async (did) => {

@@ -1,11 +1,15 @@
+import { hash } from 'node:crypto'
 import { agentId, keyId } from '@parley/kit/did/did'
+import { RecentMap } from '@parley/kit/did/recent-map'
 import { sendCacheable } from '@parley/kit/http/send-cacheable'
-import { cardPaths, dialectOf } from '@parley/wire/codecs/dialects'
+import { cardPaths, defaultDialect, dialectOf, partsOf } from '@parley/wire/codecs/dialects'
+import { decisionRecord, negotiation } from '@parley/wire/codecs/extensions'
 import { listedSkillDetail, modesOf } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
 import type { AgentCard } from '@parley/wire/model/card'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AgentDirectory } from '../registry/agent-policies.ts'
+import { agentCard } from './agent-card.ts'
 import { cardOut, skillOut } from './entry-out.ts'
 
 export interface GatewayIdentity {
@@ -13,6 +17,8 @@ export interface GatewayIdentity {
   gatewayUrl: string
   /** Undefined if the gateway has no identity (SERVICE_GATEWAY_*). */
   did: string | undefined
+  /** Signs a card with the gateway's key. Undefined without an identity. */
+  signCard: AgentCard['sign']
 }
 
 /** Returns the agents that the sender of the request may see. */
@@ -25,12 +31,19 @@ export function addDiscoveryRoutes(
   gateway: GatewayIdentity,
 ): void {
   const { gatewayUrl } = gateway
-  for (const path of cardPaths())
-    app.get(path, async (request, reply) => {
-      const codec = dialectOf({ path, headers: request.headers })
-      const card = codec.writeCard(gatewayCard(await agentsFor(request), gateway), path)
-      return sendCacheable(request, reply, JSON.stringify(card), { perCaller: true })
+  const send = cardSender()
+  for (const path of cardPaths()) {
+    app.get(path, async (request, reply) =>
+      send(request, reply, path, gatewayCard(await agentsFor(request), gateway)),
+    )
+    // The registry's copy of this card is the one that the gateway vouches for in the proof of the entry.
+    if (defaultDialect.cardPaths.includes(path)) continue
+    app.get<{ Params: { slug: string } }>(`/agents/:slug${path}`, async (request, reply) => {
+      const entry = (await agentsFor(request)).bySlug(request.params.slug)
+      if (entry === undefined) throw agentNotFound()
+      return send(request, reply, path, agentCard(entry, gateway))
     })
+  }
   app.get('/agent/skills', async (request) => {
     const skills = allSkills(await agentsFor(request))
     return { skills, total: skills.length }
@@ -40,9 +53,24 @@ export function addDiscoveryRoutes(
   )
   app.get<{ Params: { slug: string } }>('/agents/:slug/.well-known/agent.json', async (request, reply) => {
     const entry = (await agentsFor(request)).bySlug(request.params.slug)
-    if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
+    if (entry === undefined) throw agentNotFound()
     return sendCacheable(request, reply, JSON.stringify(cardOut(entry, gatewayUrl)), { perCaller: true })
   })
+}
+
+const agentNotFound = () => new ParleyError('NotFound', { data: { reason: 'agent' } })
+
+/** Returns a function that sends a card in the dialect of the request. It remembers since when a card has been the same. */
+function cardSender() {
+  const since = new RecentMap<string, Date>(1000)
+  return (request: FastifyRequest, reply: FastifyReply, path: string, card: AgentCard) => {
+    const codec = dialectOf({ ...partsOf(request.url), path, headers: request.headers })
+    const json = JSON.stringify(codec.writeCard(card, path))
+    const name = hash('sha256', json)
+    const lastModified = since.get(name) ?? new Date()
+    since.set(name, lastModified)
+    return sendCacheable(request, reply, json, { perCaller: true, vary: 'A2A-Version', lastModified })
+  }
 }
 
 /** Returns the skills of all admitted agents, each with its agent's slug. */
@@ -64,7 +92,10 @@ function skillDetail(agents: AgentDirectory, idOrName: string, agent: string | u
 }
 
 /** Describes the gateway as a single agent with the skills of all agents. The agents sign the artifacts. */
-function gatewayCard(agents: AgentDirectory, { version, gatewayUrl, did }: GatewayIdentity): AgentCard {
+function gatewayCard(
+  agents: AgentDirectory,
+  { version, gatewayUrl, did, signCard }: GatewayIdentity,
+): AgentCard {
   return {
     // Clients of the reference implementation require an id. Without an identity, it is derived from the address.
     id: did === undefined ? keyId(Buffer.from(gatewayUrl)) : agentId(did),
@@ -76,6 +107,8 @@ function gatewayCard(agents: AgentDirectory, { version, gatewayUrl, did }: Gatew
     streaming: true,
     pushNotifications: false,
     signsArtifacts: false,
+    extensions: [negotiation, decisionRecord],
+    sign: signCard,
     skills: agents.admitted().flatMap((entry) =>
       entry.skills.map((skill) => ({
         id: skill.id,

@@ -69,6 +69,8 @@ export interface AgentEntry {
   url: string
   /** The card as the agent serves it. */
   card: JsonObject
+  /** What became of the signatures in the card. Undefined if they were not checked. */
+  cardSignature?: { verified: true; kid: string } | { verified: false; reason: string }
   skills: ListedSkill[]
   /** OAuth client that registered the agent and may manage it. */
   owner: string

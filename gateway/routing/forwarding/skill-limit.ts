@@ -1,4 +1,4 @@
-import { cardPaths, defaultDialect } from '@parley/wire/codecs/dialects'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
@@ -18,15 +18,15 @@ export interface FoundAgent {
 }
 
 /**
- * Returns the response to a request for the card or the skills of an agent that is limited to some skills for its
+ * Returns the response to a request for the skills of an agent that is limited to some skills for its
  * caller, because the agent itself would list all of them.
  * @param path path on the agent
  * @throws ParleyError SkillNotFound, InsufficientPermissions for the agent's own negotiation
  */
 export function limitedAnswer(
-  { method, url }: Pick<FastifyRequest, 'method' | 'url'>,
+  { method }: Pick<FastifyRequest, 'method'>,
   path: string,
-  { slug, skills, card }: AgentEntry,
+  { slug, skills }: AgentEntry,
 ): object | undefined {
   if (path === '/agent/negotiation')
     throw new ParleyError('InsufficientPermissions', {
@@ -41,8 +41,7 @@ export function limitedAnswer(
     if (skills.some((skill) => skill.id === name || skill.name === name)) return undefined
     throw new ParleyError('SkillNotFound', { data: { reason: 'skill' } })
   }
-  const isCard = cardPaths().includes(path) || path === '/.well-known/agent-card.json'
-  return isCard ? { ...card, url: url.slice(0, url.indexOf(path)) } : undefined
+  return undefined
 }
 
 /**

@@ -44,8 +44,8 @@ export function signCard(card: object, keys: readonly CardSigningKey[]): SignedC
 }
 
 /**
- * Returns a function that signs cards with the key of an identity. It remembers the latest cards, because most are requested many
- * times.
+ * Returns a function that signs cards with the key of an identity. It remembers the latest signatures, because most cards are
+ * requested many times.
  */
 export function cardSigner(identity: Identity): (card: object) => object {
   const key = {
@@ -53,14 +53,12 @@ export function cardSigner(identity: Identity): (card: object) => object {
     kid: signingKeyId(identity),
     sign: (bytes: Uint8Array) => identity.key.sign(bytes),
   } as const
-  const recent = new RecentMap<string, object>(100)
+  const recent = new RecentMap<string, SignedCard['signatures']>(1000)
   return (card) => {
-    const json = JSON.stringify(card)
-    const known = recent.get(json)
-    if (known !== undefined) return known
-    const signed = signCard(card, [key])
-    recent.set(json, signed)
-    return signed
+    const name = createHash('sha256').update(JSON.stringify(card)).digest('base64')
+    const signatures = recent.get(name) ?? signCard(card, [key]).signatures
+    recent.set(name, signatures)
+    return { ...card, signatures }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Price } from './price.ts'
+import type { JsonObject } from './task.ts'
 
 /** The public description of an agent, or of a gateway with the skills of all its agents. */
 export interface AgentCard {
@@ -18,10 +19,19 @@ export interface AgentCard {
   hasExtendedCard?: boolean | undefined
   skills: readonly CardSkill[]
   prices?: ShownPrices | undefined
+  /** Extensions of A2A that callers may use, apart from the DID. */
+  extensions?: readonly CardExtension[] | undefined
   /** Returns the JSON of a card with signatures, in the dialects whose cards are signed. Absent: it is not signed. */
   sign?: ((card: object) => object) | undefined
   /** Additional fields from the author, which override the others. */
   more?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** An extension that clients need not understand. */
+export interface CardExtension {
+  uri: string
+  description: string
+  params?: JsonObject
 }
 
 export interface CardSkill {

@@ -1,4 +1,5 @@
 import { agentId } from '@parley/kit/did/did'
+import { negotiation, signedParts } from '@parley/wire/codecs/extensions'
 import { ParleyError } from '@parley/wire/errors'
 import type { AgentCard, CardSkill, ShownPrices } from '@parley/wire/model/card'
 import type { Price } from '@parley/wire/model/price'
@@ -30,6 +31,7 @@ export function agentCard(
     hasExtendedCard: agent.extendedCard !== undefined,
     skills: agent.skills.map((skill) => cardSkill(skill, at.prices)),
     prices: pricesOf(publicPrice(agent), at.prices),
+    extensions: [signedParts(at.did), negotiation],
     sign: at.sign,
   }
 }

@@ -50,7 +50,7 @@ export function pureCardOut(card: AgentCard): object {
       streaming: card.streaming,
       pushNotifications: card.pushNotifications,
       stateTransitionHistory: true,
-      extensions: card.signsArtifacts ? [didExtension(card)] : [],
+      extensions: [...(card.signsArtifacts ? [didExtension(card)] : []), ...(card.extensions ?? [])],
     },
     skills: card.skills.map(skillOut),
   }

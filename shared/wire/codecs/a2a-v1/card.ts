@@ -21,7 +21,7 @@ export function cardOut(card: AgentCard): object {
       streaming: card.streaming,
       pushNotifications: card.pushNotifications,
       extendedAgentCard: card.hasExtendedCard,
-      extensions: card.signsArtifacts && card.did !== undefined ? [didExtension(card, card.did)] : undefined,
+      extensions: extensionsOf(card),
     },
     securitySchemes: {
       bearer: { httpAuthSecurityScheme: { scheme: 'Bearer', description: 'OAuth 2.0 access token' } },
@@ -34,6 +34,12 @@ export function cardOut(card: AgentCard): object {
 }
 
 const unsigned = (card: object) => card
+
+function extensionsOf(card: AgentCard) {
+  const { did, signsArtifacts, extensions = [] } = card
+  const all = [...(signsArtifacts && did !== undefined ? [didExtension(card, did)] : []), ...extensions]
+  return all.length === 0 ? undefined : all
+}
 
 /** The author's additional fields that the protocol has. */
 function authorFields(more: AgentCard['more'] = {}) {

@@ -1,0 +1,89 @@
+import { cardDigest } from '@parley/kit/did/card-signature'
+import { negotiation, signedParts, vouchedCard } from '@parley/wire/codecs/extensions'
+import { modesOf } from '@parley/wire/codecs/parley/skills'
+import type { AgentCard } from '@parley/wire/model/card'
+import { isJsonObject } from '@parley/wire/model/json-text'
+import type { AgentEntry } from '../registry/entry.ts'
+import { agentUrl } from './entry-out.ts'
+
+/** What the card of an agent states about the gateway that serves it. */
+export interface CardServer {
+  gatewayUrl: string
+  did: string | undefined
+  signCard: AgentCard['sign']
+}
+
+/** The registry replaces the card object with each change. */
+const digests = new WeakMap<object, string | null>()
+
+/**
+ * Returns the card of an agent for clients of the gateway. It is made of the fields of the registry's copy that are known and
+ * checked. All addresses are the gateway's, so that clients send their tokens to no other server, and the gateway signs it.
+ */
+export function agentCard(entry: AgentEntry, { gatewayUrl, did, signCard }: CardServer): AgentCard {
+  const { card, skills, verified } = entry
+  const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
+  const url = agentUrl(entry.slug, gatewayUrl)
+  const proven = verified ? entry.did : undefined
+  const vouched = vouchedCard({
+    gateway: did ?? null,
+    did: entry.did ?? null,
+    verified,
+    sha256: digestOf(entry),
+    signature: entry.cardSignature ?? {
+      verified: false,
+      reason: 'signatures' in card ? 'unchecked' : 'unsigned',
+    },
+  })
+  return {
+    id: entry.id,
+    did: proven,
+    name: entry.name,
+    description: entry.description,
+    url,
+    version: lineIn(card, 'version') ?? '0',
+    author: lineIn(card, 'author'),
+    streaming: capabilities['streaming'] === true,
+    pushNotifications: capabilities['pushNotifications'] === true,
+    signsArtifacts: proven !== undefined,
+    skills: skills.map((skill) => ({
+      id: skill.id,
+      name: skill.name,
+      description: skill.description,
+      tags: skill.tags,
+      ...modesOf(skill),
+    })),
+    extensions: [...(proven === undefined ? [] : [signedParts(proven)]), negotiation, vouched],
+    sign: signCard,
+    more: linksIn(card, url),
+  }
+}
+
+function digestOf({ card }: AgentEntry): string | null {
+  const known = digests.get(card)
+  if (known !== undefined) return known
+  const digest = cardDigest(card) ?? null
+  digests.set(card, digest)
+  return digest
+}
+
+/** Links for people. Clients send nothing there. */
+function linksIn(card: AgentEntry['card'], address: string): AgentCard['more'] {
+  const provider = isJsonObject(card['provider']) ? card['provider'] : {}
+  const organization = lineIn(provider, 'organization')
+  const links = { documentationUrl: urlIn(card, 'documentationUrl'), iconUrl: urlIn(card, 'iconUrl') }
+  return {
+    ...links,
+    ...(organization !== undefined && { provider: { organization, url: urlIn(provider, 'url') ?? address } }),
+  }
+}
+
+function lineIn(object: AgentEntry['card'], name: string): string | undefined {
+  const value = object[name]
+  return typeof value === 'string' && value.length > 0 && value.length <= 512 ? value : undefined
+}
+
+function urlIn(object: AgentEntry['card'], name: string): string | undefined {
+  const value = lineIn(object, name)
+  return value !== undefined && /^https?:\/\//.test(value) && URL.canParse(value) ? value : undefined
+}

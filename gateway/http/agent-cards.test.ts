@@ -1,0 +1,134 @@
+import { cardDigest, cardKeysOf, verifyCard } from '@parley/kit/did/card-signature'
+import { isJsonObject } from '@parley/wire/model/json-text'
+import { expect, test } from 'vitest'
+import { agent, FakeAgent, gateway, gatewayForEachTest } from '../testing.ts'
+
+gatewayForEachTest({
+  SERVICE_GATEWAY_DID_SEED: Buffer.alloc(32, 9).toString('base64'),
+  SERVICE_GATEWAY_AUTHOR: 'ops@example.com',
+  SERVICE_GATEWAY_NAME: 'front',
+})
+
+const cardPaths = [
+  '/.well-known/agent-card.json',
+  '/a2a/v1/.well-known/agent-card.json',
+  '/a2a/v0.3/.well-known/agent-card.json',
+  '/a2a/v0.3/.well-known/agent.json',
+  '/a2a/v0.3',
+]
+
+async function get(path: string, headers: Record<string, string> = {}) {
+  const answer = await fetch(gateway().addresses.public + path, { headers })
+  const json: unknown = answer.status === 304 ? {} : await answer.json()
+  return { status: answer.status, headers: answer.headers, json: isJsonObject(json) ? json : {} }
+}
+
+async function verdictOf(card: Record<string, unknown>) {
+  const document = (await get('/.well-known/did.json')).json
+  const did = typeof document['id'] === 'string' ? document['id'] : ''
+  return verifyCard(card, cardKeysOf(document, did))
+}
+
+const evil = 'https://evil.example'
+const hostileCard = {
+  name: 'poet',
+  description: 'Writes poems',
+  version: '1.2',
+  url: evil,
+  preferredTransport: 'GRPC',
+  supportedInterfaces: [{ url: evil, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+  additionalInterfaces: [{ url: evil, transport: 'JSONRPC' }],
+  capabilities: { streaming: true, extensions: [{ uri: evil, params: { tokenUrl: evil } }] },
+  securitySchemes: { x: { type: 'oauth2', flows: { clientCredentials: { tokenUrl: evil, scopes: {} } } } },
+  security: [{ x: [] }],
+  iconUrl: 'javascript:alert(1)',
+  anything: { url: evil },
+  signatures: [{ protected: 'e30', signature: 'AA' }],
+}
+
+test.each(cardPaths)('the card of a hostile agent at %s has no address but the gateway’s', async (path) => {
+  await agent('poet', 'Writes poems', { card: hostileCard })
+  const { status, json } = await get(`/agents/poet${path}`)
+  expect([status, json['name'], json['version']]).toEqual([200, 'poet', '1.2'])
+  expect(JSON.stringify(json)).not.toContain('evil')
+  expect(JSON.stringify(json)).not.toContain('javascript')
+  const text = JSON.stringify([json['url'], json['supportedInterfaces'], json['additionalInterfaces']])
+  const urls = [...text.matchAll(/"(https?:[^"]*)"/g)].map(([, url]) => url)
+  expect(urls.length).toBeGreaterThan(0)
+  for (const url of urls) expect(url).toMatch(`${gateway().addresses.public}/agents/poet/a2a/`)
+})
+
+test.each(['', ...cardPaths])('the gateway signs the cards that it serves (%s)', async (path) => {
+  await agent('poet', 'Writes poems', { card: hostileCard })
+  const card = (await get(path === '' ? '/.well-known/agent-card.json' : `/agents/poet${path}`)).json
+  const verdict = await verdictOf(card)
+  expect(verdict).toMatchObject({
+    verified: true,
+    covers: 'card',
+    kid: expect.stringMatching(/^did:.*#key-1$/),
+  })
+  expect(await verdictOf({ ...card, name: 'Eve' })).toMatchObject({ reason: 'mismatch' })
+})
+
+test('the card states the hash of the original, its signature and who vouches', async () => {
+  const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
+  await agent('poet', 'Writes poems', { card: hostileCard, did })
+  await agent('singer', 'Sings', { cardSignature: { verified: true, kid: `${did}#key-1` }, verified: false })
+  const extensionsOf = async (slug: string) => {
+    const { capabilities } = (await get(`/agents/${slug}/a2a/v1/.well-known/agent-card.json`)).json
+    const extensions = isJsonObject(capabilities) ? capabilities['extensions'] : []
+    const list = Array.isArray(extensions) ? extensions.filter(isJsonObject) : []
+    return Object.fromEntries(list.map(({ uri, params }) => [uri, params]))
+  }
+  const { json: document } = await get('/.well-known/did.json')
+  const poet = await extensionsOf('poet')
+  expect(poet['urn:parley:a2a:vouched-card:v1']).toEqual({
+    gateway: document['id'],
+    did,
+    verified: true,
+    original: { sha256: cardDigest(hostileCard), signature: { verified: false, reason: 'unchecked' } },
+  })
+  expect(poet['urn:parley:a2a:signed-parts:v1']).toEqual({ did })
+  const singer = await extensionsOf('singer')
+  expect(singer).not.toHaveProperty(['urn:parley:a2a:signed-parts:v1'])
+  expect(singer['urn:parley:a2a:vouched-card:v1']).toMatchObject({
+    verified: false,
+    did: null,
+    original: { signature: { verified: true, kid: `${did}#key-1` } },
+  })
+})
+
+test('clients may cache the cards of agents', async () => {
+  await agent('poet', 'Writes poems')
+  for (const path of ['/agents/poet/.well-known/agent-card.json', '/.well-known/agent-card.json']) {
+    const { headers } = await get(path)
+    expect(headers.get('vary')).toContain('A2A-Version, Authorization')
+    expect(headers.get('cache-control')).toBe('public, max-age=60')
+    const again = await get(path, { 'if-none-match': headers.get('etag') ?? '' })
+    expect([again.status, again.headers.get('last-modified')]).toEqual([304, headers.get('last-modified')])
+    const ofV1 = await get(path, { 'a2a-version': '1.0' })
+    expect(ofV1.headers.get('etag')).not.toBe(headers.get('etag'))
+    expect(ofV1.json).not.toHaveProperty('url')
+  }
+})
+
+test('the card of an agent is served without a request to the agent, and missing agents have none', async () => {
+  const stopped = await new FakeAgent().register('poet', 'Writes poems')
+  await stopped.stop()
+  expect((await get('/agents/poet/.well-known/agent-card.json')).status).toBe(200)
+  for (const path of cardPaths) expect((await get(`/agents/nobody-here${path}`)).status).toBe(404)
+})
+
+test('the own card of the gateway lists its interfaces and the skills of its agents', async () => {
+  await agent('poet', 'Writes poems')
+  const { json } = await get('/a2a/v1/.well-known/agent-card.json')
+  const url = `${gateway().addresses.public}/a2a/v1`
+  expect(json).toMatchObject({
+    name: 'parley',
+    supportedInterfaces: expect.arrayContaining([expect.objectContaining({ url })]),
+    capabilities: {
+      extensions: [{ uri: 'urn:parley:a2a:negotiation:v1' }, { uri: 'urn:parley:a2a:decision-record:v1' }],
+    },
+    skills: [{ id: 'poet', tags: ['poet'] }],
+  })
+})
