@@ -46,3 +46,21 @@ test.each([
   expect(json.result.skills).toHaveLength(2)
   expect(await verifyCard(json.result, keyOf)).toMatchObject({ verified: true, covers: 'card' })
 })
+
+test('an extended card at an address that the caller chose is not signed', async () => {
+  const extendedCard = { skills: [] }
+  await using behind = await testAgent(
+    { handle: () => 'done', extendedCard },
+    { store: 'memory', env: { TRUSTED_PROXIES: '127.0.0.1' } },
+  )
+  const headers = {
+    authorization: `Bearer ${behind.identityProvider.issue('alice')}`,
+    'x-forwarded-for': '10.0.0.1',
+    'x-forwarded-host': 'evil.example',
+    'x-forwarded-prefix': '/agents/x',
+  }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetExtendedAgentCard', params: {} })
+  const { json } = await raw(behind, { path: '/a2a/v1', headers, body })
+  expect(json.result.supportedInterfaces[0].url).toBe('http://evil.example/agents/x/a2a/v1')
+  expect(json.result).not.toHaveProperty('signatures')
+})
