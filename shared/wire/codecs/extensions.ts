@@ -1,7 +1,7 @@
 import type { CardExtension } from '../model/card.ts'
 
 /**
- * URIs of Parley's extensions of A2A (spec/extensions.md). The last part is the version. They are names and not addresses,
+ * URIs of Parley's extensions of A2A (spec/extensions.md#extensions-of-a2a). The last part is the version. They are names and not addresses,
  * because the project owns no host.
  */
 export const extensionUris = {
