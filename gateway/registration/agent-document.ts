@@ -1,5 +1,7 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readPublicKey } from '@parley/kit/auth/client-keys'
 import { readBase58 } from '@parley/kit/did/base58'
+import { type CardAlgorithm, ed25519Key } from '@parley/kit/did/card-signature'
 import { keyId } from '@parley/kit/did/did'
 import { DocumentFault, verifyDocument } from '@parley/kit/did/document'
 import type { JsonObject } from '@parley/wire/model/task'
@@ -11,7 +13,10 @@ const method = z.looseObject({
   type: z.string(),
   publicKeyBase58: z.string().optional(),
   publicKeyMultibase: z.string().optional(),
-  publicKeyJwk: z.looseObject({ kty: z.string(), crv: z.string(), x: z.string().length(43) }).optional(),
+  controller: z.string().optional(),
+  publicKeyJwk: z
+    .looseObject({ kty: z.string(), crv: z.string(), x: z.string().length(43), y: z.string().optional() })
+    .optional(),
 })
 type Method = z.infer<typeof method>
 /** The multicodec prefix `ed25519-pub`, which precedes the 32-byte key. */
@@ -21,6 +26,7 @@ const document = z.looseObject({
   id: z.string(),
   verificationMethod: z.array(z.unknown()).max(100).default([]),
   authentication: z.array(z.unknown()).max(100).default([]),
+  assertionMethod: z.array(z.unknown()).max(100).default([]),
 })
 
 /**
@@ -62,6 +68,41 @@ function keysOfOtherMethods(given: JsonObject, did: string): string[] | undefine
     return counts ? [key] : []
   })
   return keys.length === 0 ? undefined : [...new Set(keys)]
+}
+
+/**
+ * Returns the key with which the DID signs statements such as cards: a verification method that the document lists for
+ * authentication or assertion.
+ */
+export function signingKeyIn(
+  given: JsonObject,
+  { did, kid, alg }: { did: string; kid: string; alg: CardAlgorithm },
+): KeyObject | undefined {
+  const parsed = document.safeParse(given).data
+  if (parsed?.id !== did) return undefined
+  const uses = [...parsed.authentication, ...parsed.assertionMethod]
+  const isListed = uses.some((one) => typeof one === 'string' && absolute(one, did) === kid)
+  const methods = isListed ? [...parsed.verificationMethod, ...uses] : uses
+  for (const one of methods) {
+    const found = method.safeParse(one).data
+    if (found === undefined || absolute(found.id, did) !== kid) continue
+    if (found.controller !== undefined && found.controller !== did) return undefined
+    if (alg === 'ES256') return es256Key(found)
+    const key = keyOf(found)
+    return key === undefined ? undefined : ed25519Key(key)
+  }
+  return undefined
+}
+
+function es256Key({ publicKeyJwk }: Method): KeyObject | undefined {
+  if (publicKeyJwk?.kty !== 'EC' || publicKeyJwk.crv !== 'P-256') return undefined
+  const { x, y = '' } = publicKeyJwk
+  try {
+    // OpenSSL rejects points that are not on the curve.
+    return createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' })
+  } catch {
+    return undefined
+  }
 }
 
 /** Expands a fragment such as `#1` into a full id. */

@@ -119,7 +119,7 @@ export type Announcement = Pick<
   AgentEntry,
   'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
 > &
-  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy' | 'host'>> & {
+  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy' | 'host' | 'cardSignature'>> & {
     /** Id of the registering process if the agent runs in several. */
     replicaId?: string
   }

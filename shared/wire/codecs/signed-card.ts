@@ -198,3 +198,15 @@ function schemeOf(given: unknown): unknown {
   if (name === undefined) return given
   return { [name]: { ...rest, ...(location !== undefined && { location }) } }
 }
+
+const interfacesMax = 100
+
+/** Returns the addresses of the interfaces in a card that a signature covers. */
+export function cardAddresses(card: Record<string, unknown>, covers: Coverage): string[] {
+  const { supportedInterfaces, additionalInterfaces, url } = card
+  const lists =
+    covers === 'card' ? [supportedInterfaces, additionalInterfaces, [{ url }]] : [supportedInterfaces]
+  return lists
+    .flatMap((list): unknown[] => (Array.isArray(list) ? list.slice(0, interfacesMax) : []))
+    .flatMap((one) => (isObject(one) && typeof one['url'] === 'string' ? [one['url']] : []))
+}

@@ -1,0 +1,130 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
+import { type CardAlgorithm, signCard } from '@parley/kit/did/card-signature'
+import { keyPairFromSeed } from '@parley/kit/did/keys'
+import { jsonObjectOf } from '@parley/wire/model/json-text'
+import type { JsonObject } from '@parley/wire/model/task'
+import { expect, test } from 'vitest'
+import { verifyCardProof } from './card-proof.ts'
+
+const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const { x = '', y = '' } = pair.publicKey.export({ format: 'jwk' })
+const seeded = keyPairFromSeed(Buffer.alloc(32, 3))
+const signers: Record<CardAlgorithm, (bytes: Uint8Array) => Uint8Array> = {
+  ES256: (bytes) => sign('sha256', bytes, { key: pair.privateKey, dsaEncoding: 'ieee-p1363' }),
+  EdDSA: (bytes) => seeded.sign(bytes),
+}
+
+const url = 'https://agents.example/calc'
+const web = 'did:web:agents.example'
+
+function signedCard(kid: string, alg: CardAlgorithm = 'ES256', interfaceUrl = `${url}/a2a`): JsonObject {
+  const card = {
+    name: 'Calc',
+    description: 'adds',
+    version: '1',
+    supportedInterfaces: [{ url: interfaceUrl, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+    capabilities: {},
+    skills: [],
+  }
+  return jsonObjectOf(JSON.stringify(signCard(card, [{ alg, kid, sign: signers[alg] }]))) ?? {}
+}
+
+const documentOf = (did: string, more: JsonObject = {}): JsonObject => ({
+  id: did,
+  verificationMethod: [
+    { id: '#card', type: 'JsonWebKey2020', publicKeyJwk: { kty: 'EC', crv: 'P-256', x, y } },
+    { id: `${did}#ed`, type: 'Ed25519VerificationKey2020', publicKeyBase58: seeded.publicKeyBase58 },
+  ],
+  assertionMethod: ['#card'],
+  authentication: ['#ed'],
+  ...more,
+})
+
+const prove = (card: JsonObject, document: JsonObject | undefined, at = url) =>
+  verifyCardProof(card, { url: at, resolve: async () => document })
+
+test.each<[CardAlgorithm, string]>([
+  ['ES256', 'card'],
+  ['EdDSA', 'ed'],
+])('a card that a did:web of the same origin signed with %s is verified', async (alg, fragment) => {
+  const kid = `${web}#${fragment}`
+  const proof = await prove(signedCard(kid, alg), documentOf(web))
+  expect(proof).toEqual({ verified: true, did: web, kid, covers: 'card' })
+})
+
+test.each<[string, string, string, boolean]>([
+  ['another origin', 'did:web:other.example', url, false],
+  ['another port', 'did:web:agents.example%3A8443', url, false],
+  ['a folder above the address', 'did:web:agents.example:calc', url, true],
+  ['another folder', 'did:web:agents.example:cal', url, false],
+  ['the same origin without TLS', web, 'http://agents.example/calc', false],
+])('a did:web of %s (%s) speaks for %s: %s', async (_what, did, at, verified) => {
+  const proof = await prove(signedCard(`${did}#card`), documentOf(did), at)
+  expect(proof).toMatchObject(verified ? { verified } : { verified, reason: 'other_origin' })
+})
+
+test('a card of another DID is verified if it lists an interface at the address', async () => {
+  const did = 'did:key:z6Mkexample'
+  const card = signedCard(`${did}#card`)
+  expect(await prove(card, documentOf(did))).toMatchObject({ verified: true, did })
+  const copied = await prove(card, documentOf(did), 'https://evil.example')
+  expect(copied).toMatchObject({ verified: false, reason: 'other_address' })
+  const added = { ...card, url: 'https://evil.example' }
+  expect(await prove(added, documentOf(did), 'https://evil.example')).toMatchObject({ verified: false })
+})
+
+test.each<[string, JsonObject | undefined, string]>([
+  ['that cannot be resolved', undefined, 'unknown_key'],
+  ['with the document of another DID', documentOf('did:web:other.example'), 'unknown_key'],
+  ['whose key signs no statements', documentOf(web, { assertionMethod: [] }), 'unknown_key'],
+  [
+    'whose key belongs to another controller',
+    documentOf(web, {
+      verificationMethod: [],
+      assertionMethod: [
+        {
+          id: '#card',
+          type: 'JsonWebKey2020',
+          controller: 'did:web:other.example',
+          publicKeyJwk: { kty: 'EC', crv: 'P-256', x, y },
+        },
+      ],
+    }),
+    'unknown_key',
+  ],
+  [
+    'with a key that is not on the curve',
+    documentOf(web, {
+      verificationMethod: [],
+      assertionMethod: [
+        { id: '#card', type: 'JsonWebKey2020', publicKeyJwk: { kty: 'EC', crv: 'P-256', x, y: x } },
+      ],
+    }),
+    'unknown_key',
+  ],
+])('a card of a DID %s is not verified', async (_what, document, reason) => {
+  expect(await prove(signedCard(`${web}#card`), document)).toMatchObject({ verified: false, reason })
+})
+
+test.each([
+  ['key-1', 'unknown_key'],
+  ['https://evil.example/key#1', 'unknown_key'],
+])('the key "%s" is not resolved', async (kid, reason) => {
+  const resolve = () => expect.fail('must not be resolved')
+  const proof = await verifyCardProof(signedCard(kid), { url, resolve })
+  expect(proof).toMatchObject({ verified: false, reason })
+})
+
+test('a resolver that fails does not fail the check', async () => {
+  const resolve = () => Promise.reject(new Error('network'))
+  const proof = await verifyCardProof(signedCard(`${web}#card`), { url, resolve })
+  expect(proof).toMatchObject({ reason: 'unknown_key' })
+})
+
+test('an unsigned card is not verified, with a reason', async () => {
+  expect(await prove({ name: 'Calc' }, undefined)).toEqual({
+    verified: false,
+    reason: 'unsigned',
+    message: 'The card has no signature.',
+  })
+})
