@@ -17,7 +17,7 @@ export const layers: Record<string, string[][]> = {
     ['server/http'],
     ['server'],
   ],
-  relay: [['client', 'store'], ['handler']],
+  relay: [['client', 'store'], ['handler'], ['host']],
   cli: [['terminal'], ['webhooks', 'scaffold'], ['server'], ['commands']],
   gateway: [
     ['store', 'did', 'keys', 'config.ts', 'addresses.ts'],
@@ -43,6 +43,7 @@ export const drivers: Record<string, RegExp> = {
 /** Files that may read the environment; they pass it on as one frozen object. */
 export const readsEnvironment = [
   /^shared\/(kit\/process\/|agent\/server\/run-agent\.ts$)/,
+  /^relay\/run-relay\.ts$/,
   /^gateway\/config\.ts$/,
   /^agents\/[^/]+\/agent\.ts$/,
   /^(cli|tools|e2e)\//,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { AgentCredential } from '@parley/kit/auth/agent-credential'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { BodyTooLarge, boundedText } from '@parley/kit/net/bounded-text'
 import { OutgoingFailed, OutgoingRefused } from '@parley/kit/net/outgoing-errors'
@@ -12,12 +13,7 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { SendMessage } from '@parley/wire/model/call'
 import type { Task } from '@parley/wire/model/task'
 import { AgentRefused, AgentUnreachable, InvalidAgentAnswer } from './agent-errors.ts'
-import {
-  type Authorization,
-  type Credential,
-  type CredentialSource,
-  credentialSource,
-} from './credentials.ts'
+import { type Authorization, type CredentialSource, credentialSource } from './credentials.ts'
 import { type StreamLimits, sseFrames } from './sse-frames.ts'
 
 export interface A2aClientOptions {
@@ -29,7 +25,7 @@ export interface A2aClientOptions {
   version?: string | undefined
   /** Whether messages are sent by streaming calls. */
   streaming: boolean
-  credential?: Credential | undefined
+  credential?: AgentCredential | undefined
   /** Exceptions to the private-address guard. */
   allowed: AllowedHosts
   /** CA certificates (PEM) that replace the default ones. */

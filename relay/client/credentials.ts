@@ -1,32 +1,10 @@
+import type { AgentCredential } from '@parley/kit/auth/agent-credential'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import type { PinnedConnections } from '@parley/kit/net/pinned-connections'
 import { guardedFetch } from '@parley/kit/net/pinned-fetch'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import { z } from 'zod'
 import { AgentUnreachable } from './agent-errors.ts'
-
-/** The credential with which an agent is called. It never appears in errors or log lines. */
-export const credential = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('bearer'), token: z.string().min(1).max(16_384) }),
-  z.object({
-    kind: z.literal('apiKey'),
-    in: z.enum(['header', 'query', 'cookie']),
-    name: z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,256}$/),
-    value: z
-      .string()
-      .min(1)
-      .max(16_384)
-      .regex(/^[\x21-\x7e]+$/),
-  }),
-  z.object({
-    kind: z.literal('oauth2'),
-    tokenUrl: z.url({ protocol: /^https?$/ }).max(2048),
-    clientId: z.string().min(1).max(1024),
-    clientSecret: z.string().min(1).max(16_384),
-    scope: z.string().max(4096).optional(),
-  }),
-])
-export type Credential = z.infer<typeof credential>
 
 /** What a request carries to authenticate its sender. */
 export interface Authorization {
@@ -47,13 +25,16 @@ export interface TokenRequests {
   allowed: AllowedHosts
 }
 
-export function credentialSource(given: Credential | undefined, requests: TokenRequests): CredentialSource {
+export function credentialSource(
+  given: AgentCredential | undefined,
+  requests: TokenRequests,
+): CredentialSource {
   if (given?.kind === 'oauth2') return new OAuthTokens(given, requests)
   const authorization = fixedAuthorization(given)
   return { authorization: async () => authorization, refused: () => false }
 }
 
-function fixedAuthorization(given: Exclude<Credential, { kind: 'oauth2' }> | undefined): Authorization {
+function fixedAuthorization(given: Exclude<AgentCredential, { kind: 'oauth2' }> | undefined): Authorization {
   if (given === undefined) return { headers: {} }
   if (given.kind === 'bearer') return { headers: { authorization: `Bearer ${given.token}` } }
   const { name, value } = given
@@ -73,12 +54,12 @@ const [tokenTimeoutMs, tokenMaxBytes] = [10_000, 64 * 1024]
  * each token for four fifths of its lifetime. Concurrent requests share one token.
  */
 class OAuthTokens implements CredentialSource {
-  readonly #client: Extract<Credential, { kind: 'oauth2' }>
+  readonly #client: Extract<AgentCredential, { kind: 'oauth2' }>
   readonly #requests: TokenRequests
   #token: { text: string; until: number } | undefined
   #pending: Promise<string> | undefined
 
-  constructor(client: Extract<Credential, { kind: 'oauth2' }>, requests: TokenRequests) {
+  constructor(client: Extract<AgentCredential, { kind: 'oauth2' }>, requests: TokenRequests) {
     this.#client = client
     this.#requests = requests
   }

@@ -25,6 +25,10 @@ export interface LinkStore extends AsyncDisposable {
   /** Returns the agent's own ID of a context. */
   context(agent: string, contextId: string): Promise<string | undefined>
   saveContext(agent: string, contextId: string, foreignId: string): Promise<void>
+  /** Records whether the agent's app is open, so that it is opened again after a crash. */
+  setOpen(agent: string, isOpen: boolean): Promise<void>
+  /** Returns the agents whose apps were open when the relay ended. */
+  openAgents(): Promise<string[]>
   /** Removes up to `limit` links that have not changed for `linkDays` and returns their number. */
   removeExpired(limit: number): Promise<number>
 }
@@ -36,8 +40,11 @@ const collection = declareCollection({
   name: 'foreign_links',
   fields: { agent: 'key', kind: 'key', id: 'key', body: 'text', expires_at: 'integer' },
   key: ['agent', 'kind', 'id'],
-  indexes: { expired: { order: 'expires_at', sqlite: 'foreign_links_expired' } },
-  mongodb: { without: ['agent', 'kind', 'id'] },
+  indexes: {
+    of_kind: { equals: ['kind'], sqlite: 'foreign_links_of_kind' },
+    expired: { order: 'expires_at', sqlite: 'foreign_links_expired' },
+  },
+  mongodb: { without: ['agent', 'id'] },
 })
 
 const sqliteMigrations = [
@@ -50,6 +57,7 @@ const sqliteMigrations = [
     expires_at INTEGER NOT NULL,
     PRIMARY KEY (agent, kind, id)
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX foreign_links_of_kind ON foreign_links (kind);
   CREATE INDEX foreign_links_expired ON foreign_links (expires_at);
   `,
 ]
@@ -76,7 +84,7 @@ export async function openLinks(options: {
 
 function linksIn(documents: DocumentDatabase, close: () => Promise<void>): LinkStore {
   const links = documents.collection(collection)
-  const put = async (agent: string, kind: 'task' | 'context', id: string, body: string) => {
+  const put = async (agent: string, kind: string, id: string, body: string) => {
     await links.put({ agent, kind, id, body, expires_at: Date.now() + linkDays * 86_400_000 })
   }
   return {
@@ -87,6 +95,11 @@ function linksIn(documents: DocumentDatabase, close: () => Promise<void>): LinkS
     saveTask: (agent, id, link) => put(agent, 'task', id, JSON.stringify(link)),
     context: async (agent, id) => (await links.get({ agent, kind: 'context', id }))?.body,
     saveContext: (agent, id, foreignId) => put(agent, 'context', id, foreignId),
+    setOpen: async (agent, isOpen) => {
+      if (isOpen) await put(agent, 'open', '', agent)
+      else await links.remove({ agent, kind: 'open', id: '' })
+    },
+    openAgents: async () => (await links.find('of_kind', { kind: 'open' })).map(({ body }) => body),
     removeExpired: (limit) => links.removeMany('expired', {}, { before: Date.now(), limit }),
     [Symbol.asyncDispose]: close,
   }

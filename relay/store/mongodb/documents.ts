@@ -4,7 +4,10 @@ import { mongodbDocuments } from '@parley/kit/database/mongodb/documents'
 import { type Index, prepareSchema } from '@parley/kit/database/mongodb/schema'
 
 const indexes: Record<string, Index[]> = {
-  foreign_links: [{ name: 'links_expired', key: { agent_id: 1, expires_at: 1 } }],
+  foreign_links: [
+    { name: 'links_of_kind', key: { agent_id: 1, kind: 1 } },
+    { name: 'links_expired', key: { agent_id: 1, expires_at: 1 } },
+  ],
 }
 
 /** Opens the links in a database that the relays of all gateways share. */

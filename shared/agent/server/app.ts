@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { startRetention } from '@parley/engine/store/retention'
 import type { Store, TaskRecord } from '@parley/engine/store/store'
 import { type CommitListener, TaskEngine } from '@parley/engine/tasks/engine'
@@ -53,6 +54,7 @@ import { ForeignTasks } from './methods/foreign-task.ts'
 import type { Services } from './methods/method.ts'
 import { type RunnerParts, TaskRunner } from './runner/run-task.ts'
 import { usageCounter } from './runner/usage.ts'
+import { closeServer, drain } from './shutdown.ts'
 
 export interface AgentAppOptions {
   agent: Agent
@@ -77,6 +79,10 @@ export interface AgentAppOptions {
   webhookToken?: string | undefined
   /** How long running handlers may take to finish when the agent stops, in milliseconds. Default 10,000. */
   drainMs?: number
+  /** The address of the server that passes requests to `AgentApp.handle`. Default: the app listens itself. */
+  servedAt?: string
+  /** Called after each commit. Must not block or throw. */
+  committed?: CommitListener
 }
 
 /** How long pending webhook deliveries may take when the agent stops. */
@@ -89,6 +95,8 @@ export interface AgentApp extends AsyncDisposable {
   /** The address that clients use, which the card names. */
   baseUrl: string
   services: Services
+  /** Answers a request of another server. */
+  handle(request: IncomingMessage, response: ServerResponse): void
 }
 
 /** The composition root of an agent: creates every part and passes it to the parts that use it. */
@@ -130,7 +138,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   if (store.exclusive) await recover({ ...services, log, signal: stopping.signal })
   // This follows the recovery of tasks, because the recovery of payments reads them from the store.
   if (store.exclusive) await services.payments?.recover()
-  const address = await app.listen({ host: config.host, port: config.port })
+  const address = await listen(app, options)
   parts.listensAt(address)
   listening.push(address)
   // This comes last, because a failed start (port in use) must not count as a start of the waiting tasks.
@@ -143,9 +151,9 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     address,
     baseUrl: services.baseUrl(),
     services,
+    handle: (request, response) => app.routing(request, response),
     [Symbol.asyncDispose]: async () => {
       dispatcher.drain()
-      await services.payments?.drain(options.drainMs ?? 10_000)
       await drain(services, options.drainMs ?? 10_000)
       await parts.webhooks?.dispatcher.drain(webhooksDrainMs)
       stopping.abort()
@@ -153,6 +161,12 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
       await open.disposeAsync()
     },
   }
+}
+
+/** Returns the address at which the server is reachable. */
+async function listen(app: FastifyInstance, { config, servedAt }: AgentAppOptions): Promise<string> {
+  await app.ready()
+  return servedAt ?? app.listen({ host: config.host, port: config.port })
 }
 
 /** Adds the payment routes. The payment code is loaded only if the agent has a price. */
@@ -193,6 +207,7 @@ async function assembleEngine(
     webhooks?.committed(before, after)
     if (after.status.state === 'canceled') listeners.canceled(before)
     listeners.committed(before, after)
+    options.committed?.(before, after)
     if (after.payments !== undefined && isTerminal(after.status.state))
       paid?.payments.taskEnded(after.payments)
   }
@@ -374,21 +389,6 @@ function healthOptions(
     },
     optional: { oauth: () => introspector.ping() },
   }
-}
-
-/** Waits for running handlers. After the limit, they are aborted and their tasks run again at the next start. */
-async function drain({ scheduler, runner }: Services, limitMs: number): Promise<void> {
-  await scheduler.drain(AbortSignal.timeout(limitMs))
-  if (scheduler.active === 0) return
-  runner.stop()
-  await scheduler.drain(AbortSignal.timeout(1000))
-}
-
-/** Lets pending responses finish, then closes the remaining connections. */
-async function closeServer(app: FastifyInstance): Promise<void> {
-  const cut = setTimeout(() => app.server.closeAllConnections(), 2000)
-  await app.close()
-  clearTimeout(cut)
 }
 
 /** Returns the deprecated names in the settings and in the agent definition. */

@@ -1,0 +1,40 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { CommitListener } from '@parley/engine/tasks/engine'
+import type { Log } from '@parley/kit/process/log'
+import { isTerminal } from '@parley/wire/model/task'
+import type { A2aClient } from '../client/a2a-client.ts'
+import { AgentRefused } from '../client/agent-errors.ts'
+import type { LinkStore } from '../store/links.ts'
+
+const [attemptsMax, timeoutMs] = [3, 10_000]
+
+/** Returns a listener that cancels the task at the agent when ours ends first: by a cancellation, a deadline or an expiry. */
+export function cancelAtAgent(parts: {
+  slug: string
+  client: Pick<A2aClient, 'cancel'>
+  links: LinkStore
+  log: Log
+}): CommitListener {
+  const { slug, client, links, log } = parts
+  const cancel = async (taskId: string) => {
+    const link = await links.task(slug, taskId)
+    if (link?.taskId === undefined || link.isEnded) return
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await client.cancel(link.taskId, AbortSignal.timeout(timeoutMs))
+        break
+      } catch (error) {
+        if (error instanceof AgentRefused || attempt === attemptsMax) throw error
+        await wait(1000 * attempt, undefined, { ref: false })
+      }
+    }
+    await links.saveTask(slug, taskId, { ...link, isEnded: true })
+  }
+  return (before, after) => {
+    if (isTerminal(before.status.state) || !isTerminal(after.status.state)) return
+    if (after.status.state === 'completed') return
+    cancel(after.id).catch((error: unknown) =>
+      log.debug({ err: error, task_id: after.id }, 'the task could not be canceled at the agent'),
+    )
+  }
+}

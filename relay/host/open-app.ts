@@ -1,0 +1,96 @@
+import path from 'node:path'
+import { resolveAgent } from '@parley/agent/internal/author/agent'
+import type { SkillDefinition } from '@parley/agent/internal/author/define-agent'
+import { type AgentApp, type AgentAppOptions, startAgentApp } from '@parley/agent/internal/server/app'
+import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
+import { agentIdentity } from '@parley/kit/did/identity'
+import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
+import type { AgentConfig } from '@parley/kit/process/config'
+import type { Log } from '@parley/kit/process/log'
+import { dialectNamed } from '@parley/wire/codecs/dialects'
+import { A2aClient } from '../client/a2a-client.ts'
+import { cancelAtAgent } from '../handler/cancel-at-agent.ts'
+import { type RelayTiming, relayedRun } from '../handler/relayed-run.ts'
+import type { LinkStore } from '../store/links.ts'
+
+/** What all apps of a relay share. */
+export interface HostParts
+  extends Pick<AgentAppOptions, 'introspector' | 'clientKeys' | 'storeUrl' | 'redisUrl' | 'drainMs'> {
+  config: AgentConfig
+  links: LinkStore
+  log: Log
+  /** Exceptions to the private-address guard for calls of agents. */
+  allowed: AllowedHosts
+  timing?: Partial<RelayTiming>
+}
+
+/** How long a task may run at an agent, without pauses. */
+const deadlineMs = 3_600_000
+const concurrency = 256
+
+/** Starts the server of one foreign agent: the same as for our agents, with a handler that calls the foreign one. */
+export async function openApp(slug: string, agent: RelayedAgent, parts: HostParts): Promise<AgentApp> {
+  const { config, links, log: all, allowed, timing, ...options } = parts
+  const log = all.child({ agent: slug })
+  await using stack = new AsyncDisposableStack()
+  const { url, protocolVersion, streaming, credential } = agent
+  const dialect = dialectNamed(agent.dialect)
+  const client = stack.use(
+    new A2aClient({ url, dialect, version: protocolVersion, streaming, credential, allowed }),
+  )
+  const outputMaxBytes = config.artifactMaxBytes
+  const relayed = { slug, client, links, streaming, outputMaxBytes, ...(timing !== undefined && { timing }) }
+  const folder = path.join('agents', slug)
+  const app = stack.use(
+    await startAgentApp({
+      ...options,
+      log,
+      agent: resolveAgent({
+        name: agent.name.slice(0, 128),
+        description: agent.description.slice(0, 5000) || agent.name,
+        version: agent.version.slice(0, 50),
+        author: 'relay',
+        skills: skillsOf(agent),
+        deadlineMs,
+        concurrency,
+        handle: (context) => relayedRun(relayed, context),
+      }),
+      identity: await agentIdentity('relay', path.join(config.dataDir, folder, 'agent.key.json')),
+      config: {
+        ...config,
+        dataDir: path.join(config.dataDir, folder),
+        storeDir: path.join(config.storeDir, folder),
+        publicUrl: agent.publicUrl,
+        audiences: [...config.audiences, ...agent.audiences],
+      },
+      servedAt: agent.publicUrl,
+      committed: cancelAtAgent({ slug, client, links, log }),
+    }),
+  )
+  const open = stack.move()
+  return { ...app, [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+const mimeType = /^[\w.+*-]+\/[\w.+*-]+$/
+const skillsMax = 1000
+
+/** Returns the skills of the card with IDs and texts that our cards can have. */
+function skillsOf({ skills, name, description }: RelayedAgent): SkillDefinition[] {
+  const read = new Map<string, SkillDefinition>()
+  for (const skill of skills.slice(0, skillsMax)) {
+    const id = skill.id.replace(/[^\w.-]/g, '-').slice(0, 128) || 'skill'
+    const [inputModes, outputModes] = [skill.inputModes, skill.outputModes].map((modes) =>
+      modes.filter((mode) => mimeType.test(mode)),
+    )
+    read.set(id, {
+      id,
+      name: skill.name.trim().slice(0, 200) || id,
+      description: skill.description.trim().slice(0, 5000) || skill.name.trim() || id,
+      tags: skill.tags.map((tag) => tag.slice(0, 1000)).slice(0, 500),
+      ...(inputModes !== undefined && inputModes.length > 0 && { inputModes }),
+      ...(outputModes !== undefined && outputModes.length > 0 && { outputModes }),
+    })
+  }
+  if (read.size > 0) return [...read.values()]
+  return [{ id: 'default', name: name.slice(0, 200), description: description.slice(0, 5000) || name }]
+}

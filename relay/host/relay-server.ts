@@ -1,0 +1,64 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { RelayedAgents } from './relayed-agents.ts'
+
+export interface RelayServer extends AsyncDisposable {
+  /** The address that the server listens on. The agents are at `/{slug}/…`. */
+  address: string
+}
+
+/** Listens for requests from the gateway and passes them to the app of the agent that the path names. */
+export async function startRelayServer(
+  agents: Pick<RelayedAgents, 'use'>,
+  at: { host: string; port: number },
+): Promise<RelayServer> {
+  const server = createServer((request, response) => {
+    answer(agents, request, response).catch(() => refuse(response, 503, 'The agent cannot be started'))
+  })
+  // The gateway keeps its connections open, and limits the requests of clients itself.
+  server.keepAliveTimeout = 72_000
+  server.requestTimeout = 0
+  server.listen(at.port, at.host)
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : at.port
+  return {
+    address: `http://${at.host.includes(':') ? `[${at.host}]` : at.host}:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+async function answer(
+  agents: Pick<RelayedAgents, 'use'>,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const url = request.url ?? '/'
+  if (url === '/health') {
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}')
+    return
+  }
+  const [, slug, rest = '/'] = /^\/([a-z0-9-]{1,63})(\/.*)?$/.exec(url) ?? []
+  const isKnown =
+    slug !== undefined &&
+    (await agents.use(slug, async (app) => {
+      request.url = rest
+      const ended = once(response, 'close')
+      app.handle(request, response)
+      await ended
+    }))
+  if (!isKnown) refuse(response, 503, 'The relay does not know the agent yet')
+}
+
+function refuse(response: ServerResponse, status: number, message: string): void {
+  if (response.headersSent) return void response.destroy()
+  const error = { code: -32_042, message, data: { reason: 'relay' } }
+  response
+    .writeHead(status, { 'content-type': 'application/json', 'retry-after': '2' })
+    .end(JSON.stringify({ jsonrpc: '2.0', id: null, error }))
+}

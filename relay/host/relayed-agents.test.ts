@@ -1,0 +1,190 @@
+import { mkdtemp } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-provider'
+import { AgentClient } from '@parley/client/internal/client'
+import { HttpIntrospector } from '@parley/kit/auth/introspection'
+import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
+import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
+import { agentConfig } from '@parley/kit/process/config'
+import { makeLog } from '@parley/kit/process/log'
+import { type ForeignAgent, type ForeignScript, startForeignAgent } from '@parley/tools/testing/foreign-agent'
+import { afterEach, expect, test } from 'vitest'
+import { openLinks } from '../store/links.ts'
+import { startRelayServer } from './relay-server.ts'
+import { RelayedAgents } from './relayed-agents.ts'
+
+const disposables: AsyncDisposable[] = []
+afterEach(async () => {
+  for (const one of disposables.splice(0).reverse()) await one[Symbol.asyncDispose]()
+})
+
+const taskOf = (state: string) => ({ id: 't-1', contextId: 'c-1', status: { state: `TASK_STATE_${state}` } })
+const hello: ForeignScript = (_request, reply) =>
+  reply.result({ message: { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'Hi' }] } })
+
+test('an app is opened by the first request, and serves the agent at its path', async () => {
+  const relay = await startRelay()
+  const foreign = await foreignAgent(hello)
+  await relay.change('one', foreign)
+  await relay.change('two', foreign)
+  expect(relay.agents.openCount).toBe(0)
+  const task = await relay.caller('one').sendAndWait('hello')
+  expect(task.status).toMatchObject({ state: 'completed', message: { parts: [{ text: 'Hi' }] } })
+  expect(relay.agents.openCount).toBe(1)
+  const card = await fetch(`${relay.url}/one/.well-known/agent-card.json`)
+  expect(await card.json()).toMatchObject({ name: 'Foreign one', skills: [{ id: 'greet-', name: 'Greet' }] })
+})
+
+test('an unknown agent is awaited for a short time', async () => {
+  const relay = await startRelay()
+  const foreign = await foreignAgent(hello)
+  const task = relay.caller('late').sendAndWait('hello')
+  await relay.change('late', foreign)
+  expect((await task).status.state).toBe('completed')
+})
+
+test('an idle app is closed, and one with an open task is not', async () => {
+  const relay = await startRelay({ idleMs: 50, checkEveryMs: 20 })
+  await relay.change('done', await foreignAgent(hello))
+  await relay.change(
+    'busy',
+    await foreignAgent((_request, reply) => reply.result({ task: taskOf('INPUT_REQUIRED') })),
+  )
+  await relay.caller('busy').sendAndWait('hello')
+  const task = await relay.caller('done').sendAndWait('hello')
+  await expect.poll(() => relay.agents.openCount).toBe(1)
+  expect(await relay.caller('done').get(task.id)).toMatchObject({ status: { state: 'completed' } })
+})
+
+test('a cancellation reaches the agent, also for a paused task', async () => {
+  const relay = await startRelay()
+  const foreign = await foreignAgent(({ method }, reply) =>
+    reply.result(method === 'CancelTask' ? taskOf('CANCELED') : { task: taskOf('INPUT_REQUIRED') }),
+  )
+  await relay.change('one', foreign)
+  const task = await relay.caller('one').sendAndWait('hello')
+  await relay.caller('one').cancel(task.id)
+  await expect.poll(() => foreign.requests.map(({ method }) => method)).toContain('CancelTask')
+  expect(foreign.requests.at(-1)?.params).toMatchObject({ id: 't-1' })
+})
+
+test('open tasks continue after a restart without a request', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'relay-'))
+  let isDone = false
+  const foreign = await foreignAgent(({ method }, reply) =>
+    reply.result(
+      method === 'SendMessage' ? { task: taskOf('WORKING') } : taskOf(isDone ? 'COMPLETED' : 'WORKING'),
+    ),
+  )
+  const first = await startRelay({ folder })
+  await first.change('one', foreign)
+  const task = await first.caller('one').send('hello')
+  await expect.poll(() => foreign.requests.length).toBeGreaterThan(1)
+  await first.stop()
+  isDone = true
+  const second = await startRelay({ folder, provider: first.provider })
+  await second.change('one', foreign)
+  await expect.poll(() => second.agents.openCount).toBe(1)
+  await expect.poll(async () => (await second.caller('one').get(task.id)).status.state).toBe('completed')
+  expect(foreign.requests.filter(({ method }) => method === 'SendMessage')).toHaveLength(1)
+})
+
+test('a new credential is used by the next message, and a removed agent is not served', async () => {
+  const relay = await startRelay()
+  const foreign = await foreignAgent(hello)
+  await relay.change('one', foreign)
+  await relay.caller('one').sendAndWait('hello')
+  await relay.change('one', foreign, { credential: { kind: 'bearer', token: 'T' } })
+  await relay.caller('one').sendAndWait('hello')
+  expect(foreign.requests.map(({ headers }) => headers.authorization)).toEqual([undefined, 'Bearer T'])
+  await relay.agents.change({ type: 'relayed-agent', slug: 'one' })
+  const { status } = await fetch(`${relay.url}/one/.well-known/agent-card.json`)
+  expect(status).toBe(503)
+})
+
+async function foreignAgent(script: ForeignScript): Promise<ForeignAgent> {
+  const agent = await startForeignAgent(script)
+  disposables.push(agent)
+  return agent
+}
+
+async function startRelay(
+  options: { folder?: string; idleMs?: number; checkEveryMs?: number; provider?: TestIdentityProvider } = {},
+) {
+  const folder = options.folder ?? (await mkdtemp(path.join(os.tmpdir(), 'relay-')))
+  const provider = options.provider ?? (await TestIdentityProvider.start())
+  if (options.provider === undefined) disposables.push(provider)
+  const { config } = agentConfig({ DATA_DIR: folder, LOG_LEVEL: 'silent' })
+  const introspector = new HttpIntrospector({
+    url: provider.url,
+    clientId: 'relay',
+    clientSecret: 's',
+    timeoutMs: 3000,
+  })
+  const links = await openLinks({ storeUrl: undefined, folder })
+  const agents = new RelayedAgents(
+    {
+      config,
+      links,
+      introspector,
+      log: makeLog({ level: 'silent', name: 'relay' }),
+      allowed: parseAllowedHosts('127.0.0.1'),
+      timing: { pollMs: 20, pollMaxMs: 50 },
+      drainMs: 100,
+    },
+    options,
+  )
+  const server = await startRelayServer(agents, { host: '127.0.0.1', port: 0 })
+  let isStopped = false
+  const stop = async () => {
+    if (isStopped) return
+    isStopped = true
+    await server[Symbol.asyncDispose]()
+    await agents[Symbol.asyncDispose]()
+    await links[Symbol.asyncDispose]()
+  }
+  disposables.push({ [Symbol.asyncDispose]: stop })
+  const token = provider.issue('alice', { scope: 'agent:read agent:write' })
+  return {
+    agents,
+    provider,
+    stop,
+    url: server.address,
+    change: (slug: string, { url }: ForeignAgent, more: Partial<RelayedAgent> = {}) =>
+      agents.change({ type: 'relayed-agent', slug, agent: { ...descriptionOf(slug, url), ...more } }),
+    caller: (slug: string) => {
+      const client = new AgentClient({ url: `${server.address}/${slug}/`, token })
+      return Object.assign(client, {
+        sendAndWait: async (text: string) => {
+          const { id } = await client.send(text)
+          return client.wait(id, { signal: AbortSignal.timeout(20_000) })
+        },
+      })
+    },
+  }
+}
+
+function descriptionOf(slug: string, url: string): RelayedAgent {
+  return {
+    name: `Foreign ${slug}`,
+    description: 'Greets',
+    version: '1.0.0',
+    url,
+    dialect: 'a2a-v1',
+    protocolVersion: '1.0',
+    streaming: false,
+    skills: [
+      {
+        id: 'greet!',
+        name: 'Greet',
+        description: 'Greets',
+        tags: ['hi'],
+        inputModes: ['text'],
+        outputModes: [],
+      },
+    ],
+    publicUrl: `http://gateway.test/agents/${slug}`,
+    audiences: [],
+  }
+}

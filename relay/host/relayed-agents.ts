@@ -1,0 +1,136 @@
+import type { AgentApp } from '@parley/agent/internal/server/app'
+import type { RelayedAgent, RelayedAgentMessage } from '@parley/kit/auth/relayed-agent'
+import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
+import { isTerminal, taskStates } from '@parley/wire/model/task'
+import { type HostParts, openApp } from './open-app.ts'
+
+/** How long an app without requests and open tasks stays open, and how often that is checked. */
+const [idleMs, checkEveryMs] = [600_000, 30_000]
+/** How long a request waits for an agent whose registration has not reached the relay yet. */
+const unknownWaitMs = 5000
+
+interface OpenApp {
+  app: AgentApp
+  /** The number of requests in progress. */
+  requests: number
+  /** By `Date.now()`. */
+  usedAt: number
+}
+
+/**
+ * The foreign agents of a gateway. Each has an app of its own, which is opened by the first request, or at the start if it
+ * has open tasks, and closed when it is idle. Thousands of registered agents thus cost only their descriptions.
+ */
+export class RelayedAgents implements AsyncDisposable {
+  readonly #parts: HostParts
+  readonly #idleMs: number
+  readonly #agents = new Map<string, RelayedAgent>()
+  readonly #open = new Map<string, OpenApp>()
+  readonly #changes = new KeyedMutex()
+  /** The agents whose apps were open when the last process ended. */
+  readonly #reopen: Promise<Set<string>>
+  readonly #waiting = new Map<string, Set<() => void>>()
+  readonly #timer: NodeJS.Timeout
+  #isDisposed = false
+
+  constructor(parts: HostParts, timing: { idleMs?: number; checkEveryMs?: number } = {}) {
+    this.#parts = parts
+    this.#idleMs = timing.idleMs ?? idleMs
+    this.#reopen = parts.links.openAgents().then((slugs) => new Set(slugs))
+    this.#reopen.catch(() => {})
+    this.#timer = setInterval(() => void this.#closeIdle(), timing.checkEveryMs ?? checkEveryMs).unref()
+  }
+
+  /** The number of open apps. */
+  get openCount(): number {
+    return this.#open.size
+  }
+
+  /** Adds, replaces or removes an agent. A replaced agent's app is opened again with the new settings. */
+  async change({ slug, agent }: RelayedAgentMessage): Promise<void> {
+    const before = this.#agents.get(slug)
+    if (agent === undefined) this.#agents.delete(slug)
+    else this.#agents.set(slug, agent)
+    const wasOpen = this.#open.has(slug) || (await this.#reopen).delete(slug)
+    if (this.#open.has(slug) && JSON.stringify(before) !== JSON.stringify(agent)) await this.#close(slug)
+    if (agent === undefined) await this.#parts.links.setOpen(slug, false)
+    else if (wasOpen) await this.#opened(slug)
+    for (const wake of this.#waiting.get(slug) ?? []) wake()
+  }
+
+  /** Runs a request at the agent's app. Resolves with false for an unknown agent. */
+  async use(slug: string, request: (app: AgentApp) => Promise<void>): Promise<boolean> {
+    if (!this.#agents.has(slug)) await this.#appearance(slug)
+    const open = await this.#opened(slug)
+    if (open === undefined) return false
+    open.requests += 1
+    try {
+      await request(open.app)
+    } finally {
+      open.requests -= 1
+      open.usedAt = Date.now()
+    }
+    return true
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isDisposed = true
+    clearInterval(this.#timer)
+    // The marks remain, so that open tasks continue after the next start.
+    await Promise.all([...this.#open.keys()].map((slug) => this.#close(slug)))
+  }
+
+  #opened(slug: string): Promise<OpenApp | undefined> {
+    const open = this.#open.get(slug)
+    if (open !== undefined) return Promise.resolve(open)
+    return this.#changes.run([slug], async () => {
+      const known = this.#open.get(slug)
+      const agent = this.#agents.get(slug)
+      if (known !== undefined || agent === undefined || this.#isDisposed) return known
+      await this.#parts.links.setOpen(slug, true)
+      const opened = { app: await openApp(slug, agent, this.#parts), requests: 0, usedAt: Date.now() }
+      this.#open.set(slug, opened)
+      return opened
+    })
+  }
+
+  #close(slug: string): Promise<void> {
+    return this.#changes.run([slug], async () => {
+      const open = this.#open.get(slug)
+      this.#open.delete(slug)
+      await open?.app[Symbol.asyncDispose]()
+    })
+  }
+
+  async #closeIdle(): Promise<void> {
+    for (const [slug, open] of this.#open) {
+      if (open.requests > 0 || Date.now() - open.usedAt < this.#idleMs) continue
+      try {
+        if (await hasOpenTasks(open.app)) continue
+        // A request may have arrived during the check.
+        if (open.requests > 0 || this.#open.get(slug) !== open) continue
+        await this.#close(slug)
+        if (!this.#open.has(slug)) await this.#parts.links.setOpen(slug, false)
+      } catch (error) {
+        this.#parts.log.warn({ err: error, agent: slug }, 'an idle app could not be closed')
+      }
+    }
+  }
+
+  /** Waits for the description of an agent, for a limited time. */
+  async #appearance(slug: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const waiting = this.#waiting.get(slug) ?? new Set()
+    this.#waiting.set(slug, waiting.add(resolve))
+    const timer = setTimeout(resolve, unknownWaitMs)
+    await promise
+    clearTimeout(timer)
+    waiting.delete(resolve)
+    if (waiting.size === 0) this.#waiting.delete(slug)
+  }
+}
+
+async function hasOpenTasks({ services }: AgentApp): Promise<boolean> {
+  const counts = await services.store.countByState()
+  return taskStates.some((state) => !isTerminal(state) && (counts[state] ?? 0) > 0)
+}

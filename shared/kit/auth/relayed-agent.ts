@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { agentCredential } from './agent-credential.ts'
+
+/** A foreign A2A agent, as the supervisor describes it to the relay. */
+const relayedAgent = z.object({
+  name: z.string(),
+  description: z.string(),
+  version: z.string().default('1.0.0'),
+  /** The JSON-RPC interface of the agent. */
+  url: z.string(),
+  /** The name of the dialect that the interface speaks. */
+  dialect: z.string(),
+  /** The value of `A2A-Version`; absent for versions without the header. */
+  protocolVersion: z.string().optional(),
+  streaming: z.boolean(),
+  skills: z.array(
+    z.object({
+      id: z.string(),
+      name: z.string(),
+      description: z.string(),
+      tags: z.array(z.string()),
+      inputModes: z.array(z.string()),
+      outputModes: z.array(z.string()),
+    }),
+  ),
+  /** The address of the agent at the gateway. */
+  publicUrl: z.string(),
+  /** The names of the agent in a token's audience. */
+  audiences: z.array(z.string()),
+  credential: agentCredential.optional(),
+})
+export type RelayedAgent = z.infer<typeof relayedAgent>
+
+/** From the supervisor to the relay: a foreign agent, or its slug alone if it is no longer registered. */
+export const relayedAgentMessage = z.object({
+  type: z.literal('relayed-agent'),
+  slug: z.string().regex(/^[a-z0-9-]{1,63}$/),
+  agent: relayedAgent.optional(),
+})
+export type RelayedAgentMessage = z.infer<typeof relayedAgentMessage>
