@@ -60,13 +60,14 @@ test('SendMessage answers with the ended task and the IDs of the client, at its 
   }
 })
 
-test('the same task has UUIDs for its clients of the other dialects', async () => {
+test('the same task has UUIDs for its clients of the other dialects, and its context keeps the name', async () => {
   const { task } = await call('SendMessage', message())
   const own = await agent.caller('alice').get(task.id)
   expect(own.context_id).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/)
   expect(own.history[0]?.context_id).toBe(own.context_id)
   const next = await call('SendMessage', message({ contextId: own.context_id }))
-  expect(next.task.contextId).toBe(own.context_id)
+  expect(next.task.contextId).toBe('<a>:<b>')
+  expect((await agent.caller('alice').get(next.task.id)).context_id).toBe(own.context_id)
 })
 
 test('SendMessage returns the stored task with returnImmediately, and a message from an agent that replies', async () => {

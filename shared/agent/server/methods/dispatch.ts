@@ -13,7 +13,14 @@ import {
 import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
-import type { Codec, FrameWriter, RestBinding, RestRequest, RestRoute } from '@parley/wire/codecs/codec'
+import type {
+  Codec,
+  FrameWriter,
+  RestBinding,
+  RestRequest,
+  RestRoute,
+  WireRequest,
+} from '@parley/wire/codecs/codec'
 import { dialectOf, partsOf } from '@parley/wire/codecs/dialects'
 import { jsonType, writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
 import { type LazyJson, toLazyJson } from '@parley/wire/codecs/lazy-part'
@@ -106,7 +113,7 @@ export class Dispatcher {
   async dispatch(incoming: Incoming): Promise<Reply> {
     const head: ReplyHead = {
       id: null,
-      codec: incoming.rest?.codec ?? dialectOf({ ...incoming, ...queryOf(incoming) }),
+      codec: incoming.rest?.codec ?? dialectOf(wireOf(incoming)),
       method: undefined,
       operation: undefined,
       caller: undefined,
@@ -261,7 +268,11 @@ function once(step: () => Promise<void>): () => Promise<void> {
   return () => (done ??= step())
 }
 
-const queryOf = ({ url }: Incoming) => ({ query: partsOf(url).query })
+/** @param method undefined until the body has been read */
+function wireOf({ path, url, headers }: Incoming, method?: string): WireRequest {
+  const request = { path, query: partsOf(url).query, headers }
+  return method === undefined ? request : { ...request, method }
+}
 
 /** @throws ParleyError ParseError, InvalidParams */
 function readRest({ bytes }: Incoming, { codec, route, path, query }: RestCall): RpcRequest {
@@ -299,8 +310,8 @@ function unpaid({ refusal, headers }: PaymentRequired): ParleyError {
 
 /** @throws ParleyError MethodNotFound, VersionNotSupported, ExtensionSupportRequired */
 function operationOf(incoming: Incoming, { method, params }: RpcRequest, head: ReplyHead) {
-  const { path, headers: sent, rest } = incoming
-  const request = { path, headers: sent, method, ...queryOf(incoming) }
+  const { rest } = incoming
+  const request = wireOf(incoming, method)
   const codec = rest?.codec ?? dialectOf(request)
   head.codec = codec
   const operation = rest?.route.operation ?? codec.methods.get(method)?.operation

@@ -12,6 +12,7 @@ export function readVersion({ headers, query }: Versioned): string | undefined {
 }
 
 function parameterIn(query: string | undefined): string | undefined {
+  if (query === undefined || query === '') return undefined
   for (const [name, value] of new URLSearchParams(query))
     if (name.toLowerCase() === 'a2a-version') return value
   return undefined
