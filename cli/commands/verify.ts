@@ -13,6 +13,7 @@ import {
   slugOf,
   withServerOptions,
 } from '../server/server-connection.ts'
+import { checkCard } from '../server/verify-card.ts'
 import { didIn, type Evidence, type Step, verifyEntry } from '../server/verify-entry.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
 import { CommandFailed, UsageError } from '../terminal/faults.ts'
@@ -23,6 +24,7 @@ interface VerifyOptions extends ServerOptions {
   agent?: string
   from?: string
   save?: string
+  card?: string
   json?: true
 }
 
@@ -39,6 +41,7 @@ export default function verifyCommand(io: Io): CliCommand {
     .option('--agent <agent>', 'name of the agent')
     .option('--save <folder>', 'save the verified documents to this folder')
     .option('--from <folder>', 'verify the files of such a folder offline')
+    .option('--card <url>', 'verify only the signature of the card at this address, or of the agent there')
     .option('--json', 'print the steps as JSON')
     .addHelpText(
       'after',
@@ -46,14 +49,20 @@ export default function verifyCommand(io: Io): CliCommand {
 Verifies the registry entry against the DID documents of gateway and agent and, with a task, the signature on every part
 of its artifacts. Compare the DID of the gateway with the one you expect: the command cannot know it.
 
+With --card, verifies the signature of an A2A card with the DID document of the key that signed it, and shows who vouches.
+Compare the DID with the one you expect, too.
+
 Exit codes: 0 every step passed; 1 a step failed, with the reason; 2 incorrect usage.`,
     )
     .run((task: string | undefined, options: VerifyOptions) => verify(io, task, options))
 }
 
 async function verify(io: Io, taskId: string | undefined, options: VerifyOptions): Promise<number> {
+  if (options.card !== undefined) return verifyCard(io, options.card, { ...options, taskId })
   if (options.from === undefined && options.agent === undefined)
-    throw new UsageError('Name the agent with --agent, or a folder of saved files with --from.')
+    throw new UsageError(
+      'Name the agent with --agent, a folder of saved files with --from, or the address of a card with --card.',
+    )
   const seen =
     options.from === undefined
       ? await ask(io, taskId, options)
@@ -70,6 +79,33 @@ async function verify(io: Io, taskId: string | undefined, options: VerifyOptions
       print(io, `${fault === undefined ? 'ok  ' : 'NO  '}  ${lineOf(step, fault)}\n`)
   }
   return steps.every(({ fault }) => fault === undefined) ? 0 : 1
+}
+
+async function verifyCard(
+  io: Io,
+  url: string,
+  { agent, from, save: folder, json, taskId }: VerifyOptions & { taskId: string | undefined },
+): Promise<number> {
+  if ([agent, from, folder, taskId].some((one) => one !== undefined))
+    throw new UsageError('--card verifies a card only: leave out the task, --agent, --from and --save.')
+  const card = await checkCard(url)
+  const { fault, signedBy, covers, vouched } = card
+  if (json) printJson(io, card)
+  else {
+    print(io, `card     ${oneLine(`${card.name} (${card.url})`, 400)}\n`)
+    if (signedBy !== undefined) print(io, `signed   ${oneLine(signedBy, 400)}\n`)
+    if (covers !== undefined) print(io, `covers   ${coverages[covers] ?? covers}\n`)
+    if (vouched !== undefined) print(io, `vouched  ${oneLine(JSON.stringify(vouched), 1000)}\n`)
+    const step = 'the card is signed with a key that speaks for its address'
+    print(io, `${fault === undefined ? 'ok  ' : 'NO  '}  ${lineOf(step, fault)}\n`)
+  }
+  return fault === undefined ? 0 : 1
+}
+
+const coverages: Record<string, string> = {
+  card: 'every field',
+  a2a: 'the fields of A2A 1.0 only',
+  'a2a-without-security': 'the fields of A2A 1.0 without the security schemes',
 }
 
 const lineOf = (step: string, fault: string | undefined) =>
