@@ -30,11 +30,14 @@ export interface Codec {
    */
   accepts(request: WireRequest): boolean
   /**
-   * Checks the headers by which the client selects a version and extensions, once the dialect has been determined. Returns
-   * headers for the answer.
-   * @throws ParleyError VersionNotSupported, ExtensionSupportRequired
+   * Checks the version that the client selects, once the dialect has been determined. Returns headers for the answer.
+   * @throws ParleyError VersionNotSupported
    */
   negotiate(request: WireRequest): Record<string, string>
+  /** Returns the URIs of the extensions that the client activates. */
+  readExtensions(headers: WireRequest['headers']): string[]
+  /** Returns the headers of an answer that name the activated extensions. */
+  writeExtensions(uris: readonly string[]): Record<string, string>
   /** Whether a request without an ID is answered, with a null ID, and an object is an unknown method. Default false. */
   readonly lenientRequests?: boolean
   /** Whether an error of a streaming method with the status 200 is sent as the only frame of a stream. Default false. */

@@ -99,6 +99,22 @@ test.each([
   expect(card.json).toMatchObject({ description: 'more', capabilities: { extendedAgentCard: true } })
 })
 
+test.each([
+  ['/a2a/v1', 'GetTask', 'a2a-extensions'],
+  ['/a2a/v0.3', 'tasks/get', 'x-a2a-extensions'],
+])(
+  'answers at %s repeat the extensions that the client activates and the card lists',
+  async (path, method, header) => {
+    const id = await newTask()
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { id } })
+    const call = (given: string) => raw(agent, { path, token, body, headers: { ...json, [header]: given } })
+    const known = 'urn:parley:a2a:negotiation:v1'
+    const { headers } = await call(`https://unknown.example, ${known},${agent.did}`)
+    expect(headers.get(header)).toBe(`${known}, ${agent.did}`)
+    expect((await call('https://unknown.example')).headers.get(header)).toBeNull()
+  },
+)
+
 test('an agent without an extended card does not declare one and refuses the call', async () => {
   await using plain = await testAgent({ handle: () => 'done' })
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetExtendedAgentCard' })

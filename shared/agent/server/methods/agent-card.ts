@@ -1,7 +1,7 @@
 import { agentId } from '@parley/kit/did/did'
 import { negotiation, signedParts } from '@parley/wire/codecs/extensions'
 import { ParleyError } from '@parley/wire/errors'
-import type { AgentCard, CardSkill, ShownPrices } from '@parley/wire/model/card'
+import type { AgentCard, CardExtension, CardSkill, ShownPrices } from '@parley/wire/model/card'
 import type { Price } from '@parley/wire/model/price'
 import type { Agent, Skill } from '../../author/agent.ts'
 import { publicPrice } from '../../author/price-of.ts'
@@ -31,9 +31,16 @@ export function agentCard(
     hasExtendedCard: agent.extendedCard !== undefined,
     skills: agent.skills.map((skill) => cardSkill(skill, at.prices)),
     prices: pricesOf(publicPrice(agent), at.prices),
-    extensions: [signedParts(at.did), negotiation],
+    extensions: extensionsAt(at.did),
     sign: at.sign,
   }
+}
+
+const extensionsAt = (did: string): CardExtension[] => [signedParts(did), negotiation]
+
+/** Returns the URIs of the extensions that the card of the agent with this DID lists. */
+export function extensionUrisOf(did: string): string[] {
+  return [did, ...extensionsAt(did).map(({ uri }) => uri)]
 }
 
 /**

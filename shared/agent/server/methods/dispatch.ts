@@ -31,6 +31,7 @@ import { deprecationHeader } from '@parley/wire/model/deprecation'
 import type { StreamItem } from '@parley/wire/model/event'
 import { idsOf } from '@parley/wire/model/ids'
 import { type Calls, type Operation, operations } from '@parley/wire/model/operation'
+import { extensionUrisOf } from './agent-card.ts'
 import type { Call, Method, Services } from './method.ts'
 import { methods } from './table.ts'
 
@@ -167,6 +168,7 @@ export class Dispatcher {
     const method: Method<O> = methods[operation]
     const takeSignature = once(() => this.#authenticator.takeOnce(caller))
     const writes = operations[operation].scope === 'agent:write'
+    const extensions = this.#activated(codec.readExtensions(incoming.headers))
     // The answer contains the message, so its memory is reserved before the first write, when the call can still be refused.
     if (writes) claim.reserve(incoming.bytes.byteLength)
     if (writes && method.takesSignature === undefined) await takeSignature()
@@ -174,6 +176,7 @@ export class Dispatcher {
       caller,
       params: () => codec.readParams(operation, request.params, idsOf(caller.id)),
       headers: incoming.headers,
+      extensions,
       baseUrl: () => incoming.reachedAt(this.#services.baseUrl()),
       bodyHash: () => hashOf(request),
       takeSignature,
@@ -187,6 +190,7 @@ export class Dispatcher {
     if (writes) await takeSignature()
     const headers = { ...common, ...answer.headers }
     const { rest } = incoming
+    Object.assign(headers, codec.writeExtensions(extensions))
     const type = rest && { type: restType(incoming, rest.binding) }
     const reply = {
       status: 200,
@@ -213,6 +217,12 @@ export class Dispatcher {
     else claim.reserve(json.bytes)
     claim.shrink(json.bytes)
     return json.parts.length === 0 ? { ...reply, body: json.texts.join('') } : { ...reply, json }
+  }
+
+  #activated(uris: readonly string[]): readonly string[] {
+    if (uris.length === 0) return uris
+    const listed = extensionUrisOf(this.#services.did)
+    return uris.filter((uri) => listed.includes(uri))
   }
 
   #requireNotDraining(operation: Operation): void {

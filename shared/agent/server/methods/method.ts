@@ -52,6 +52,8 @@ export interface Call<Params = unknown> {
   params: () => Params
   /** The request headers, with lower-case names. */
   headers: Readonly<Record<string, string | string[] | undefined>>
+  /** The URIs of the extensions that the caller activates and the card lists. */
+  extensions: readonly string[]
   /** The address that the caller used, which is the gateway's if a trusted gateway forwarded the call. */
   baseUrl: () => string
   /** SHA-256 of method and params, in base64url. */

@@ -27,6 +27,7 @@ export async function callModel<O extends Operation>(
     caller: { id: owner, subject: owner, scopes: new Set(['agent:read', 'agent:write']) },
     params: () => params,
     headers: { authorization: 'Bearer t', ...headers },
+    extensions: [],
     baseUrl: () => agent.url,
     bodyHash: () => JSON.stringify(params),
     takeSignature: async () => {},

@@ -1,5 +1,5 @@
 import { ParleyError } from '../../errors.ts'
-import { isVersion1, readVersion } from '../a2a-v1/version.ts'
+import { isVersion1, readExtensions, readVersion, writeExtensions } from '../a2a-v1/version.ts'
 import type { Codec, WireRequest } from '../codec.ts'
 import {
   isSuccess,
@@ -28,6 +28,7 @@ import { webhookHeaders, writeWebhook } from './webhook.ts'
 
 const rpcPaths = [{ path: basePath }, { path: `${basePath}/` }]
 const supported = ['0.3']
+const extensionsHeader = 'x-a2a-extensions'
 
 /**
  * A2A 0.3 over JSON-RPC (spec/a2a.md#03-methods). It writes camelCase and reads both spellings. The servers of the SDKs also
@@ -40,6 +41,8 @@ export const a2aV03: Codec = {
   cardPaths,
   accepts,
   negotiate,
+  readExtensions: (headers) => readExtensions(headers, extensionsHeader),
+  writeExtensions: (uris) => writeExtensions(uris, extensionsHeader),
   lenientRequests: true,
   framesErrors: true,
   rest,

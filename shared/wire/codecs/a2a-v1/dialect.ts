@@ -9,7 +9,7 @@ import { readCursor, readQuery, readTaskId, readTenant, writeCursor } from './pa
 import { writeParams } from './requests.ts'
 import { rest } from './rest.ts'
 import { partOut } from './task.ts'
-import { isVersion1, negotiate, readVersion } from './version.ts'
+import { isVersion1, negotiate, readExtensions, readVersion, writeExtensions } from './version.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 
 const ownPaths = new Set([basePath, `${basePath}/`, `${basePath}${sharedCardPath}`])
@@ -22,6 +22,8 @@ export const a2aV1: Codec = {
   cardPaths,
   accepts,
   negotiate,
+  readExtensions: (headers) => readExtensions(headers),
+  writeExtensions: (uris) => writeExtensions(uris),
   rest: { ...rest, covers },
   readParams,
   readTaskId,

@@ -31,12 +31,17 @@ export function negotiate(request: Versioned): Record<string, string> {
   })
 }
 
+const extensionsHeader = 'a2a-extensions'
 const [extensionsMax, extensionMaxChars] = [100, 2048]
 
 /** Returns the URIs of the extensions that the client activates; those beyond the limits are ignored. */
-export function readExtensions(headers: WireRequest['headers']): string[] {
-  const header = headers['a2a-extensions']
+export function readExtensions(headers: WireRequest['headers'], name = extensionsHeader): string[] {
+  const header = headers[name]
   const text = Array.isArray(header) ? header.join(',') : (header ?? '')
   const uris = text.split(',', extensionsMax).map((uri) => uri.trim())
   return [...new Set(uris)].filter((uri) => uri !== '' && uri.length <= extensionMaxChars)
+}
+
+export function writeExtensions(uris: readonly string[], name = extensionsHeader): Record<string, string> {
+  return uris.length === 0 ? {} : { [name]: uris.join(', ') }
 }

@@ -29,6 +29,8 @@ export const parley: Codec = {
   cardPaths,
   accepts: ({ path }) => path === '/' || methods.has(path.slice(1)) || cardPaths.includes(path),
   negotiate: () => ({}),
+  readExtensions: () => [],
+  writeExtensions: () => ({}),
   paysOverHttp: true,
   rest: undefined,
   readParams,
