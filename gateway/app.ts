@@ -47,6 +47,8 @@ import { slugOf } from './registry/slug.ts'
 import type { DispatcherFor } from './routing/forwarding/agent-target.ts'
 import { AgentTokens, NamedAgentTokens } from './routing/forwarding/agent-tokens.ts'
 import type { GatewayNames } from './routing/forwarding/caller-token.ts'
+import { pathAtAgent } from './routing/forwarding/forward-path.ts'
+import type { NamedAgentOptions } from './routing/forwarding/named-agent.ts'
 import { proxyAgents } from './routing/forwarding/proxy.ts'
 import { ReplicaBalancer } from './routing/forwarding/replica-balancer.ts'
 import { createUpstream } from './routing/forwarding/upstream.ts'
@@ -109,6 +111,7 @@ interface Parts {
   limits: RequestLimits | undefined
   answers: AnswerBudget
   access: CallerAccess
+  named: NamedAgentOptions
   draining: () => boolean
 }
 
@@ -147,17 +150,17 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }
   const sync = registry.shared ? stack.use(await startRegistrySync(syncOptions)) : undefined
   const metrics = createMetrics()
-  const limits = await openLimits(
-    { perMinute: config.rateLimitPerMinute, redisUrl, name: 'gateway', log },
-    stack,
-  )
-  const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
+  const limitOptions = { perMinute: config.rateLimitPerMinute, redisUrl, name: 'gateway', log }
+  const limits = await openLimits(limitOptions, stack)
+  const served = { ...config, publicUrl, log, metrics, limits, dialectPath: pathAtAgent }
+  const app = stack.adopt(createServer(served), closeServer)
   let draining = false
   const answers = new AnswerBudget(config.answers)
-  const parts = { ...shared, addresses, oauth, keeper, routing, sync, trust, limits, answers }
+  const base = { ...shared, addresses, oauth, keeper, routing, sync, trust, limits, answers }
+  const parts = { ...base, named: namedAgents(base, dispatcherFor) }
   const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
-  await addAgents(app, parts, dispatcherFor)
+  await addAgents(app, parts)
   await app.listen({ host: config.host, port: addresses.port })
   const processOptions = { ...shared, environment, addresses, provider: oauth.provider, upstream }
   const { supervisor, additionalGateways } = await startProcesses(options, processOptions, stack)
@@ -252,24 +255,32 @@ function leaderElection({ claims }: GatewayState, { leaseMs }: Registry) {
   return { leads: () => claims.hold('lease-keeper', holder, leaseMs / 3) }
 }
 
-/** Adds `/agents/{slug}/…`. The agents limit the rate of these requests per caller. */
-async function addAgents(
-  app: FastifyInstance,
-  parts: Omit<Parts, 'draining'>,
+/** The calls that name an agent. The agents limit the rate of these requests per caller. */
+function namedAgents(
+  parts: Omit<Parts, 'draining' | 'named'>,
   dispatcherFor: DispatcherFor,
-): Promise<void> {
+): NamedAgentOptions {
   const { addresses, oauth, access, routing, answers, tokens } = parts
   const audiences = () => [addresses.public]
   const authenticator = new Authenticator(oauth.introspector, audiences, { proofs: proofRules(parts) })
-  enforceChangedPolicies(app, parts)
-  await proxyAgents(app, {
-    find: (slug, request) => access.findNamed(slug, request, authenticator),
+  return {
+    find: (slug, request) =>
+      access.findNamed(slug, request, () => request.token?.caller ?? authenticator.identify(request)),
     dispatcherFor,
     tokens: new NamedAgentTokens(authenticator, tokens),
     reportSignal: routing.reportSignal,
     grants: routing.grants,
     routes: routing.namedAgentRoutes(answers),
-  })
+  }
+}
+
+/** Adds `/agents/{slug}/…`. */
+async function addAgents(
+  app: FastifyInstance,
+  parts: Pick<Parts, 'registry' | 'access' | 'oauth' | 'log' | 'named'>,
+): Promise<void> {
+  enforceChangedPolicies(app, parts)
+  await proxyAgents(app, parts.named)
 }
 
 /** All gateways on one database share the accepted DPoP proofs. */
@@ -316,7 +327,10 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     onHeartbeat: heartbeatListener(parts),
   })
   addNegotiationRoutes(app, { ...parts.routing, authenticator, access })
-  addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
+  addRpcRoutes(app, {
+    router: parts.routing.router(authenticator, parts.answers, parts.named),
+    log: parts.log,
+  })
   registry.listeners.onOutdated(async ({ client, policy }) =>
     oauth.provider?.invalidate([
       ...(client === undefined ? [] : [`c:${client}`]),

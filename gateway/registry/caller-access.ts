@@ -70,19 +70,20 @@ export class CallerAccess {
   /**
    * Finds the agent that a request names, for a sender that the agent itself will authenticate. Requests for agents
    * without a policy need no introspection here.
+   * @param identify reads the sender from its token
    * @returns undefined if the agent does not exist or the sender may not see it
    */
   async findNamed(
     slug: string,
     request: RequestHead & RequestOrigin,
-    authenticator: Pick<Authenticator, 'identify'>,
+    identify: () => Identified | Promise<Identified>,
   ): Promise<{ entry: AgentEntry; requireSkill?: (skill: string) => Promise<void> } | undefined> {
     const { registry } = this.#options
     const found = registry.bySlug(slug)
     if (!this.applies || (found !== undefined && found.policy === undefined)) return found && { entry: found }
     // An unknown agent costs the same time as a hidden one.
     const isAnonymous = request.headers.authorization === undefined
-    const caller = isAnonymous ? undefined : await authenticator.identify(request).catch(() => undefined)
+    const caller = isAnonymous ? undefined : await identified(identify)
     const agents = await this.agentsFor(caller)
     const entry = agents.bySlug(slug)
     if (entry === undefined) {
@@ -195,5 +196,13 @@ export class CallerAccess {
   async #partyOf(id: string): Promise<PolicyParty & { id: string; operator: boolean }> {
     const { tags, operator } = (await this.#options.factsOf?.(id)) ?? noFacts
     return { id, tags, operator }
+  }
+}
+
+async function identified(identify: () => Identified | Promise<Identified>): Promise<Identified | undefined> {
+  try {
+    return await identify()
+  } catch {
+    return undefined
   }
 }

@@ -15,6 +15,7 @@ import type { Registry } from '../registry/registry.ts'
 import type { DispatcherFor } from './forwarding/agent-target.ts'
 import type { AgentTokens } from './forwarding/agent-tokens.ts'
 import type { GrantRecords } from './forwarding/grant-records.ts'
+import type { NamedAgentOptions } from './forwarding/named-agent.ts'
 import { ReferenceGrants } from './forwarding/reference-grants.ts'
 import type { ReportSignal } from './forwarding/relay.ts'
 import { type FeedbackModel, FeedbackRecorder } from './learning/feedback.ts'
@@ -54,7 +55,7 @@ export interface Routing extends Disposable {
   feedback: FeedbackRecorder
   reportSignal: ReportSignal
   grants: ReferenceGrants
-  router: (authenticator: Authenticator, answers: AnswerBudget) => RpcRouter
+  router: (authenticator: Authenticator, answers: AnswerBudget, named: NamedAgentOptions) => RpcRouter
   namedAgentRoutes: (answers: AnswerBudget) => NamedAgentRoutes
 }
 
@@ -125,7 +126,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     feedback,
     reportSignal,
     grants,
-    router: (authenticator, answers) => new RpcRouter({ ...around, authenticator, answers, messages, lists }),
+    router: (authenticator, answers, named) =>
+      new RpcRouter({ ...around, authenticator, answers, messages, lists, named }),
     namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }

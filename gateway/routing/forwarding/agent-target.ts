@@ -1,3 +1,5 @@
+import type { Codec } from '@parley/wire/codecs/codec'
+import { defaultDialect, partsOf } from '@parley/wire/codecs/dialects'
 import type { Dispatcher } from 'undici'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
@@ -37,9 +39,13 @@ export function targetOf(entry: AgentEntry, path: string, dispatcherFor: Dispatc
   return { entry, upstream: dispatcherFor(entry), origin: base.origin, path: base.path + path }
 }
 
-/** The JSON-RPC path. Supervised agents also serve `/<method>`; external agents serve only their root. */
-export function rpcPath(entry: AgentEntry, { url }: { url: string }): string {
-  return isExternal(entry) ? '/' : (url.split('?', 1)[0] ?? '/')
+/**
+ * The path of a call at an agent. Supervised agents also serve `/<method>` of Parley's own dialect; external agents serve only
+ * their root in this dialect. In other dialects, the query may belong to the call.
+ */
+export function callPath(entry: AgentEntry, { url }: { url: string }, codec: Codec): string {
+  if (codec !== defaultDialect) return url
+  return isExternal(entry) ? '/' : partsOf(url).path
 }
 
 function baseOf(entry: AgentEntry): Base {

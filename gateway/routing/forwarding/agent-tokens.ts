@@ -25,6 +25,8 @@ export interface AuthorizedTarget extends Target {
   authorization: string | undefined
   /** Lets the agent read the tasks that the message refers to (`ReferenceGrants`). */
   references?: string | undefined
+  /** Whether the request names the agent. The agent then answers with addresses below `/agents/{slug}`. */
+  isNamed?: boolean
 }
 
 const tokensMax = 10_000
@@ -110,7 +112,7 @@ export class NamedAgentTokens {
     if (authorization === undefined) return { ...target, authorization: undefined }
     const isPublic = !takesToken(entry) || (!isExternal(entry) && publicPath.test(path))
     try {
-      request.token = await this.#read(request, authorization, entry)
+      request.token ??= await this.#read(request, authorization, entry)
     } catch (error) {
       if (!isPublic) throw error
     }

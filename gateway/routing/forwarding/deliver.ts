@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthorizedTarget } from './agent-tokens.ts'
 import type { CompletedRequest } from './completed-request.ts'
 import type { Exchange, ResponseHead } from './exchange.ts'
-import { isRejectedUnprocessed } from './refusal.ts'
+import { isRejectedUnprocessed, outcomeStatus } from './refusal.ts'
 import {
   type AgentSignal,
   abortOnDisconnect,
@@ -27,6 +27,8 @@ export interface Delivery {
   repeatMs?: number
   /** An agent that does not respond within this time is reported as failed but still awaited. Default 15,000. */
   silentMs?: number
+  /** Whether the agent responds once the task has ended or paused, so that a late response is no failure. */
+  waits?: boolean
 }
 
 /** The result of sending a message to one agent. */
@@ -68,9 +70,10 @@ export async function deliver(target: AuthorizedTarget, delivery: Delivery): Pro
     const again = await attempt(
       target,
       { ...delivery, reportSignal: answeredOnly(delivery.reportSignal) },
-      until,
+      // The agent waits for the task, and its own limit applies.
+      delivery.waits === true ? undefined : until,
     )
-    if (again.kind === 'streams' || (again.kind === 'answered' && isConclusive(again.head))) return again
+    if (again.kind === 'streams' || (again.kind === 'answered' && isConclusive(again))) return again
   }
 }
 
@@ -87,13 +90,14 @@ function answeredOnly(reportSignal: ReportSignal): ReportSignal {
  */
 function signalReporter(
   id: string,
-  { reportSignal, silentMs: ms = silentMs }: Pick<Delivery, 'reportSignal' | 'silentMs'>,
+  { reportSignal, silentMs: ms = silentMs, waits }: Pick<Delivery, 'reportSignal' | 'silentMs' | 'waits'>,
 ) {
   let wasSilent = false
-  const timer = setTimeout(() => {
+  const isLate = () => {
     wasSilent = true
     reportSignal(id, 'failed')
-  }, ms)
+  }
+  const timer = waits === true ? undefined : setTimeout(isLate, ms)
   return (sign: AgentSignal | undefined) => {
     clearTimeout(timer)
     if (sign === 'answered' || (sign === 'failed' && !wasSilent)) reportSignal(id, sign)
@@ -122,15 +126,15 @@ async function attempt(
   try {
     const head = await exchange.head
     if (isStream(head)) {
-      reportSignal('answered')
       const first = await exchange.peek((bytes) => hasFrame(bytes) || bytes.byteLength > firstFrameMaxBytes)
       clearTimeout(timer)
+      reportSignal(signalOf(outcomeStatus(head, errorFrameIn(first))))
       return { kind: 'streams', head, first, exchange }
     }
     let size = 0
     const bytes = await exchange.collect(answerMaxBytes, (more) => claim.reserve((size += more)))
     cleanUp()
-    reportSignal(signalOf(head))
+    reportSignal(signalOf(outcomeStatus(head, bytes)))
     if (isRejectedUnprocessed(head.status, bytes))
       return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
     return { kind: 'answered', head, bytes }
@@ -140,6 +144,13 @@ async function attempt(
     if (exchange.sent) return { kind: 'unknown', error }
     return { kind: 'not taken', why: 'not reached', error }
   }
+}
+
+/** The JSON of the first frame, because an error may be sent as the only frame of a stream. */
+function errorFrameIn(first: Buffer): Buffer {
+  const at = first.indexOf('data:')
+  const end = first.indexOf('\n', at)
+  return at === -1 ? first : first.subarray(at + 'data:'.length, end === -1 ? undefined : end)
 }
 
 export function isStream({ status, headers }: ResponseHead): boolean {
@@ -153,6 +164,7 @@ export function hasFrame(bytes: Buffer): boolean {
 }
 
 /** A repeat may fail for new reasons: the token has expired, the signature was used, or a payment is in progress. */
-function isConclusive({ status }: ResponseHead): boolean {
+function isConclusive({ head, bytes }: { head: ResponseHead; bytes: Buffer }): boolean {
+  const status = outcomeStatus(head, bytes)
   return status < 500 && ![401, 403, 409, 429].includes(status)
 }

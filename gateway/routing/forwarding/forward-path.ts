@@ -7,10 +7,21 @@ import { ParleyError } from '@parley/wire/errors'
  */
 export function forwardPath(rawUrl: string): string {
   const query = rawUrl.indexOf('?')
-  const path = query === -1 ? rawUrl : rawUrl.slice(0, query)
-  if (maybeOdd.test(path)) check(path)
+  const path = safePath(query === -1 ? rawUrl : rawUrl.slice(0, query))
+  return pathAtAgent(path)
+}
+
+/** The path at the agent that a path names; the path itself if it names none. It is not checked. */
+export function pathAtAgent(path: string): string {
+  if (!path.startsWith('/agents/')) return path
   const slash = path.indexOf('/', '/agents/'.length)
   return slash === -1 ? '/' : path.slice(slash)
+}
+
+/** Returns the path itself if every server parses it alike. @throws ParleyError InvalidRequest */
+export function safePath(path: string): string {
+  if (maybeOdd.test(path)) check(path)
+  return path
 }
 
 /** Matches every path that must be rejected, and few valid paths. */

@@ -1,49 +1,33 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
 import { requireNoDelegate } from '@parley/kit/auth/authenticate'
-import type { Caller } from '@parley/kit/auth/caller'
 import { linger } from '@parley/kit/http/linger'
-import { peekId, readCall, requireOperation } from '@parley/kit/http/rpc-call'
+import { isJson } from '@parley/kit/http/request-body'
+import type { RestCall } from '@parley/kit/http/rest-call'
 import { contentHeaders } from '@parley/kit/http/security-headers'
-import { defaultDialect, dialectOf, rpcPaths } from '@parley/wire/codecs/dialects'
+import { partsOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
-import { isObject } from '@parley/wire/jsonrpc/envelope'
-import { jsonOf } from '@parley/wire/model/json-text'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
-import { type DispatcherFor, type Target, targetOf } from './agent-target.ts'
-import type { AuthorizedTarget, NamedAgentTokens } from './agent-tokens.ts'
+import type { AuthorizedTarget } from './agent-tokens.ts'
 import { checkLength, limited } from './body-limit.ts'
+import { type CallAddress, callAddress } from './call-reader.ts'
 import { isBodiless, joined } from './exchange.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
-import type { ReferenceGrants } from './reference-grants.ts'
-import { headersFor, type RelayOptions, type ReportSignal, relay } from './relay.ts'
-import { type FoundAgent, limitedAnswer, requireAllowedSkills } from './skill-limit.ts'
+import {
+  forwardNamed,
+  type NamedAgentOptions,
+  type NamedTarget,
+  nameCall,
+  namedTarget,
+} from './named-agent.ts'
+import { headersFor } from './relay.ts'
+import { limitedAnswer } from './skill-limit.ts'
 import { abortable, type ForwardTarget, forwardTargetKey } from './upstream.ts'
 import { upstreamError } from './upstream-error.ts'
 
-export interface ResponseRecorder {
-  /** Returns undefined for a request whose response is not recorded. */
-  observerOf: (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    target: Target,
-    body: Buffer,
-  ) => RelayOptions['watch']
-}
-
-export interface ProxyOptions {
-  /** Finds the agent with this slug, or undefined if the sender of the request may not see it. */
-  find: (slug: string, request: FastifyRequest) => FoundAgent | undefined | Promise<FoundAgent | undefined>
-  dispatcherFor: DispatcherFor
-  tokens: Pick<NamedAgentTokens, 'authorize'>
-  /** Lets agents read the tasks that messages refer to. */
-  grants?: ReferenceGrants
-  /** Called with the outcome of every forwarded POST of JSON. */
-  reportSignal?: ReportSignal
-  /** Records the tasks and payment sessions of external agents from their responses. */
-  routes?: ResponseRecorder
+export interface ProxyOptions extends NamedAgentOptions {
   /** Default 10 MiB. */
   bodyMaxBytes?: number
 }
@@ -94,115 +78,78 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
   })
 }
 
-/** Checks the request and forwards a POST of JSON; other requests continue to the handler of @fastify/http-proxy. */
+/** Checks the request and forwards a call; other requests continue to the handler of @fastify/http-proxy. */
 async function prepare(
   request: FastifyRequest,
   reply: FastifyReply,
   options: ProxyOptions,
   maxBytes: number,
 ): Promise<unknown> {
-  let found: FoundAgent
-  let target: AuthorizedTarget
+  let named: NamedTarget
+  let address: CallAddress | undefined
   let isBuffered: boolean
   try {
     checkLength(request.headers['content-length'], maxBytes)
     const path = forwardPath(request.url)
-    found = await resolve(request, options)
-    const { entry, requireSkill } = found
-    target = await options.tokens.authorize(request, targetOf(entry, path, options.dispatcherFor), path)
+    address = callAddress(request.method, path, partsOf(request.url).query)
+    if (address?.rest !== undefined) request.rpcMethod = methodOf(address.rest)
+    const { slug } = request.params as { slug: string }
+    named = await namedTarget(request, slug, path, options)
+    const { entry, requireSkill } = named.found
     const limited = requireSkill && limitedAnswer(request, path, entry)
     if (limited !== undefined) return reply.send(limited)
     const isRecorded = options.routes !== undefined && isExternal(entry)
     const caller = request.token?.caller
     const isRead = isRecorded || requireSkill !== undefined || caller?.delegate !== undefined
-    isBuffered = isJsonPost(request, isRead ? maxBytes : wholeMaxBytes)
+    isBuffered = isWhole(request, address, isRead ? maxBytes : wholeMaxBytes)
     if (requireSkill !== undefined && request.method === 'POST' && !isBuffered) throw unreadableRequest()
     if (caller !== undefined && !isBuffered) requireNoDelegate(caller)
   } catch (error) {
-    return refuse(request, error)
+    return refuse(request, address, error)
   }
   // Skips the handler of @fastify/http-proxy, which would double the cost.
-  if (isBuffered) return relayWhole(request, reply, { ...options, target, found })
+  if (isBuffered) {
+    const body = await bytesOf(request.body)
+    return body === undefined
+      ? reply.hijack()
+      : forwardNamed(request, reply, { ...named, address, body }, options)
+  }
   const { body } = request
   // This must not happen earlier, because a stream without a reader could emit an error without a listener.
   if (body !== undefined) request.body = limited(body as Readable, maxBytes)
-  prepared.set(request, { ...target, signal: clientLeft(reply) })
+  prepared.set(request, { ...named.target, signal: clientLeft(reply) })
   return undefined
 }
 
+const methodOf = ({ codec, route }: RestCall) => codec.methodOf(route.operation)
+
 /** True for most requests, which are small enough to be buffered and sent in one piece. */
-function isJsonPost({ method, headers }: FastifyRequest, maxBytes: number): boolean {
-  const length = headers['content-length']
-  const isJson = headers['content-type']?.startsWith('application/json') === true
-  return method === 'POST' && isJson && length !== undefined && Number(length) <= maxBytes
+function isWhole(
+  { method, headers }: FastifyRequest,
+  address: CallAddress | undefined,
+  maxBytes: number,
+): boolean {
+  const { 'content-length': length, 'content-type': type, 'transfer-encoding': encoding } = headers
+  const isEmpty = length === '0' || (length === undefined && encoding === undefined)
+  if (isEmpty && address?.rest !== undefined) return true
+  if (method !== 'POST' || type === undefined || length === undefined) return false
+  return isJson(type) && Number(length) <= maxBytes
 }
 
-async function relayWhole(
+/** Rethrows the error after reading the JSON-RPC id and the method, which determine the form of the error. */
+async function refuse(
   request: FastifyRequest,
-  reply: FastifyReply,
-  {
-    target,
-    found: { requireSkill },
-    reportSignal,
-    routes,
-    grants,
-  }: Pick<ProxyOptions, 'reportSignal' | 'routes' | 'grants'> & {
-    target: AuthorizedTarget
-    found: FoundAgent
-  },
-) {
-  const body = await bytesOf(request.body as Readable)
-  if (body === undefined) return reply.hijack()
-  const query = request.url.indexOf('?')
-  const path = query === -1 ? target.path : target.path + request.url.slice(query)
-  try {
-    if (request.token?.caller.delegate !== undefined) requireDelegable(request, request.token.caller, body)
-    if (requireSkill !== undefined) await requireAllowedSkills(body, requireSkill)
-    const watch = routes?.observerOf(request, reply, target, body)
-    const references = await grants?.create(request.token, target.entry.id, referencesIn(body))
-    const sent = { ...target, path, references }
-    return await relay(request, reply, sent, { body }, { reportSignal, watch })
-  } catch (error) {
-    request.rpcId = peekId(body)
-    throw error
-  }
-}
-
-/** The tasks that a message refers to. Most requests do not contain the name of the field and are not parsed. */
-function referencesIn(body: Buffer): readonly string[] {
-  if (!body.includes('eference')) return []
-  const call = jsonOf(body.toString('utf8'))
-  return isObject(call) ? defaultDialect.readReferences(call['params']) : []
-}
-
-/**
- * Allows an agent that acts for a client to send messages and to use tasks (spec/authentication.md#delegated-tokens).
- * @throws ParleyError InsufficientPermissions; InvalidRequest and others if the body is not a JSON-RPC call
- */
-function requireDelegable(
-  { url, headers, method: httpMethod }: FastifyRequest,
-  caller: Caller,
-  body: Buffer,
-): void {
-  const path = forwardPath(url)
-  const rpcPath = rpcPaths().find((one) => one.path === path)
-  if (rpcPath === undefined) return requireNoDelegate(caller)
-  const bytes = { headers, method: httpMethod, url, bytes: body, pathMethod: rpcPath.method }
-  const { method } = readCall(bytes, { id: null }, dialectOf({ path, headers }))
-  const operation = dialectOf({ path, headers, method }).methods.get(method)?.operation
-  if (operation === undefined) throw new ParleyError('MethodNotFound')
-  requireOperation(caller, operation)
-}
-
-/** Rethrows the error after reading the JSON-RPC id, which the error response carries. */
-async function refuse(request: FastifyRequest, error: unknown): Promise<never> {
-  const body = isJsonPost(request, wholeMaxBytes) ? await bytesOf(request.body as Readable) : undefined
-  if (body !== undefined) request.rpcId = peekId(body)
+  address: CallAddress | undefined,
+  error: unknown,
+): Promise<never> {
+  const body = isWhole(request, address, wholeMaxBytes) ? await bytesOf(request.body) : undefined
+  if (body !== undefined) nameCall(request, address, body)
   throw error
 }
 
 /** Undefined if the client disconnected before the end of the body. */
-function bytesOf(body: Readable): Promise<Buffer | undefined> {
+function bytesOf(body: unknown): Promise<Buffer | undefined> {
+  if (!(body instanceof Readable)) return Promise.resolve(Buffer.alloc(0))
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>()
   if (body.destroyed) return Promise.resolve(undefined)
   const chunks: Buffer[] = []
@@ -211,13 +158,6 @@ function bytesOf(body: Readable): Promise<Buffer | undefined> {
   body.once('error', () => resolve(undefined))
   body.once('close', () => resolve(undefined))
   return promise
-}
-
-async function resolve(request: FastifyRequest, options: ProxyOptions): Promise<FoundAgent> {
-  const { slug } = request.params as { slug: string }
-  const found = await options.find(slug, request)
-  if (found === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
-  return found
 }
 
 const unreadableRequest = () =>

@@ -1,12 +1,16 @@
-import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { type AnsweredError, readAnsweredError } from '@parley/wire/codecs/error-answer'
+import { errorTable } from '@parley/wire/errors'
 import { jsonOf } from '@parley/wire/model/json-text'
+import type { ResponseHead } from './exchange.ts'
 
 /** Reasons for a 503 that Parley's servers send before they store the message. */
 const unprocessed = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits', 'loop'])
+/** The code in JSON-RPC and without its envelope (AIP-193). */
+const unavailable = new Set<number>([errorTable.Unavailable.code, 503])
 /** A larger response is never a rejection. */
 export const refusalMaxBytes = 64 * 1024
 
-/** Whether this is -32042 with a reason that proves nothing was stored. Any other 503 may have been sent later. */
+/** Whether this is a 503 with a reason that proves nothing was stored. Any other 503 may have been sent later. */
 export function isRejectedUnprocessed(status: number, bytes: Buffer): boolean {
   return unprocessed.has(reasonIn(status, bytes))
 }
@@ -16,10 +20,18 @@ export function isStopping(status: number, bytes: Buffer): boolean {
   return reasonIn(status, bytes) === 'draining'
 }
 
+/** The status of a response in Parley's own dialect. Other dialects answer most errors with 200. */
+export function outcomeStatus({ status }: Pick<ResponseHead, 'status'>, bytes: Buffer): number {
+  return status === 200 ? (errorIn(bytes)?.status ?? status) : status
+}
+
+/** Returns the error of a response in any dialect; undefined if it is not an error. */
+export function errorIn(bytes: Buffer): AnsweredError | undefined {
+  if (bytes.byteLength > refusalMaxBytes || !bytes.includes('"error"')) return undefined
+  return readAnsweredError(jsonOf(bytes.toString('utf8')))
+}
+
 function reasonIn(status: number, bytes: Buffer): unknown {
-  if (status !== 503 || bytes.byteLength > refusalMaxBytes) return undefined
-  const envelope = jsonOf(bytes.toString('utf8'))
-  const error = isObject(envelope) ? envelope['error'] : undefined
-  if (!isObject(error) || error['code'] !== -32042) return undefined
-  return isObject(error['data']) ? error['data']['reason'] : undefined
+  const error = status === 503 ? errorIn(bytes) : undefined
+  return error !== undefined && unavailable.has(error.code) ? error.reason : undefined
 }

@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
 import { contentHeaders } from '@parley/kit/http/security-headers'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Dispatcher } from 'undici'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { AuthorizedTarget } from './agent-tokens.ts'
 import type { CompletedRequest } from './completed-request.ts'
@@ -27,14 +28,23 @@ export function exchangeWith(
   more?: Record<string, string>,
 ): Exchange {
   const exchange = new Exchange(answerId && new ResponseIdRewriter(answerId.sent, answerId.callers))
-  const headers = { ...headersFor(request, target, { hasBody: true }), ...more }
+  // A call without a JSON-RPC envelope may have any method, and only some of them have a body.
+  const { method } = request
+  const hasBody = method === 'POST' || body.byteLength > 0
+  const headers = { ...headersFor(request, target, { hasBody }), ...more }
   // The id cannot be restored in a compressed response.
   if (answerId !== undefined) headers['accept-encoding'] = 'identity'
   // Undici sets the host. `delete` would turn the object into a slow dictionary.
   headers['host'] = undefined
-  headers['content-length'] = String(body.byteLength)
+  if (hasBody) headers['content-length'] = String(body.byteLength)
   target.upstream.dispatch(
-    { origin: target.origin, path: target.path, method: 'POST', headers, body },
+    {
+      origin: target.origin,
+      path: target.path,
+      method: method as Dispatcher.HttpMethod,
+      headers,
+      body: hasBody ? body : null,
+    },
     exchange,
   )
   return exchange
@@ -46,6 +56,8 @@ export interface RelayOptions {
   headers?: Record<string, string>
   /** Creates an observer for the response, or returns undefined if there is none. */
   watch?: ((head: ResponseHead) => ResponseObserver | undefined) | undefined
+  /** Throws the error that replaces the response. */
+  check?: ((head: ResponseHead) => void) | undefined
 }
 
 /** Forwards a buffered POST and streams the response. @throws ParleyError Unavailable before the first response byte */
@@ -54,7 +66,7 @@ export async function relay(
   reply: FastifyReply,
   target: AuthorizedTarget,
   sent: CompletedRequest,
-  { reportSignal, headers, watch }: RelayOptions = {},
+  { reportSignal, headers, watch, check }: RelayOptions = {},
 ): Promise<FastifyReply> {
   const exchange = exchangeWith(target, request, sent)
   abortOnDisconnect(reply, exchange)
@@ -66,14 +78,20 @@ export async function relay(
     reportSignal?.(target.entry.id, 'failed')
     throw upstreamError(target.entry.slug, error)
   }
-  reportSignal?.(target.entry.id, signalOf(head))
+  reportSignal?.(target.entry.id, signalOf(head.status))
+  try {
+    check?.(head)
+  } catch (error) {
+    exchange.abort(error)
+    throw error
+  }
   begin(reply, head, target.entry, headers)
   exchange.pipe(reply.raw, watch?.(head))
   return reply
 }
 
 /** 503 does not count as a failure, because the agent is busy or stopping. */
-export function signalOf({ status }: ResponseHead): AgentSignal {
+export function signalOf(status: number): AgentSignal {
   return status >= 500 && status !== 503 ? 'failed' : 'answered'
 }
 
@@ -114,10 +132,11 @@ export function abortOnDisconnect(reply: FastifyReply, exchange: Exchange): () =
 /** The headers for the agent: the caller's forwarded headers and those that the gateway sets. */
 export function headersFor(
   request: FastifyRequest,
-  { entry, authorization, references }: Pick<AuthorizedTarget, 'entry' | 'authorization' | 'references'>,
+  target: Pick<AuthorizedTarget, 'entry' | 'authorization' | 'references' | 'isNamed'>,
   { hasBody }: Pick<Forwarding, 'hasBody'>,
   headers: FastifyRequest['headers'] = request.headers,
 ) {
+  const { entry, authorization, references, isNamed } = target
   return requestHeaders(headers, {
     hasBody,
     authorization,
@@ -126,7 +145,7 @@ export function headersFor(
     host: request.host === '' ? undefined : request.host,
     protocol: request.protocol,
     requestId: request.id,
-    prefix: request.url.startsWith('/agents/') ? `/agents/${entry.slug}` : '/',
+    prefix: isNamed === true ? `/agents/${entry.slug}` : '/',
   })
 }
 

@@ -1,11 +1,13 @@
-import { defaultDialect } from '@parley/wire/codecs/dialects'
+import { findRestCall } from '@parley/kit/http/rest-call'
+import { dialects, partsOf } from '@parley/wire/codecs/dialects'
 import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
-import { operations } from '@parley/wire/model/operation'
+import { type Operation, operations } from '@parley/wire/model/operation'
 import type { FastifyRequest } from 'fastify'
 import type { AgentEntry } from '../../registry/entry.ts'
+import type { ReadCall } from './call-reader.ts'
 
 /** An agent that a request names, as its caller sees it. */
 export interface FoundAgent {
@@ -21,10 +23,11 @@ export interface FoundAgent {
  * Returns the response to a request for the skills of an agent that is limited to some skills for its
  * caller, because the agent itself would list all of them.
  * @param path path on the agent
- * @throws ParleyError SkillNotFound, InsufficientPermissions for the agent's own negotiation
+ * @throws ParleyError SkillNotFound, InsufficientPermissions for the agent's own negotiation,
+ * AuthenticatedExtendedCardNotConfigured
  */
 export function limitedAnswer(
-  { method }: Pick<FastifyRequest, 'method'>,
+  { method, url }: Pick<FastifyRequest, 'method' | 'url'>,
   path: string,
   { slug, skills }: AgentEntry,
 ): object | undefined {
@@ -33,6 +36,9 @@ export function limitedAnswer(
       message: `The policy limits you to some skills of agent ${slug}: negotiate with the gateway (POST /agent/negotiation)`,
       data: { reason: 'policy', agent: slug },
     })
+  const { query } = partsOf(url)
+  if (namesCard(findRestCall(method, path, query)?.route.operation))
+    throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
   if (method !== 'GET' && method !== 'HEAD') return undefined
   if (path === '/agent/skills') return { skills, total: skills.length }
   const named = /^\/agent\/skills\/([^/]+)/.exec(path)?.[1]
@@ -46,22 +52,29 @@ export function limitedAnswer(
 
 /**
  * Checks the skills that a request names, and refuses a request for the agent's own extended card.
+ * @param call undefined if the body is not a call in a dialect
  * @throws ParleyError InsufficientPermissions, InvalidRequest, AuthenticatedExtendedCardNotConfigured
  */
 export async function requireAllowedSkills(
   body: Buffer,
+  call: Pick<ReadCall, 'rest'> | undefined,
   requireSkill: NonNullable<FoundAgent['requireSkill']>,
 ): Promise<void> {
+  if (body.byteLength === 0 && call?.rest !== undefined) return
   const json = jsonOf(body.toString('utf8'))
   // An agent could read the skill from a body that this check does not understand.
   if (!isObject(json)) throw new ParleyError('InvalidRequest', { message: 'Request must be a JSON object' })
   const { method, params } = json
-  const operation = typeof method === 'string' ? defaultDialect.methods.get(method)?.operation : undefined
-  if (operation !== undefined && operations[operation].target === 'server')
+  if (typeof method === 'string' && dialects.some(({ methods }) => namesCard(methods.get(method)?.operation)))
     throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
-  // Payment sessions name the skill in the body itself, and messages in their metadata.
-  const message = isObject(params) && isObject(params['message']) ? params['message'] : {}
-  const { metadata } = message
-  for (const skill of [skillIdIn(json), isObject(metadata) ? skillIdIn(metadata) : undefined])
+  // Payment sessions name the skill in the body itself, and messages in their metadata, with or without an envelope.
+  const messages = [json, params].flatMap((place) => (isObject(place) ? [place['message']] : []))
+  const metadata = messages.map((message) => (isObject(message) ? message['metadata'] : undefined))
+  for (const place of [json, ...metadata]) {
+    const skill = isObject(place) ? skillIdIn(place) : undefined
     if (typeof skill === 'string') await requireSkill(skill)
+  }
 }
+
+const namesCard = (operation: Operation | undefined) =>
+  operation !== undefined && operations[operation].target === 'server'

@@ -13,6 +13,8 @@ interface AcceptedMessage {
   message: { taskId?: string | undefined; contextId?: string | undefined }
   owner: string
   entry: AgentEntry
+  /** When the message was received, in milliseconds since 1970. Default: now. */
+  at?: number
   /** Absent if nothing is learned from the task's outcome. */
   words?: Record<string, number>
 }
@@ -57,12 +59,15 @@ function isClaimed(registry: Pick<Registry, 'find'>, { agent, claim }: Route): b
   return holder === undefined ? claim !== undefined : isExternal(holder)
 }
 
-function routesOf(task: unknown, { codec, owner, words, message, entry }: AcceptedMessage): Route[] {
+function routesOf(
+  task: unknown,
+  { codec, owner, words, message, entry, at = Date.now() }: AcceptedMessage,
+): Route[] {
   const reference = codec.readTaskReference(task, idsOf(owner))
   const id = idFor(reference?.taskId, message.taskId)
   if (id === undefined) return []
   const context = idFor(reference?.contextId, message.contextId)
-  const of = { owner, agent: entry.id, at: Date.now() }
+  const of = { owner, agent: entry.id, at }
   const taskRoute: Route = {
     ...of,
     kind: 'task',

@@ -1,20 +1,18 @@
 import { releaseWhenRead } from '@parley/kit/http/release-when-read'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
-import type { MessageIds } from '@parley/wire/codecs/codec'
-import { defaultDialect } from '@parley/wire/codecs/dialects'
+import type { Codec, MessageIds } from '@parley/wire/codecs/codec'
 import { readSessionId } from '@parley/wire/codecs/parley/payments'
-import { isObject } from '@parley/wire/jsonrpc/envelope'
-import { type Ids, idsOf } from '@parley/wire/model/ids'
+import { idsOf } from '@parley/wire/model/ids'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
-import { resultIn } from '../forwarding/agent-query.ts'
 import type { Target } from '../forwarding/agent-target.ts'
 import { BufferedResponse } from '../forwarding/buffered-response.ts'
+import { type ReadCall, resultOf } from '../forwarding/call-reader.ts'
 import { hasFrame, isStream } from '../forwarding/deliver.ts'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
 import type { RelayOptions } from '../forwarding/relay.ts'
@@ -35,6 +33,7 @@ export interface NamedAgentRoutesOptions {
 interface Sent {
   request: FastifyRequest
   entry: AgentEntry
+  codec: Codec
   message: MessageIds
 }
 
@@ -57,7 +56,7 @@ export class NamedAgentRoutes {
     request: FastifyRequest,
     reply: FastifyReply,
     { entry, path }: Target,
-    body: Buffer,
+    call: ReadCall | undefined,
   ): RelayOptions['watch'] {
     if (!isExternal(entry) || request.token === undefined) return undefined
     const whole = (look: (bytes: Buffer) => void) => {
@@ -69,12 +68,13 @@ export class NamedAgentRoutes {
       return ({ status }) =>
         status === 200 ? whole((bytes) => this.#recordSession(request, entry, bytes)) : undefined
     }
-    const message = messageIn(body, idsOf(request.token?.caller.id ?? ''))
-    if (message === undefined) return undefined
-    const sent = { request, entry, message }
+    if (call?.operation === undefined || operations[call.operation].target !== 'message') return undefined
+    const { codec } = call
+    const message = codec.readMessageIds(call.params, idsOf(request.token.caller.id))
+    const sent = { request, entry, codec, message }
     return (head) => {
       if (isStream(head)) return new FirstEvent((event) => this.#record(sent, event))
-      return head.status === 200 ? whole((bytes) => this.#record(sent, resultIn(bytes))) : undefined
+      return head.status === 200 ? whole((bytes) => this.#record(sent, resultOf(call, bytes))) : undefined
     }
   }
 
@@ -84,10 +84,8 @@ export class NamedAgentRoutes {
     this.#save(request, async (owner) => [{ owner, kind: 'session', id: sessionId, agent, at: Date.now() }])
   }
 
-  #record({ request, entry, message }: Sent, task: unknown): void {
-    this.#save(request, (owner) =>
-      newRoutes(this.#options, { codec: defaultDialect, message, owner, entry }, task),
-    )
+  #record({ request, ...sent }: Sent, task: unknown): void {
+    this.#save(request, (owner) => newRoutes(this.#options, { ...sent, owner }, task))
   }
 
   /** Runs in the background, because the response is already being sent. */
@@ -109,15 +107,6 @@ export class NamedAgentRoutes {
     for (const { kind, id: routeId } of routes)
       if (kind === 'task' || kind === 'context') taskLocator.markExisting(kind, routeId, token.caller.id)
   }
-}
-
-/** Returns undefined if the body is not a message. */
-function messageIn(body: Buffer, ids: Ids): MessageIds | undefined {
-  const request = jsonOf(body.toString('utf8'))
-  if (!isObject(request) || typeof request['method'] !== 'string') return undefined
-  const operation = defaultDialect.methods.get(request['method'])?.operation
-  const isMessage = operation !== undefined && operations[operation].target === 'message'
-  return isMessage ? defaultDialect.readMessageIds(request['params'], ids) : undefined
 }
 
 /** Calls `onEvent` with the first event of a stream. */

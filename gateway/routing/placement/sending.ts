@@ -1,3 +1,4 @@
+import type { RestCall } from '@parley/kit/http/rest-call'
 import type { AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Codec } from '@parley/wire/codecs/codec'
 import { ParleyError } from '@parley/wire/errors'
@@ -16,6 +17,8 @@ export interface Incoming {
   body: Buffer
   /** The dialect of the caller. */
   codec: Codec
+  /** Set for a call without a JSON-RPC envelope. */
+  rest: RestCall | undefined
   method: string
   operation: Operation
   params: Record<string, unknown>
@@ -33,6 +36,12 @@ export interface Sending extends Incoming {
   payment: PresentedPayment | undefined
   key: string
   keyIsTheirs: boolean
+  /** Whether the agent answers once the task has ended or paused. */
+  waits: boolean
+  /** When the gateway received the message, in milliseconds since 1970. */
+  at: number
+  /** Runs when the store has the routes that later messages must follow. */
+  onPlaced: () => void
   words: Record<string, number>
 }
 
@@ -45,10 +54,13 @@ export function keyOf({ headers }: FastifyRequest): string | undefined {
 }
 
 /**
- * The routes to claim before a message is sent. Without other gateways, the keyed mutex covers tasks and contexts.
- * @param shared whether other gateways use the same store
+ * The routes to claim before a message is sent. If the message does not wait for its task and there are no other gateways,
+ * the keyed mutex covers tasks and contexts.
+ * @param isShared whether other gateways use the same store
  */
-export function claimedKeys({ message, key, keyIsTheirs, owner }: Sending, shared: boolean): RouteKey[] {
+export function claimedKeys(sending: Sending, isShared: boolean): RouteKey[] {
+  const { message, key, keyIsTheirs, owner } = sending
+  const shared = isShared || sending.waits
   const named: [RouteKind, string | undefined][] = [
     ['key', keyIsTheirs ? key : undefined],
     ['task', shared ? message.taskId : undefined],

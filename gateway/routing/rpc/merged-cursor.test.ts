@@ -16,8 +16,14 @@ test('a cursor opens to the sealed positions of the agents that still exist', ()
   ]
   const { cursor, left } = cursors.seal('tasks/list', 'alice', all)
   expect(left).toEqual([])
-  expect(cursors.open('tasks/list', 'alice', cursor, [sky, board, sea])).toEqual(all)
-  expect(cursors.open('tasks/list', 'alice', cursor, [sea])).toEqual([untouched(sea)])
+  expect(cursors.open('tasks/list', 'alice', cursor, [sky, board, sea])).toEqual({ passed: 0, progress: all })
+  expect(cursors.open('tasks/list', 'alice', cursor, [sea]).progress).toEqual([untouched(sea)])
+})
+
+test('a cursor keeps the number of items of the agents that are on earlier pages', () => {
+  const sea = untouched(randomUUID())
+  const { cursor } = cursors.seal('ListTasks', 'alice', [sea], 17)
+  expect(cursors.open('ListTasks', 'alice', cursor, [sea.agent])).toEqual({ passed: 17, progress: [sea] })
 })
 
 test('a cursor fits into a header, and agents that do not fit into the cursor are returned', () => {
@@ -29,7 +35,7 @@ test('a cursor fits into a header, and agents that do not fit into the cursor ar
   const { cursor, left } = cursors.seal('tasks/list', 'alice', all)
   expect(cursor.length).toBeLessThanOrEqual(cursorMaxLength)
   const ids = all.map(({ agent }) => agent)
-  const kept = cursors.open('tasks/list', 'alice', cursor, ids)
+  const { progress: kept } = cursors.open('tasks/list', 'alice', cursor, ids)
   expect(kept.length).toBeGreaterThan(40)
   expect([...kept, ...left]).toEqual(all)
 })

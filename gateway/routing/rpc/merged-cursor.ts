@@ -30,7 +30,8 @@ const progress = z.union([
   z.tuple([agentKey, z.string()]),
 ])
 type Sealed = z.output<typeof progress>
-const cursorText = z.array(progress)
+/** Cursors of earlier versions begin with the progress. */
+const cursorText = z.array(z.union([z.int().min(0), progress]))
 
 /** Seals and opens the cursors of lists that are merged from several agents. */
 export class MergedCursor {
@@ -40,36 +41,56 @@ export class MergedCursor {
     this.#cursors = cursors
   }
 
-  /** `left` holds the last entries that did not fit into the cursor. */
+  /**
+   * `left` holds the last entries that did not fit into the cursor.
+   * @param passed the number of items of the agents that are not in `all` any more
+   */
   seal(
     method: string,
     owner: string,
     all: readonly Progress[],
+    passed = 0,
   ): { cursor: string; left: readonly Progress[] } {
     const fitting: Sealed[] = []
-    let length = 2
+    const before = passed === 0 ? [] : [passed]
+    let length = 2 + before.join().length + 1
     for (const one of all) {
       const sealed = sealedOf(one)
       length += Buffer.byteLength(JSON.stringify(sealed)) + 1
       if (length > textMaxLength) break
       fitting.push(sealed)
     }
-    return { cursor: this.#cursors.seal(method, owner, fitting), left: all.slice(fitting.length) }
+    return {
+      cursor: this.#cursors.seal(method, owner, [...before, ...fitting]),
+      left: all.slice(fitting.length),
+    }
   }
 
   /** Skips agents that are not among `agents`. @throws ParleyError InvalidParams */
-  open(method: string, owner: string, cursor: string, agents: readonly string[]): Progress[] {
+  open(
+    method: string,
+    owner: string,
+    cursor: string,
+    agents: readonly string[],
+  ): { passed: number; progress: Progress[] } {
     const read = cursorText.safeParse(this.#cursors.open(method, owner, cursor))
     if (!read.success)
       throw new ParleyError('InvalidParams', {
         data: { issues: [{ path: 'cursor', message: 'not a cursor of this list' }] },
       })
     const byKey = new Map(agents.map((agent) => [keyOf(agent), agent]))
-    return read.data.flatMap(([key, page = null, at, id]) => {
+    let passed = 0
+    const opened = read.data.flatMap((one) => {
+      if (typeof one === 'number') {
+        passed += one
+        return []
+      }
+      const [key, page = null, at, id] = one
       const agent = byKey.get(key)
       if (agent === undefined) return []
       return { agent, page, last: at === undefined || id === undefined ? null : { at, id } }
     })
+    return { passed, progress: opened }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Cursors } from '@parley/kit/database/cursor'
+import type { RestCall } from '@parley/kit/http/rest-call'
 import { type AnswerClaim, isBudgetRefusal } from '@parley/kit/process/answer-budget'
 import type { Codec, ListOperation, MergedPage } from '@parley/wire/codecs/codec'
 import { parseParams } from '@parley/wire/codecs/parley/params'
@@ -10,6 +11,7 @@ import type { AgentDirectory } from '../../registry/agent-policies.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import {
   forEachLimited,
+  getFromAgent,
   type QueryResponse,
   queryAgent,
   queryHeaders,
@@ -49,6 +51,8 @@ export interface List {
   /** The agents that the caller may see. */
   agents: AgentDirectory
   request: FastifyRequest
+  /** Set for a call without a JSON-RPC envelope. */
+  rest: RestCall | undefined
   /** The original bytes, which are sent for the first page so that a signature stays valid. */
   body: Buffer
   /** Memory budget for the buffered lists. */
@@ -106,17 +110,17 @@ export class MergedLists {
     const { limit } = codec.readParams(list.operation, codec.writeCursor(params, undefined), idsOf(owner))
     const given = codec.readCursor(params) ?? undefined
     const { cursor } = parseParams(z.object({ cursor: cursorIn }), { cursor: given })
-    const { lines, absent } = await this.#lines(list, cursor)
+    const { lines, absent, passed } = await this.#lines(list, cursor)
     const room = { bytes: heldMaxBytes, held: 0 }
     const deadline = AbortSignal.timeout(this.#options.totalMs ?? 5000)
     const read = (line: AgentList) => this.#read(line, { ...list, room, deadline }, cursor === undefined)
     await forEachLimited(lines, concurrencyMax, read)
     const items = merge(lines, limit)
-    const total = lines.reduce((sum, line) => sum + line.total, 0)
+    const total = lines.reduce((sum, line) => sum + line.total, passed)
     const failed = lines.flatMap(({ failed: isFailed, entry }) => (isFailed ? [entry.slug] : []))
     if (!lines.some((line) => !line.failed && hasMore(line)))
       return { items, limit, total, incomplete: [...absent, ...failed] }
-    const sealed = this.#seal(list, lines)
+    const sealed = this.#seal(list, lines, passed)
     return {
       items,
       limit,
@@ -126,11 +130,14 @@ export class MergedLists {
     }
   }
 
-  /** `absent` holds the slugs of agents that may have the caller's items but are not queried. */
+  /**
+   * `absent` holds the slugs of agents that may have the caller's items but are not queried; `passed` is the total of the
+   * agents all of whose items are on earlier pages.
+   */
   async #lines(
     { method, owner, request, agents }: List,
     cursor: string | undefined,
-  ): Promise<{ lines: AgentList[]; absent: string[] }> {
+  ): Promise<{ lines: AgentList[]; absent: string[]; passed: number }> {
     const { store, tokens, isAwaited = () => true } = this.#options
     const known = new Set(await store.agentsOf(owner, agentsMax))
     const absent: string[] = []
@@ -146,16 +153,16 @@ export class MergedLists {
     }
     for (const { id, slug } of agents.left()) if (known.has(id)) absent.push(slug)
     const ids = [...queried.keys()]
-    const from: Progress[] =
+    const { passed, progress: from } =
       cursor === undefined
-        ? ids.map((agent) => ({ agent, page: null, last: null }))
+        ? { passed: 0, progress: ids.map((agent): Progress => ({ agent, page: null, last: null })) }
         : this.#cursors.open(method, owner, cursor, ids)
     const lines = from.flatMap(({ agent, page, last }) => {
       const entry = queried.get(agent)
       if (entry === undefined) return []
       return { entry, items: [], taken: 0, page: { cursor: page, next: null }, last, failed: false, total: 0 }
     })
-    return { lines, absent }
+    return { lines, absent, passed }
   }
 
   /** Reads one page, and a second one if the cursor points to the end of the first. */
@@ -192,8 +199,9 @@ export class MergedLists {
     signal: AbortSignal,
   ): Promise<QueryResponse> {
     const { dispatcherFor, tokens } = this.#options
-    const { codec, method, params, request, body, claim } = list
-    const target = await tokens.authorize(targetOf(line.entry, '/', dispatcherFor), request.token)
+    const { codec, method, params, request, rest, body, claim } = list
+    const path = asItCame && rest !== undefined ? request.url : '/'
+    const target = await tokens.authorize(targetOf(line.entry, path, dispatcherFor), request.token)
     const grew = (bytes: number) => claim.reserve((room.held += bytes))
     const options = { signal, answerMaxBytes: room.bytes, grew }
     const held = (response: QueryResponse) => {
@@ -201,9 +209,13 @@ export class MergedLists {
       return response
     }
     if (asItCame) {
-      const headers = headersFor(request, target, { hasBody: true })
+      const headers = headersFor(request, target, { hasBody: rest === undefined })
       delete headers['host']
-      return held(await queryAgent(target, { ...options, headers, body }))
+      return held(
+        rest === undefined
+          ? await queryAgent(target, { ...options, headers, body })
+          : await getFromAgent(target, { ...options, headers }),
+      )
     }
     const paged = codec.writeCursor(params, line.page.cursor ?? undefined)
     const headers = queryHeaders(request.headers, request.id)
@@ -211,10 +223,15 @@ export class MergedLists {
   }
 
   /** Partly read lists come first, because a list without progress can be read again from the start. */
-  #seal({ method, owner }: List, lines: readonly AgentList[]): { cursor: string; left: string[] } {
+  #seal(
+    { method, owner }: List,
+    lines: readonly AgentList[],
+    passedBefore: number,
+  ): { cursor: string; left: string[] } {
     const goOn = lines.filter((line) => line.failed || hasMore(line))
+    const passed = lines.reduce((sum, line) => (goOn.includes(line) ? sum : sum + line.total), passedBefore)
     const progress = goOn.map(progressOf).sort((a, b) => Number(a.last === null) - Number(b.last === null))
-    const { cursor, left } = this.#cursors.seal(method, owner, progress)
+    const { cursor, left } = this.#cursors.seal(method, owner, progress, passed)
     const slugs = new Map(goOn.map(({ entry }) => [entry.id, entry.slug]))
     return { cursor, left: left.flatMap(({ agent }) => slugs.get(agent) ?? []) }
   }

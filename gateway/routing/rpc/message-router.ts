@@ -1,22 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { actingAgents } from '@parley/kit/auth/caller'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import type { SendMessage } from '@parley/wire/model/call'
 import { idsOf } from '@parley/wire/model/ids'
-import { jsonOf } from '@parley/wire/model/json-text'
 import type { FastifyReply } from 'fastify'
-import { isExternal } from '../../registry/admission.ts'
 import type { CallerAccess } from '../../registry/caller-access.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
-import { type DispatcherFor, rpcPath, type Target, targetOf } from '../forwarding/agent-target.ts'
+import { callPath, type DispatcherFor, type Target, targetOf } from '../forwarding/agent-target.ts'
 import type { AgentTokens } from '../forwarding/agent-tokens.ts'
 import { completeRequest, mayComplete, seededUuid } from '../forwarding/completed-request.ts'
 import { type Delivered, type Delivery, deliver } from '../forwarding/deliver.ts'
+import { doesNotSpeak } from '../forwarding/named-agent.ts'
 import type { ReferenceGrants } from '../forwarding/reference-grants.ts'
-import { refusalMaxBytes } from '../forwarding/refusal.ts'
 import type { ReportSignal } from '../forwarding/relay.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
 import { exclusionOf, waitMaxMs } from '../negotiation/availability.ts'
@@ -27,7 +26,6 @@ import { requirementsOf, textOf } from '../negotiation/requirements.ts'
 import { AffinityBindings } from '../placement/bindings.ts'
 import { type Affinity, affinityOf } from '../placement/message-affinity.ts'
 import {
-  cannotBePaid,
   PaymentAffinity,
   type PresentedPayment,
   payeeUnknown,
@@ -37,9 +35,10 @@ import { preventMessage, RouteClaims, settledRoute } from '../placement/route-cl
 import { claimedKeys, type Incoming, keyOf, type Sending } from '../placement/sending.ts'
 import type { TaskLocator } from '../placement/task-locator.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
+import { isNotUnderstood, isOtherDialect, outcomeOf, refusalOf } from './agent-refusals.ts'
 import { AgentWaits } from './agent-waits.ts'
 import { answer, ResponseForwarder } from './response-forwarder.ts'
-import { noAgent, noAgentAvailable } from './routing-errors.ts'
+import { noAgent, noAgentAvailable, noSuchTask } from './routing-errors.ts'
 
 export interface MessageRouterOptions {
   registry: Registry
@@ -84,15 +83,23 @@ export class MessageRouter {
   }
 
   /** @throws ParleyError */
-  route(incoming: Incoming): Promise<FastifyReply> {
+  async route(incoming: Incoming): Promise<FastifyReply> {
     const { request, codec, params, owner } = incoming
-    const { message } = codec.readParams('sendMessage', params, idsOf(owner))
+    const sent = codec.readParams('sendMessage', params, idsOf(owner))
+    const { message } = sent
     const payment = presentedPayment(request.headers, message)
     const paid = payment === undefined ? undefined : message.messageId.toLowerCase()
     const { taskId: task, contextId: context } = message
     const named = Object.entries({ task, context, key: keyOf(request), paid })
     const names = named.flatMap(([kind, id]) => (id === undefined ? [] : [turnOf(owner, kind, id)]))
-    return this.#turns.run(names, () => this.#route(incoming, payment))
+    const { answered } = await this.#turns.run(names, async () => {
+      const placed = Promise.withResolvers<void>()
+      const answered = this.#route(incoming, { sent, payment, onPlaced: placed.resolve })
+      // Later messages of the same context do not wait until the task of this one has ended.
+      await Promise.race([placed.promise, answered])
+      return { answered }
+    })
+    return answered
   }
 
   /**
@@ -107,9 +114,8 @@ export class MessageRouter {
     })
   }
 
-  async #route(incoming: Incoming, payment: PresentedPayment | undefined): Promise<FastifyReply> {
+  async #route(incoming: Incoming, { sent, payment, onPlaced }: Prepared): Promise<FastifyReply> {
     const { request, owner, agents, codec, params } = incoming
-    const sent = codec.readParams('sendMessage', params, idsOf(owner))
     const key = keyOf(request)
     const caller = { owner, agents, headers: request.headers, token: request.token, requestId: request.id }
     const found = affinityOf(this.#options, sent.message, key, caller)
@@ -124,8 +130,18 @@ export class MessageRouter {
       payment,
       key: key ?? randomUUID(),
       keyIsTheirs: key !== undefined,
+      waits: incoming.operation === 'sendMessage' && sent.configuration?.wait === true,
+      at: Date.now(),
+      onPlaced,
       words,
     }
+    if (
+      sent.continues === true &&
+      message.taskId !== undefined &&
+      affinity?.by !== 'task' &&
+      affinity?.by !== 'key'
+    )
+      throw noSuchTask(message.taskId, mayHaveTask)
     if (affinity !== undefined) return this.#toBound(sending, affinity)
     const negotiation = codec.readQuery(params)
     const wanted = requirementsOf(sent, negotiation, this.#options.minScore)
@@ -147,8 +163,10 @@ export class MessageRouter {
   async #toBound(sending: Sending, { entry, by }: Affinity): Promise<FastifyReply> {
     const holder = by === 'key' ? undefined : await this.#bindings.bound(sending, entry)
     if (holder !== undefined) return this.#toBound(sending, holder)
+    if (sending.waits) sending.onPlaced()
     const delivered = await this.#deliver(sending, entry, by === 'task')
     const headers = { 'x-agent': entry.slug }
+    if (isOtherDialect(sending, entry, delivered)) throw doesNotSpeak(entry.slug)
     if (delivered.kind === 'unknown') throw await this.#responses.unknown(sending, entry, headers)
     if (delivered.kind === 'not taken') {
       if (delivered.answer !== undefined) return answer(sending.reply, entry, delivered.answer, headers)
@@ -169,8 +187,10 @@ export class MessageRouter {
     }
     // A payment goes to one agent only, because a busy agent may have accepted it.
     const tries = sending.payment === undefined ? triesMax : 1
-    const routeClaims = new RouteClaims(store, claimedKeys(sending, store.shared))
+    const keys = claimedKeys(sending, store.shared)
+    const routeClaims = new RouteClaims(store, keys, store.shared || sending.waits)
     const notTaken = new Set<string>()
+    let otherDialect: AgentEntry | undefined
     let refusal: { entry: AgentEntry; delivered: Extract<Delivered, { kind: 'answered' }> } | undefined
     while (notTaken.size < tries) {
       const id = nextChoice(decision.order, notTaken)?.ranked.id
@@ -181,11 +201,19 @@ export class MessageRouter {
       // Claim before the first byte is sent: a repeated message must go to the same agent, even on another gateway.
       const holder = await this.#bindings.claim(sending, entry, routeClaims)
       if (holder !== undefined) return this.#toBound(sending, holder)
+      if (sending.waits) sending.onPlaced()
       const delivered = await this.#deliver(sending, entry)
-      const notUnderstood = sending.payment === undefined && isNotUnderstood(entry, delivered)
+      const isUnknownDialect = isOtherDialect(sending, entry, delivered)
+      const notUnderstood =
+        isUnknownDialect || (sending.payment === undefined && isNotUnderstood(entry, delivered))
       decision.tried.push({ agent: entry.slug, outcome: notUnderstood ? 'refused' : outcomeOf(delivered) })
+      // Nothing was sent to an agent that lacks the dialect, so that this does not count as a refusal.
+      if (isUnknownDialect) {
+        otherDialect ??= entry
+        continue
+      }
       // Try at most one further candidate.
-      if (notUnderstood && refusal === undefined) {
+      if (notUnderstood && delivered.kind === 'answered' && refusal === undefined) {
         refusal = { entry, delivered }
         continue
       }
@@ -203,6 +231,8 @@ export class MessageRouter {
       return this.#responses.pass(sending, refusal.entry, refusal.delivered, headers, { records: [record] })
     }
     await record()
+    if (otherDialect !== undefined && decision.tried.every(({ outcome }) => outcome === 'refused'))
+      throw doesNotSpeak(otherDialect.slug)
     throw noAgentAvailable(decision.tried, named, decision.order)
   }
 
@@ -239,7 +269,7 @@ export class MessageRouter {
     await this.#requireSkill(sending, entry)
     let target: Target
     try {
-      target = targetOf(entry, rpcPath(entry, request), dispatcherFor)
+      target = targetOf(entry, callPath(entry, request, sending.codec), dispatcherFor)
     } catch (error) {
       return { kind: 'not taken', why: 'not reached', error }
     }
@@ -251,6 +281,7 @@ export class MessageRouter {
       key,
       reportSignal,
       claim,
+      waits: sending.waits,
       ...(repeatMs !== undefined && { repeatMs }),
     }
     try {
@@ -270,12 +301,12 @@ export class MessageRouter {
 
   /** @param continues whether the message continues one of the agent's tasks */
   async #completeRequest(
-    { request, body, message, owner, key }: Sending,
+    { request, body, codec, message, owner, key }: Sending,
     entry: AgentEntry,
     continues: boolean,
   ) {
     const { headers } = request
-    if (!mayComplete(entry, headers)) return { body }
+    if (codec !== defaultDialect || !mayComplete(entry, headers)) return { body }
     const seed = JSON.stringify([owner, key])
     const { taskId } = message
     const task = taskId === undefined ? undefined : await this.#options.store.find(owner, 'task', taskId)
@@ -284,67 +315,12 @@ export class MessageRouter {
   }
 }
 
+/** A message that has been read, before its agent is known. */
+interface Prepared {
+  sent: SendMessage
+  payment: PresentedPayment | undefined
+  /** See `Sending`. */
+  onPlaced: () => void
+}
+
 const turnOf = (owner: string, kind: string, id: string) => JSON.stringify([owner, kind, id])
-
-/** Why an agent must not receive the message, regardless of its score. */
-function refusalOf(sending: Sending, mayHaveTask: readonly string[]): NonNullable<DecisionRequest['refuse']> {
-  const skill = skillIdIn(sending.message.metadata)
-  return (id) => {
-    const entry = sending.agents.find(id)
-    const refusal =
-      entry &&
-      (cannotStream(sending, entry) ??
-        cannotTakeTask(entry, mayHaveTask) ??
-        cannotBePaid(entry, sending.payment) ??
-        cannotActAgain(sending, entry))
-    if (refusal !== undefined || typeof skill !== 'string') return refusal
-    const allowed = sending.agents.restrictions?.limited.get(id)
-    return allowed?.has(skill) === false
-      ? 'its policy does not allow the skill that the message names'
-      : undefined
-  }
-}
-
-function cannotStream({ operation }: Sending, { card }: AgentEntry): string | undefined {
-  if (operation !== 'streamMessage') return undefined
-  const { capabilities } = card
-  return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
-}
-
-function cannotTakeTask(entry: AgentEntry, [slug]: readonly string[]): string | undefined {
-  return slug === undefined || !isExternal(entry)
-    ? undefined
-    : `it is external, and agent ${slug} may have the task`
-}
-
-/** An agent that calls others for a client would otherwise often receive its own message. */
-function cannotActAgain({ request }: Sending, { did }: AgentEntry): string | undefined {
-  const agents = request.token === undefined ? [] : actingAgents(request.token.caller)
-  return did !== undefined && agents.includes(did)
-    ? 'it already acts for the client in this chain'
-    : undefined
-}
-
-function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {
-  if (delivered.kind === 'not taken') return delivered.why
-  return delivered.kind === 'unknown' ? 'unknown' : 'answered'
-}
-
-/** Parse error (also used by the reference implementation for invalid params), method not found, and invalid params. */
-const formErrors = new Set<unknown>([-32700, -32601, -32602])
-
-/**
- * Whether an external agent rejects the form of a message that is valid for Parley, or the exchanged token, so no task
- * exists. Supervised agents share Parley's schema and introspection, so their rejection has another reason.
- */
-function isNotUnderstood(
-  entry: AgentEntry,
-  delivered: Delivered,
-): delivered is Extract<Delivered, { kind: 'answered' }> {
-  if (!isExternal(entry) || delivered.kind !== 'answered') return false
-  if (delivered.bytes.byteLength > refusalMaxBytes) return false
-  if (delivered.head.status === 401) return true
-  const envelope = jsonOf(delivered.bytes.toString('utf8'))
-  const error = isObject(envelope) ? envelope['error'] : undefined
-  return isObject(error) && formErrors.has(error['code'])
-}

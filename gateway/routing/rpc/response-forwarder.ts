@@ -4,8 +4,9 @@ import type { ParleyError } from '@parley/wire/errors'
 import type { FastifyReply } from 'fastify'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
-import { resultIn } from '../forwarding/agent-query.ts'
+import { resultOf } from '../forwarding/call-reader.ts'
 import type { Delivered } from '../forwarding/deliver.ts'
+import { outcomeStatus } from '../forwarding/refusal.ts'
 import { begin } from '../forwarding/relay.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
 import { firstEventOf, StreamOutcomeObserver } from '../learning/stream-outcome.ts'
@@ -46,20 +47,25 @@ export class ResponseForwarder {
     { records = [], routeClaims }: { records?: (() => Promise<void>)[]; routeClaims?: RouteClaims } = {},
   ): Promise<FastifyReply> {
     // Recorded before the caller receives the price, because its payment must be routed to the same agent.
-    if (delivered.head.status === 402)
+    if (delivered.head.status === 402 || delivered.head.headers['payment-required'] !== undefined)
       await this.#options.paymentAffinity.recordRequest(sending.message, sending.owner, entry)
-    const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
+    const task =
+      delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultOf(sending, delivered.bytes)
     const routes = await newRoutes(this.#options, { ...sending, entry }, task)
     const writes = [
       ...records.map((record) => record()),
-      this.#keep(entry, routes, delivered.head.status, routeClaims),
+      this.#keep(entry, routes, statusOf(delivered), routeClaims),
     ]
     await this.quietly(Promise.all(writes))
     for (const { kind, id } of routes)
       if (kind === 'task' || kind === 'context')
         this.#options.taskLocator.markExisting(kind, id, sending.owner)
     const route = routes.find(({ kind }) => kind === 'task')
-    if (delivered.kind === 'answered') return answer(sending.reply, entry, delivered, headers)
+    if (delivered.kind === 'answered') {
+      const end = route?.words === undefined ? undefined : sending.codec.readEnd(task)
+      if (route !== undefined && end !== undefined) this.#options.feedback.recordOutcome(route, end)
+      return answer(sending.reply, entry, delivered, headers)
+    }
     const { reply } = sending
     begin(reply, delivered.head, entry, headers)
     reply.raw.write(delivered.first)
@@ -103,6 +109,10 @@ export class ResponseForwarder {
   async quietly(write: Promise<unknown>): Promise<void> {
     await write.catch((error: unknown) => this.#options.log.error({ err: error }, 'failed to write routes'))
   }
+}
+
+function statusOf(delivered: Extract<Delivered, { kind: 'answered' | 'streams' }>): number {
+  return delivered.kind === 'streams' ? delivered.head.status : outcomeStatus(delivered.head, delivered.bytes)
 }
 
 /** Sends a buffered response unmodified. */

@@ -1,5 +1,6 @@
 import { idempotencyKeyOut, noAgentData } from '@parley/wire/codecs/parley/negotiation'
 import { ParleyError } from '@parley/wire/errors'
+import { incompleteHeader } from '../forwarding/upstream-error.ts'
 import type { Choice } from '../negotiation/choices.ts'
 import type { Decision, DeliveryAttempt } from '../negotiation/negotiator.ts'
 
@@ -9,7 +10,7 @@ const candidatesShown = 5
 
 /**
  * The error for a task that no agent can handle; lists the best candidates
- * (spec/gateway-routing.md#json-rpc-without-an-agent).
+ * (spec/gateway-routing.md#calls-without-an-agent).
  */
 export function noAgent({ answer }: Decision, headers: Headers): ParleyError {
   const candidates = answer.candidates.slice(0, candidatesShown)
@@ -54,4 +55,13 @@ export function outcomeUnknown(agent: string, key: string, headers: Headers): Pa
     data: { reason: 'outcome_unknown', agent, ...idempotencyKeyOut(key) },
     headers: { ...headers, 'idempotency-key': key, 'retry-after': '2' },
   })
+}
+
+/**
+ * The error for a message that continues an unknown task.
+ * @param unknown agents that may have the task, but reject queries or do not support them
+ */
+export function noSuchTask(taskId: string, unknown: readonly string[]): ParleyError {
+  const headers = unknown.length === 0 ? {} : { 'x-parley-incomplete': incompleteHeader(unknown) }
+  return new ParleyError('TaskNotFound', { data: { taskId }, headers })
 }

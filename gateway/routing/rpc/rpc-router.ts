@@ -1,25 +1,36 @@
 import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import { cutStalled, releaseWhenRead } from '@parley/kit/http/release-when-read'
-import { authenticateCall, type CallProgress, readCall, requireOperation } from '@parley/kit/http/rpc-call'
+import { bodyOf } from '@parley/kit/http/request-body'
+import { requireSignedTarget, restType } from '@parley/kit/http/rest-call'
+import { authenticateCall, type CallProgress, requireOperation } from '@parley/kit/http/rpc-call'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
-import type { Codec, RpcPath } from '@parley/wire/codecs/codec'
-import { dialectOf } from '@parley/wire/codecs/dialects'
+import type { Codec, ListOperation } from '@parley/wire/codecs/codec'
+import { defaultDialect, partsOf } from '@parley/wire/codecs/dialects'
+import { jsonType } from '@parley/wire/codecs/error-answer'
 import { ParleyError } from '@parley/wire/errors'
-import { type RequestId, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
+import { resultEnvelope } from '@parley/wire/jsonrpc/envelope'
 import { keyOfTask } from '@parley/wire/model/chosen-task-id'
 import { idsOf } from '@parley/wire/model/ids'
 import { type Operation, operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { CallerAccess } from '../../registry/caller-access.ts'
 import type { Registry } from '../../registry/registry.ts'
-import { resultIn } from '../forwarding/agent-query.ts'
-import { type DispatcherFor, rpcPath, targetOf } from '../forwarding/agent-target.ts'
+import { callPath, type DispatcherFor, targetOf } from '../forwarding/agent-target.ts'
 import type { AgentTokens } from '../forwarding/agent-tokens.ts'
 import { BufferedResponse } from '../forwarding/buffered-response.ts'
+import { type CallAddress, readCallAt, resultOf } from '../forwarding/call-reader.ts'
 import { callerTokenOf, isOperator, operatorTokenRefused } from '../forwarding/caller-token.ts'
 import { completeRequest } from '../forwarding/completed-request.ts'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
+import { safePath } from '../forwarding/forward-path.ts'
+import {
+  doesNotSpeak,
+  forwardNamed,
+  isUnspoken,
+  type NamedAgentOptions,
+  namedTarget,
+} from '../forwarding/named-agent.ts'
 import { type ReferenceGrants, referencesHeader } from '../forwarding/reference-grants.ts'
 import { type ReportSignal, relay } from '../forwarding/relay.ts'
 import { agentHasLeft, incompleteHeader, mayBeAt } from '../forwarding/upstream-error.ts'
@@ -45,6 +56,8 @@ export interface RpcRouterOptions {
   grants: ReferenceGrants
   reportSignal: ReportSignal
   tokens: AgentTokens
+  /** For calls that name an agent at the gateway's own address. */
+  named: NamedAgentOptions
   log: Log
 }
 
@@ -52,11 +65,13 @@ export interface RpcRouterOptions {
 export interface RoutedCall extends CallProgress {
   codec?: Codec
   operation?: Operation | undefined
+  /** The headers of the answer that state the version of the dialect. */
+  headers?: Record<string, string>
 }
 
 /**
- * Routes JSON-RPC calls that name no agent (spec/gateway-routing.md#json-rpc-without-an-agent). Caller, body and
- * scope are checked in the same order as on an agent.
+ * Routes calls that name no agent (spec/gateway-routing.md#calls-without-an-agent). Caller, body and scope are checked in the
+ * same order as on an agent.
  */
 export class RpcRouter {
   readonly #options: RpcRouterOptions
@@ -65,16 +80,16 @@ export class RpcRouter {
     this.#options = options
   }
 
-  /** @throws ParleyError, in which case `progress.id` is the id for the error envelope */
+  /** @throws ParleyError, in which case `progress` has the id and the dialect of the error */
   async answer(
     request: FastifyRequest,
     reply: FastifyReply,
-    { path, method: pathMethod }: RpcPath,
+    at: CallAddress,
     progress: RoutedCall,
   ): Promise<FastifyReply> {
-    const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+    const body = bodyOf(request)
     const { headers, method: httpMethod, url } = request
-    const bytes = { headers, method: httpMethod, url, bytes: body, pathMethod }
+    const bytes = { headers, method: httpMethod, url, bytes: body, pathMethod: at.method }
     const caller = await authenticateCall(this.#options.authenticator, bytes, progress)
     request.callerId = caller.id
     const claim = this.#options.answers.open(caller.id)
@@ -83,23 +98,38 @@ export class RpcRouter {
     request.body = undefined
     claim.reserve(body.byteLength)
     request.token = callerTokenOf(caller)
-    const { id, method, params } = readCall(bytes, progress, dialectOf({ path, headers }))
-    const codec = dialectOf({ path, headers, method })
-    const operation = codec.methods.get(method)?.operation
+    const { query } = partsOf(url)
+    const read = readCallAt(at, { headers, method: httpMethod, url, query }, body, progress)
+    const { id, codec, rest, method, operation, params } = read
     Object.assign(progress, { codec, operation })
     if (operation === undefined) throw new ParleyError('MethodNotFound')
     request.rpcMethod = method
+    progress.headers = codec.negotiate({ path: at.path, query, headers, method })
     requireOperation(caller, operation)
+    if (rest !== undefined) requireSignedTarget(caller, operation, rest)
     const { target } = operations[operation]
     if (isOperator(request.token)) throw operatorTokenRefused()
-    const call = { body, codec, method, operation, params }
+    const tenant = codec.readTenant(params)
+    if (tenant !== undefined) return this.#toNamed({ request, reply, address: at, body }, tenant)
     const agents = await this.#options.access.agentsFor(caller)
+    const call = { body, codec, rest, method, operation, params }
     const incoming: Incoming = { request, reply, ...call, owner: caller.id, agents, claim }
     if (target === 'message') return this.#options.messages.route(incoming)
     if (target === 'task') return this.#toTask(incoming)
     if (target === 'context') return this.#clearContext(incoming)
     if (target === 'server') throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
-    return this.#list(incoming, id, target === 'tasks' ? 'listTasks' : 'listContexts')
+    const page = await this.#list(incoming, target === 'tasks' ? 'listTasks' : 'listContexts')
+    void reply.headers(progress.headers)
+    return rest === undefined
+      ? sendJson(reply, jsonType, resultEnvelope(id, page))
+      : sendJson(reply, restType(headers, rest.binding), page)
+  }
+
+  /** A call at the gateway's own address that names an agent is forwarded as below `/agents/{slug}`. */
+  async #toNamed({ request, reply, ...call }: NamedCall, slug: string): Promise<FastifyReply> {
+    const path = safePath(partsOf(request.url).path)
+    const named = await namedTarget(request, slug, path, this.#options.named)
+    return forwardNamed(request, reply, { ...call, ...named }, this.#options.named)
   }
 
   async #toTask(incoming: Incoming): Promise<FastifyReply> {
@@ -146,7 +176,7 @@ export class RpcRouter {
       route,
       () =>
         new BufferedResponse(claim, (bytes) => {
-          if (codec.isSuccess(resultIn(bytes))) void this.#removeContext(owner, contextId)
+          if (codec.isSuccess(resultOf(incoming, bytes))) void this.#removeContext(owner, contextId)
         }),
     )
   }
@@ -176,7 +206,7 @@ export class RpcRouter {
   }
 
   async #relay(
-    { request, reply, body, agents, method }: Incoming,
+    { request, reply, body, agents, method, codec, rest }: Incoming,
     route: Route,
     watch: (() => ResponseObserver) | undefined,
   ): Promise<FastifyReply> {
@@ -186,27 +216,31 @@ export class RpcRouter {
       await access.auditHidden(method, route.agent, request.token?.caller, request)
       throw agentHasLeft(route.kind === 'context' ? 'context' : 'task')
     }
-    const path = rpcPath(entry, request)
+    const path = callPath(entry, request, codec)
+    if (rest !== undefined) safePath(path)
     const target = await tokens.authorize(targetOf(entry, path, dispatcherFor), request.token)
-    return relay(request, reply, target, completeRequest(entry, { headers: request.headers, body }), {
+    const { headers } = request
+    const sent = codec === defaultDialect ? completeRequest(entry, { headers, body }) : { body }
+    return relay(request, reply, target, sent, {
       reportSignal,
       headers: { 'x-agent': entry.slug },
       watch: watch && (({ status }) => (status === 200 ? watch() : undefined)),
+      check: (head) => {
+        if (isUnspoken(entry, { path: partsOf(path).path, rest }, head)) throw doesNotSpeak(entry.slug)
+      },
     })
   }
 
   /** Observes responses that carry a rating or the outcome of a task with pending training words. */
-  #observerOf(
-    { codec, operation, params, claim }: Incoming,
-    route: Route,
-  ): (() => ResponseObserver) | undefined {
+  #observerOf(incoming: Incoming, route: Route): (() => ResponseObserver) | undefined {
+    const { codec, operation, params, claim } = incoming
     const { feedback } = this.#options
     if (operation === 'giveFeedback') {
       const rating = codec.readRating(params)
       if (rating === undefined) return undefined
       return () =>
         new BufferedResponse(claim, (bytes) => {
-          if (codec.isSuccess(resultIn(bytes))) feedback.recordRating(route, rating)
+          if (codec.isSuccess(resultOf(incoming, bytes))) feedback.recordRating(route, rating)
         })
     }
     if (route.words === undefined) return undefined
@@ -214,25 +248,30 @@ export class RpcRouter {
     if (operation !== 'getTask') return undefined
     return () =>
       new BufferedResponse(claim, (bytes) => {
-        const outcome = codec.readEnd(resultIn(bytes))
+        const outcome = codec.readEnd(resultOf(incoming, bytes))
         if (outcome !== undefined) feedback.recordOutcome(route, outcome)
       })
   }
 
-  async #list(
-    incoming: Incoming,
-    id: RequestId,
-    operation: 'listTasks' | 'listContexts',
-  ): Promise<FastifyReply> {
+  /** Returns the JSON of the merged list. */
+  async #list(incoming: Incoming, operation: ListOperation): Promise<string> {
     const { codec, reply } = incoming
     const { items, incomplete, ...page } = await this.#options.lists.list({ ...incoming, operation })
     const { json, headers = {} } = codec.writeMergedList(operation, items, page)
     void reply.headers(headers)
     if (incomplete.length > 0) void reply.header('x-parley-incomplete', incompleteHeader(incomplete))
-    cutStalled(reply.raw)
-    return reply
-      .header('cache-control', 'no-store')
-      .type('application/json; charset=utf-8')
-      .send(resultEnvelope(id, JSON.stringify(json)))
+    return JSON.stringify(json)
   }
+}
+
+interface NamedCall {
+  request: FastifyRequest
+  reply: FastifyReply
+  address: CallAddress
+  body: Buffer
+}
+
+function sendJson(reply: FastifyReply, type: string, json: string): FastifyReply {
+  cutStalled(reply.raw)
+  return reply.header('cache-control', 'no-store').type(type).send(json)
 }

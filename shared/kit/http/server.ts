@@ -70,6 +70,8 @@ export interface ServerOptions {
   corsOrigins?: readonly string[]
   /** The address that clients use, if it is known at startup. */
   publicUrl?: string | undefined
+  /** Returns the path that selects the dialect of an error. Default: the path of the request. */
+  dialectPath?: (path: string) => string
   /** Deprecated names in use: responses have the `Deprecation` header, and each name is logged as a warning. */
   deprecations?: readonly Deprecation[]
 }
@@ -90,7 +92,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const headers = { ...securityHeaders(options.publicUrl), ...deprecationHeader(deprecations) }
   // An error response overrides headers that the route has set.
   const handleError = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-    sendError({ log, audit }, error, request, reply.headers(headers))
+    sendError({ log, audit, dialectPath: options.dialectPath }, error, request, reply.headers(headers))
   const app = Fastify({
     logger: false,
     ...bounds(options),
@@ -152,7 +154,7 @@ export function requestLog(log: Log, request: FastifyRequest): Log {
 
 /** Turns a thrown value into a response; its `id` is null if no route has read one. */
 function sendError(
-  { log, audit }: { log: Log; audit: Audit },
+  { log, audit, dialectPath }: { log: Log; audit: Audit; dialectPath: ServerOptions['dialectPath'] },
   thrown: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -163,16 +165,29 @@ function sendError(
   if (error.status >= 500 && !isDecision(error)) logFailure(requestLog(log, request), error)
   auditError(audit, request, error)
   linger(request.raw)
-  const { status, type, body } = errorAnswer(request, error)
+  const { status, type, body } = errorAnswer(request, error, dialectPath)
   void reply.code(status).header('cache-control', 'no-store').headers(error.headers).type(type).send(body)
 }
 
 /** Writes the error in the dialect of the route, or in the one that the path and the headers select. */
-function errorAnswer(request: FastifyRequest, error: ParleyError): ErrorAnswer {
-  const wire = { ...partsOf(request.url), headers: request.headers }
+function errorAnswer(
+  request: FastifyRequest,
+  error: ParleyError,
+  dialectPath: ServerOptions['dialectPath'] = (path) => path,
+): ErrorAnswer {
+  const { path, query } = partsOf(request.url)
+  const { rpcMethod: method } = request
+  const wire = {
+    path: dialectPath(path),
+    query,
+    headers: request.headers,
+    ...(method !== undefined && { method }),
+  }
   const rest = request.routeOptions.config.rest ?? restOf(wire)
   if (rest !== undefined) return writeRestErrorAnswer(rest, error)
-  return writeErrorAnswer(dialectOf(wire), error, { id: request.rpcId ?? null })
+  const codec = dialectOf(wire)
+  const operation = codec.methods.get(method ?? '')?.operation
+  return writeErrorAnswer(codec, error, { id: request.rpcId ?? null, operation })
 }
 
 /** Whether the client disconnected, which a route that streams the body sees as a connection error. */

@@ -54,7 +54,10 @@ export interface Codec {
   readParams<O extends Operation>(operation: O, params: Record<string, unknown>, ids: Ids): Calls[O]['params']
   /** Reads only the task ID; a gateway uses it to forward the other params unread. @throws ParleyError InvalidParams */
   readTaskId(params: Record<string, unknown>): string
-  /** Returns the slug of the agent that the params name at a shared address; undefined if they name none. */
+  /**
+   * Returns the slug of the agent that the params name at a shared address; undefined if they name none.
+   * @throws ParleyError InvalidParams
+   */
   readTenant(params: Record<string, unknown>): string | undefined
   /** Returns the negotiation fields that a message may carry for a gateway, unvalidated; undefined if it has none. */
   readQuery(params: Record<string, unknown>): unknown

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { PaymentRequired } from '@parley/engine/payments/x402/payment-refused'
 import type { Authenticator } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
+import { type RestCall, readRest, requireSignedTarget, restType } from '@parley/kit/http/rest-call'
 import {
   authenticateCall,
   type CallBytes,
@@ -13,20 +14,12 @@ import {
 import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
-import type {
-  Codec,
-  FrameWriter,
-  RestBinding,
-  RestRequest,
-  RestRoute,
-  WireRequest,
-} from '@parley/wire/codecs/codec'
+import type { Codec, FrameWriter, WireRequest } from '@parley/wire/codecs/codec'
 import { dialectOf, partsOf } from '@parley/wire/codecs/dialects'
-import { jsonType, writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
+import { writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
 import { type LazyJson, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import { type RequestId, type RpcRequest, resultEnvelopeParts } from '@parley/wire/jsonrpc/envelope'
-import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { deprecationHeader } from '@parley/wire/model/deprecation'
 import type { StreamItem } from '@parley/wire/model/event'
 import { idsOf } from '@parley/wire/model/ids'
@@ -46,13 +39,6 @@ export interface Incoming extends CallBytes {
   /** Aborted when the caller disconnects. It is created on demand, because most calls end before it is needed. */
   signal: () => AbortSignal
   log: () => Log
-}
-
-/** A request without a JSON-RPC envelope. The body has not been parsed. */
-export interface RestCall extends Omit<RestRequest, 'body'> {
-  codec: Codec
-  binding: RestBinding
-  route: RestRoute
 }
 
 export type Reply = {
@@ -145,7 +131,7 @@ export class Dispatcher {
     const caller = await authenticateCall(this.#authenticator, incoming, head)
     const claim = this.#openClaim(caller, head)
     const { rest } = incoming
-    const request = rest === undefined ? readCall(incoming, head, head.codec) : readRest(incoming, rest)
+    const request = rest === undefined ? readCall(incoming, head, head.codec) : readRest(incoming.bytes, rest)
     const { codec, operation, headers } = operationOf(incoming, request, head)
     requireOperation(caller, operation)
     if (rest !== undefined) requireSignedTarget(caller, operation, rest)
@@ -191,7 +177,7 @@ export class Dispatcher {
     const headers = { ...common, ...answer.headers }
     const { rest } = incoming
     Object.assign(headers, codec.writeExtensions(extensions))
-    const type = rest && { type: restType(incoming, rest.binding) }
+    const type = rest && { type: restType(incoming.headers, rest.binding) }
     const reply = {
       status: 200,
       headers,
@@ -282,31 +268,6 @@ function once(step: () => Promise<void>): () => Promise<void> {
 function wireOf({ path, url, headers }: Incoming, method?: string): WireRequest {
   const request = { path, query: partsOf(url).query, headers }
   return method === undefined ? request : { ...request, method }
-}
-
-/** @throws ParleyError ParseError, InvalidParams */
-function readRest({ bytes }: Incoming, { codec, route, path, query }: RestCall): RpcRequest {
-  const body = bytes.byteLength === 0 ? undefined : parseJson(bytes)
-  return { id: null, method: codec.methodOf(route.operation), params: route.params({ path, query, body }) }
-}
-
-/** A client that sends JSON without the media type of the binding receives the same. */
-function restType({ headers }: Incoming, { mediaType }: RestBinding): string {
-  const given = headers['content-type'] ?? headers.accept ?? ''
-  return given.startsWith('application/json') ? jsonType : mediaType
-}
-
-/**
- * The signature of a request covers its body but not its path, so that it could be used for another task.
- * @throws ParleyError InvalidTokenSignature
- */
-function requireSignedTarget(caller: Caller, operation: Operation, { path }: RestCall): void {
-  const namesTarget = Object.keys(path).some((name) => name !== 'tenant')
-  if (caller.signature === undefined || !namesTarget || operations[operation].scope === 'agent:read') return
-  throw new ParleyError('InvalidTokenSignature', {
-    message: 'The DID signature does not cover the path: send this call as JSON-RPC',
-    data: { reason: 'path_not_covered' },
-  })
 }
 
 /** Refuses an unpaid call in a dialect without HTTP payments. The header has the terms. */

@@ -170,7 +170,9 @@ test('the task ID of a call is read without the other params', () => {
 
 test('the tenant names the agent at a shared address', () => {
   expect(a2aV1.readTenant({ tenant: 'calculator' })).toBe('calculator')
-  for (const tenant of ['', null, 7, 'x'.repeat(257)]) expect(a2aV1.readTenant({ tenant })).toBeUndefined()
+  for (const tenant of ['', null, undefined]) expect(a2aV1.readTenant({ tenant })).toBeUndefined()
+  for (const tenant of [7, {}, 'x'.repeat(257)])
+    expect(() => a2aV1.readTenant({ tenant })).toThrow('Invalid params')
 })
 
 test('the negotiation fields are in the metadata of the request or of the message', () => {

@@ -71,8 +71,11 @@ export function readTaskId(params: Record<string, unknown>): string {
   throw new ParleyError('InvalidParams', { data: { issues: [{ path: 'id', message: 'is missing' }] } })
 }
 
-export function readTenant({ tenant }: Record<string, unknown>): string | undefined {
-  return typeof tenant === 'string' && tenant !== '' && tenant.length <= 256 ? tenant : undefined
+const tenantIn = protoObject({ tenant: optionalText(256) })
+
+/** @throws ParleyError InvalidParams */
+export function readTenant(params: Record<string, unknown>): string | undefined {
+  return parseParams(tenantIn, params).tenant
 }
 
 /** The fields are in the metadata of the request or of the message, the parts of a request that a client can extend. */

@@ -1,0 +1,162 @@
+import { requireNoDelegate } from '@parley/kit/auth/authenticate'
+import type { Caller } from '@parley/kit/auth/caller'
+import { peekId, requireOperation } from '@parley/kit/http/rpc-call'
+import { defaultDialect, dialectOf, partsOf } from '@parley/wire/codecs/dialects'
+import { ParleyError } from '@parley/wire/errors'
+import { operations } from '@parley/wire/model/operation'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import { type DispatcherFor, type Target, targetOf } from './agent-target.ts'
+import type { AuthorizedTarget, NamedAgentTokens } from './agent-tokens.ts'
+import { type CallAddress, type ReadCall, readCallAt } from './call-reader.ts'
+import type { ResponseHead } from './exchange.ts'
+import type { ReferenceGrants } from './reference-grants.ts'
+import { type RelayOptions, type ReportSignal, relay } from './relay.ts'
+import { type FoundAgent, requireAllowedSkills } from './skill-limit.ts'
+
+export interface ResponseRecorder {
+  /** Returns undefined for a request whose response is not recorded. */
+  observerOf: (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    target: Target,
+    call: ReadCall | undefined,
+  ) => RelayOptions['watch']
+}
+
+export interface NamedAgentOptions {
+  /** Finds the agent with this slug, or undefined if the sender of the request may not see it. */
+  find: (slug: string, request: FastifyRequest) => FoundAgent | undefined | Promise<FoundAgent | undefined>
+  dispatcherFor: DispatcherFor
+  tokens: Pick<NamedAgentTokens, 'authorize'>
+  /** Lets agents read the tasks that messages refer to. */
+  grants?: ReferenceGrants
+  /** Called with the outcome of every forwarded call. */
+  reportSignal?: ReportSignal
+  /** Records the tasks and payment sessions of external agents from their responses. */
+  routes?: ResponseRecorder
+}
+
+/** An agent that a request names, and the request as it reaches this agent. */
+export interface NamedTarget {
+  found: FoundAgent
+  target: AuthorizedTarget
+}
+
+/**
+ * Finds and authorizes the agent that a request names.
+ * @param path path on the agent, without the query
+ * @throws ParleyError NotFound for an agent that does not exist or that the sender may not see, Unavailable, and as
+ * `NamedAgentTokens.authorize`
+ */
+export async function namedTarget(
+  request: FastifyRequest,
+  slug: string,
+  path: string,
+  { find, tokens, dispatcherFor }: NamedAgentOptions,
+): Promise<NamedTarget> {
+  const found = await find(slug, request)
+  if (found === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
+  const target = await tokens.authorize(request, targetOf(found.entry, path, dispatcherFor), path)
+  return { found, target: { ...target, isNamed: true } }
+}
+
+/** A buffered request to a named agent. */
+export interface NamedRequest extends NamedTarget {
+  /** Undefined if agents accept no calls at the path. */
+  address: CallAddress | undefined
+  body: Buffer
+}
+
+/** Checks a buffered request to a named agent and forwards it once. Rejects with an error in the caller's dialect. */
+export async function forwardNamed(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { target, found: { requireSkill, entry }, address, body }: NamedRequest,
+  { reportSignal, routes, grants }: NamedAgentOptions,
+): Promise<FastifyReply> {
+  const { query } = partsOf(request.url)
+  const path = query === undefined ? target.path : `${target.path}?${query}`
+  const caller = request.token?.caller
+  const isRecorded = routes !== undefined && isExternal(entry)
+  const mustRead = caller?.delegate !== undefined || requireSkill !== undefined || isRecorded
+  try {
+    // Most requests do not contain the name of the field and are not parsed.
+    const call =
+      address !== undefined && (mustRead || body.includes('eference'))
+        ? readOrReason(address, { request, query, body })
+        : undefined
+    const read = call instanceof ParleyError ? undefined : call
+    if (caller?.delegate !== undefined) requireDelegable(caller, call)
+    if (requireSkill !== undefined) await requireAllowedSkills(body, read, requireSkill)
+    const watch = routes?.observerOf(request, reply, target, read)
+    const references = await grants?.create(request.token, entry.id, read?.codec.readReferences(read.params))
+    const sent = { ...target, path, references }
+    const isSpoken = (head: ResponseHead) => requireSpoken(entry, address, head)
+    return await relay(request, reply, sent, { body }, { reportSignal, watch, check: isSpoken })
+  } catch (error) {
+    nameCall(request, address, body)
+    throw error
+  }
+}
+
+/** Sets the fields of the request with which an error has the ID and the dialect of the call. */
+export function nameCall(request: FastifyRequest, address: CallAddress | undefined, body: Buffer): void {
+  if (address?.rest !== undefined) return
+  request.rpcId = peekId(body)
+  const { query } = partsOf(request.url)
+  const call = address && body.byteLength <= 64 * 1024 && readOrReason(address, { request, query, body })
+  // Methods that are not known would each add a label to the metrics.
+  if (call && !(call instanceof ParleyError) && call.operation !== undefined) request.rpcMethod = call.method
+}
+
+/** Returns the error for a body that cannot be read, which only some callers may send. */
+function readOrReason(
+  address: CallAddress,
+  { request, query, body }: { request: FastifyRequest; query: string | undefined; body: Buffer },
+): ReadCall | ParleyError {
+  const { headers, method, url } = request
+  try {
+    return readCallAt(address, { headers, method, url, query }, body)
+  } catch (error) {
+    return ParleyError.from(error)
+  }
+}
+
+/**
+ * Allows an agent that acts for a client to send messages and to use tasks (spec/authentication.md#delegated-tokens).
+ * @throws ParleyError InsufficientPermissions; InvalidRequest and others if the request is not a call
+ */
+function requireDelegable(caller: Caller, call: ReadCall | ParleyError | undefined): void {
+  if (call === undefined) return requireNoDelegate(caller)
+  if (call instanceof ParleyError) throw call
+  if (call.operation === undefined) throw new ParleyError('MethodNotFound')
+  requireOperation(caller, call.operation)
+}
+
+/** The statuses with which servers answer at a path that they do not have. */
+const unspoken = new Set([404, 405, 501])
+
+/** Whether the response means that an external agent, such as one of an earlier version, lacks the caller's dialect. */
+export function isUnspoken(
+  entry: AgentEntry,
+  { path, rest }: { path: string; rest?: CallAddress['rest'] | undefined },
+  { status }: Pick<ResponseHead, 'status'>,
+): boolean {
+  if (!isExternal(entry) || !unspoken.has(status)) return false
+  // Other dialects answer errors of JSON-RPC with 200. Without an envelope, 404 may concern the task in the path.
+  if (rest === undefined) return dialectOf({ path, headers: {} }) !== defaultDialect
+  return operations[rest.route.operation].target === 'message'
+}
+
+export function doesNotSpeak(slug: string): ParleyError {
+  return new ParleyError('UnsupportedOperation', {
+    message: `Agent ${slug} does not support this version of A2A: its card lists the versions and addresses that it supports`,
+    data: { reason: 'dialect', agent: slug },
+  })
+}
+
+function requireSpoken(entry: AgentEntry, address: CallAddress | undefined, head: ResponseHead): void {
+  if (address !== undefined && isUnspoken(entry, address, head)) throw doesNotSpeak(entry.slug)
+}
