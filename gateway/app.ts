@@ -344,7 +344,13 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     addClientKeyRoutes(app, { clients, keys, authenticator })
   }
   addRegistrationRoutes(app, { registry, authenticator, access, gatewayUrl, proofOf, registration })
-  addDiscoveryRoutes(app, agentsFor, { version, gatewayUrl, did: identity?.did, signCard: trust.signCard })
+  addDiscoveryRoutes(app, agentsFor, {
+    version,
+    gatewayUrl,
+    did: identity?.did,
+    tokenUrl: oauth.provider && `${oauth.issuer}/token`,
+    signCard: trust.signCard,
+  })
   return addHealthRoute(app, healthOptions(parts))
 }
 

@@ -9,7 +9,11 @@ import { agentUrl } from './entry-out.ts'
 /** What the card of an agent states about the gateway that serves it. */
 export interface CardServer {
   gatewayUrl: string
+  /** Undefined if the gateway has no identity (SERVICE_GATEWAY_*). */
   did: string | undefined
+  /** The token endpoint of the gateway's OAuth server. Undefined if the server is external. */
+  tokenUrl: string | undefined
+  /** Signs a card with the gateway's key. Undefined without an identity. */
   signCard: AgentCard['sign']
 }
 
@@ -20,7 +24,7 @@ const digests = new WeakMap<object, string | null>()
  * Returns the card of an agent for clients of the gateway. It is made of the fields of the registry's copy that are known and
  * checked. All addresses are the gateway's, so that clients send their tokens to no other server, and the gateway signs it.
  */
-export function agentCard(entry: AgentEntry, { gatewayUrl, did, signCard }: CardServer): AgentCard {
+export function agentCard(entry: AgentEntry, { gatewayUrl, did, tokenUrl, signCard }: CardServer): AgentCard {
   const { card, skills, verified } = entry
   const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
   const url = agentUrl(entry.slug, gatewayUrl)
@@ -54,6 +58,7 @@ export function agentCard(entry: AgentEntry, { gatewayUrl, did, signCard }: Card
       ...modesOf(skill),
     })),
     extensions: [...(proven === undefined ? [] : [signedParts(proven)]), negotiation, vouched],
+    tokenUrl,
     sign: signCard,
     more: linksIn(card, url),
   }

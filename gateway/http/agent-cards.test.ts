@@ -1,7 +1,7 @@
 import { cardDigest, cardKeysOf, verifyCard } from '@parley/kit/did/card-signature'
 import { isJsonObject } from '@parley/wire/model/json-text'
 import { expect, test } from 'vitest'
-import { agent, FakeAgent, gateway, gatewayForEachTest } from '../testing.ts'
+import { agent, embeddedOAuth, FakeAgent, gateway, gatewayForEachTest, restart } from '../testing.ts'
 
 gatewayForEachTest({
   SERVICE_GATEWAY_DID_SEED: Buffer.alloc(32, 9).toString('base64'),
@@ -131,4 +131,23 @@ test('the own card of the gateway lists its interfaces and the skills of its age
     },
     skills: [{ id: 'poet', tags: ['poet'] }],
   })
+})
+
+test('with its own OAuth server, the gateway states in the cards where clients get tokens', async () => {
+  await restart(embeddedOAuth)
+  await agent('poet', 'Writes poems')
+  const tokenUrl = `${gateway().addresses.public}/oauth2/token`
+  for (const prefix of ['', '/agents/poet']) {
+    const ofV1 = (await get(`${prefix}/a2a/v1/.well-known/agent-card.json`)).json
+    expect(ofV1).toMatchObject({
+      securitySchemes: { oauth2: { oauth2SecurityScheme: { flows: { clientCredentials: { tokenUrl } } } } },
+      securityRequirements: [{ schemes: { bearer: {} } }, { schemes: { oauth2: {} } }],
+    })
+    const ofV03 = (await get(`${prefix}/a2a/v0.3/.well-known/agent-card.json`)).json
+    expect(ofV03).toMatchObject({
+      securitySchemes: { oauth2: { type: 'oauth2', flows: { clientCredentials: { tokenUrl } } } },
+      security: [{ bearer: ['agent:read', 'agent:write'] }, { oauth2: ['agent:read', 'agent:write'] }],
+    })
+  }
+  expect((await fetch(tokenUrl, { method: 'POST' })).status).not.toBe(404)
 })

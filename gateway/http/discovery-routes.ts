@@ -9,16 +9,11 @@ import { ParleyError } from '@parley/wire/errors'
 import type { AgentCard } from '@parley/wire/model/card'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AgentDirectory } from '../registry/agent-policies.ts'
-import { agentCard } from './agent-card.ts'
+import { agentCard, type CardServer } from './agent-card.ts'
 import { cardOut, skillOut } from './entry-out.ts'
 
-export interface GatewayIdentity {
+export interface GatewayIdentity extends CardServer {
   version: string
-  gatewayUrl: string
-  /** Undefined if the gateway has no identity (SERVICE_GATEWAY_*). */
-  did: string | undefined
-  /** Signs a card with the gateway's key. Undefined without an identity. */
-  signCard: AgentCard['sign']
 }
 
 /** Returns the agents that the sender of the request may see. */
@@ -94,7 +89,7 @@ function skillDetail(agents: AgentDirectory, idOrName: string, agent: string | u
 /** Describes the gateway as a single agent with the skills of all agents. The agents sign the artifacts. */
 function gatewayCard(
   agents: AgentDirectory,
-  { version, gatewayUrl, did, signCard }: GatewayIdentity,
+  { version, gatewayUrl, did, tokenUrl, signCard }: GatewayIdentity,
 ): AgentCard {
   return {
     // Clients of the reference implementation require an id. Without an identity, it is derived from the address.
@@ -108,6 +103,7 @@ function gatewayCard(
     pushNotifications: false,
     signsArtifacts: false,
     extensions: [negotiation, decisionRecord],
+    tokenUrl,
     sign: signCard,
     skills: agents.admitted().flatMap((entry) =>
       entry.skills.map((skill) => ({

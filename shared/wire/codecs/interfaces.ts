@@ -1,6 +1,9 @@
 /** An address of an agent that speaks A2A, as cards list it. */
 export type AgentInterface = { url: string; protocolBinding: string; protocolVersion: string }
 
+/** The scopes that cards name, with a description for people. */
+export const cardScopes = { 'agent:read': 'Read tasks and cards', 'agent:write': 'Send messages' }
+
 /** The paths below an agent's address, the preferred one first. */
 const interfaces = [
   { path: '/a2a/v1', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },

@@ -19,6 +19,8 @@ export interface AgentCard {
   hasExtendedCard?: boolean | undefined
   skills: readonly CardSkill[]
   prices?: ShownPrices | undefined
+  /** Where clients get tokens for their credentials (RFC 6749, section 4.4); undefined if it is not known. */
+  tokenUrl?: string | undefined
   /** Extensions of A2A that callers may use, apart from the DID. */
   extensions?: readonly CardExtension[] | undefined
   /** Returns the JSON of a card with signatures, in the dialects whose cards are signed. Absent: it is not signed. */

@@ -1,5 +1,5 @@
 import type { AgentCard, CardSkill } from '../../model/card.ts'
-import { interfacesAt } from '../interfaces.ts'
+import { cardScopes, interfacesAt } from '../interfaces.ts'
 import { didExtension } from '../parley/card.ts'
 
 /** The path of this version below the address of an agent. */
@@ -37,8 +37,7 @@ export function pureCardOut(card: AgentCard): object {
     provider: card.author === undefined ? undefined : { organization: card.author, url: card.url },
     defaultInputModes: modesOf(card.skills.flatMap((skill) => skill.inputModes)),
     defaultOutputModes: modesOf(card.skills.flatMap((skill) => skill.outputModes)),
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
-    security: [{ bearer: ['agent:read', 'agent:write'] }],
+    ...securityOf(card),
     supportsAuthenticatedExtendedCard: card.hasExtendedCard ?? false,
     ...card.more,
     // The author cannot change what this server implements.
@@ -53,6 +52,17 @@ export function pureCardOut(card: AgentCard): object {
       extensions: [...(card.signsArtifacts ? [didExtension(card)] : []), ...(card.extensions ?? [])],
     },
     skills: card.skills.map(skillOut),
+  }
+}
+
+function securityOf({ tokenUrl }: AgentCard) {
+  const scopes = Object.keys(cardScopes)
+  const bearer = { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' }
+  if (tokenUrl === undefined) return { securitySchemes: { bearer }, security: [{ bearer: scopes }] }
+  const flows = { clientCredentials: { tokenUrl, scopes: cardScopes } }
+  return {
+    securitySchemes: { bearer, oauth2: { type: 'oauth2', flows } },
+    security: [{ bearer: scopes }, { oauth2: scopes }],
   }
 }
 

@@ -1,6 +1,6 @@
 import { isObject } from '../../jsonrpc/envelope.ts'
 import type { AgentCard, CardSkill } from '../../model/card.ts'
-import { interfacesAt } from '../interfaces.ts'
+import { cardScopes, interfacesAt } from '../interfaces.ts'
 import { basePath } from './name.ts'
 
 /** The first path has the cards of several versions, of which the request selects one. */
@@ -23,10 +23,7 @@ export function cardOut(card: AgentCard): object {
       extendedAgentCard: card.hasExtendedCard,
       extensions: extensionsOf(card),
     },
-    securitySchemes: {
-      bearer: { httpAuthSecurityScheme: { scheme: 'Bearer', description: 'OAuth 2.0 access token' } },
-    },
-    securityRequirements: [{ schemes: { bearer: { list: ['agent:read', 'agent:write'] } } }],
+    ...securityOf(card),
     defaultInputModes: modesOf(card.skills.flatMap((skill) => skill.inputModes)),
     defaultOutputModes: modesOf(card.skills.flatMap((skill) => skill.outputModes)),
     skills: card.skills.map(skillOut),
@@ -34,6 +31,18 @@ export function cardOut(card: AgentCard): object {
 }
 
 const unsigned = (card: object) => card
+
+function securityOf({ tokenUrl }: AgentCard) {
+  const scopes = { list: Object.keys(cardScopes) }
+  const bearer = { httpAuthSecurityScheme: { scheme: 'Bearer', description: 'OAuth 2.0 access token' } }
+  if (tokenUrl === undefined)
+    return { securitySchemes: { bearer }, securityRequirements: [{ schemes: { bearer: scopes } }] }
+  const flows = { clientCredentials: { tokenUrl, scopes: cardScopes } }
+  return {
+    securitySchemes: { bearer, oauth2: { oauth2SecurityScheme: { flows } } },
+    securityRequirements: [{ schemes: { bearer: scopes } }, { schemes: { oauth2: scopes } }],
+  }
+}
 
 function extensionsOf(card: AgentCard) {
   const { did, signsArtifacts, extensions = [] } = card
