@@ -35,3 +35,8 @@ export async function freePort(host: string): Promise<number> {
   await once(server, 'close')
   return address.port
 }
+
+/** Where the relay listens; undefined while it is not running. */
+export interface RelayAddress {
+  url?: string | undefined
+}

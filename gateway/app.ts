@@ -20,7 +20,6 @@ import { type GatewayState, openGatewayState } from './gateway-state.ts'
 import { AwaitedAgents } from './health/awaited-agents.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
 import { OutlierDetector } from './health/outlier-detector.ts'
-import { probeAgent } from './health/probe.ts'
 import { addClientKeyRoutes } from './http/client-key-routes.ts'
 import { addClientRoutes } from './http/client-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
@@ -35,12 +34,11 @@ import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.t
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { addSignatureRoutes } from './http/signature-routes.ts'
 import { addStatementExchangeRoute } from './http/statement-exchange-route.ts'
-import { isLoopback } from './oauth/client-rules.ts'
 import { type OAuth, startOAuth } from './oauth/start-oauth.ts'
 import type { TokenExchange } from './oauth/token-exchange.ts'
+import { AgentCredentials } from './registration/agent-credentials.ts'
 import type { GuardedClientOptions } from './registration/guarded-client.ts'
 import type { CallerAccess } from './registry/caller-access.ts'
-import type { AgentEntry } from './registry/entry.ts'
 import { Registry } from './registry/registry.ts'
 import { type RegistrySync, startRegistrySync } from './registry/registry-sync.ts'
 import { slugOf } from './registry/slug.ts'
@@ -50,9 +48,6 @@ import type { GatewayNames } from './routing/forwarding/caller-token.ts'
 import { pathAtAgent } from './routing/forwarding/forward-path.ts'
 import type { NamedAgentOptions } from './routing/forwarding/named-agent.ts'
 import { proxyAgents } from './routing/forwarding/proxy.ts'
-import { ReplicaBalancer } from './routing/forwarding/replica-balancer.ts'
-import { createUpstream } from './routing/forwarding/upstream.ts'
-import { agentIsDown } from './routing/forwarding/upstream-error.ts'
 import { type Routing, startRouting } from './routing/start-routing.ts'
 import type { AdditionalGateway } from './supervisor/additional-gateway.ts'
 import { findAgentFolders } from './supervisor/agent-folders.ts'
@@ -64,6 +59,7 @@ import {
 } from './supervisor/start-supervisor.ts'
 import type { SupervisorOptions } from './supervisor/supervisor.ts'
 import { startTrust, type Trust } from './trust.ts'
+import { openUpstreams, type Upstreams } from './upstreams.ts'
 
 export interface GatewayAppOptions {
   settings: Settings
@@ -110,6 +106,7 @@ interface Parts {
   trust: Trust
   limits: RequestLimits | undefined
   answers: AnswerBudget
+  credentials: AgentCredentials
   access: CallerAccess
   named: NamedAgentOptions
   draining: () => boolean
@@ -138,13 +135,11 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const trust = stack.use(startTrust({ ...trustOptions, gatewayUrl: publicUrl, ownAddresses }))
   const access = callerAccess({ config, state, registry, gatewayUrl: publicUrl, log })
   const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, agents, access, trust }))
-  const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
-  const ways = new ReplicaBalancer()
-  const dispatcherFor = (entry: AgentEntry) =>
-    ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
-  const { detector, keeper } = watchAgents({ registry, state, dispatcherFor, log }, stack)
+  const { upstream, dispatcherFor, probe, relayAddress } = openUpstreams(trust, stack)
+  const { detector, keeper } = watchAgents({ registry, state, probe, log }, stack)
   const tokens = new AgentTokens(options.tokenExchange ?? oauth.tokenExchange, namesOf(publicUrl, trust))
-  const shared = { config, state, registry, access, detector, dispatcherFor, tokens, log }
+  const credentials = new AgentCredentials(state.oauth)
+  const shared = { config, state, registry, access, detector, dispatcherFor, tokens, credentials, log }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...shared, ...routed }))
   const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }
@@ -162,7 +157,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   addMetricsRoute(app, metrics)
   await addAgents(app, parts)
   await app.listen({ host: config.host, port: addresses.port })
-  const processOptions = { ...shared, environment, addresses, provider: oauth.provider, upstream }
+  const processOptions = { ...parts, environment, provider: oauth.provider, upstream, relayAddress }
   const { supervisor, additionalGateways } = await startProcesses(options, processOptions, stack)
   for (const name of supervisor?.notStarted() ?? []) awaited.leaveOut(slugOf(name) ?? name)
   const open = stack.move()
@@ -196,16 +191,9 @@ function namesOf(publicUrl: string, { identity }: Pick<Trust, 'identity'>): Gate
 }
 
 function watchAgents(
-  {
-    registry,
-    state,
-    dispatcherFor,
-    log,
-  }: Pick<Parts, 'registry' | 'state' | 'log'> & { dispatcherFor: DispatcherFor },
+  { registry, state, probe, log }: Pick<Parts, 'registry' | 'state' | 'log'> & Pick<Upstreams, 'probe'>,
   stack: AsyncDisposableStack,
 ) {
-  const probe = async (entry: AgentEntry, signal: AbortSignal) =>
-    runsElsewhere(entry) ? false : probeAgent(entry, signal, { dispatcher: dispatcherFor(entry) })
   const detector = new OutlierDetector({ registry, log })
   const probed = detector.probed.bind(detector)
   const keeper = stack.use(
@@ -214,16 +202,6 @@ function watchAgents(
   // The detector is disposed of before the keeper, because the keeper's last write includes the final measurements.
   stack.use(detector)
   return { detector, keeper }
-}
-
-/** Returns whether the agent runs on another machine at a loopback address, which is unreachable from here. */
-function runsElsewhere({ host, url }: AgentEntry): boolean {
-  return host !== undefined && host !== os.hostname() && isLoopback(url)
-}
-
-function reachable(entry: AgentEntry): AgentEntry {
-  if (runsElsewhere(entry)) throw agentIsDown(entry.slug)
-  return entry
 }
 
 /** Starts the additional gateways and the agents, which are later stopped before everything else. */
@@ -343,14 +321,10 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     addClientRoutes(app, { clients, registry, authenticator })
     addClientKeyRoutes(app, { clients, keys, authenticator })
   }
-  addRegistrationRoutes(app, { registry, authenticator, access, gatewayUrl, proofOf, registration })
-  addDiscoveryRoutes(app, agentsFor, {
-    version,
-    gatewayUrl,
-    did: identity?.did,
-    tokenUrl: oauth.provider && `${oauth.issuer}/token`,
-    signCard: trust.signCard,
-  })
+  addRegistrationRoutes(app, { ...parts, authenticator, gatewayUrl, proofOf, registration })
+  const tokenUrl = oauth.provider && `${oauth.issuer}/token`
+  const own = { version, gatewayUrl, did: identity?.did, tokenUrl, signCard: trust.signCard }
+  addDiscoveryRoutes(app, agentsFor, own)
   return addHealthRoute(app, healthOptions(parts))
 }
 

@@ -17,11 +17,12 @@ export interface ProbeOptions {
  * serves its card. Never rejects.
  */
 export async function probeAgent(
-  entry: Pick<AgentEntry, 'url'>,
+  entry: Pick<AgentEntry, 'url' | 'relay'>,
   signal: AbortSignal,
   options: ProbeOptions,
 ): Promise<boolean> {
   try {
+    if (entry.relay !== undefined) return await servesCard(entry.url, signal, options)
     const health = await get(`${entry.url}/health`, signal, options)
     if (health.status === 200) return true
     if (health.status !== 404 && health.status !== 405) return false
@@ -30,6 +31,15 @@ export async function probeAgent(
   } catch {
     return false
   }
+}
+
+/** Whether a foreign agent serves its card at one of the paths. */
+async function servesCard(url: string, signal: AbortSignal, options: ProbeOptions): Promise<boolean> {
+  for (const file of ['agent-card.json', 'agent.json']) {
+    const { status, text } = await get(`${url}/.well-known/${file}`, signal, options)
+    if (status === 200 && typeof jsonObjectOf(text)?.['name'] === 'string') return true
+  }
+  return false
 }
 
 /**

@@ -8,6 +8,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import type { AgentCredentials } from '../registration/agent-credentials.ts'
 import type { AgentRegistration } from '../registration/registration.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { lookAlikes, requireDistinct } from '../registry/look-alikes.ts'
@@ -16,17 +17,23 @@ import { agentNotFoundError, entryDetailWithProof, type RegistryRoutes } from '.
 
 type Request = FastifyRequest<{ Params: { id: string } }>
 
-const admission = z.object({ revision: z.string().max(64).optional(), own: z.boolean().default(false) })
+const admission = z.object({
+  revision: z.string().max(64).optional(),
+  own: z.boolean().default(false),
+  credential: z.string().min(1).max(20_000).optional(),
+})
 const quarantine = z.object({ reason: z.string().max(500).default('quarantined by the operator') })
+
+export interface RegistrationRoutes extends RegistryRoutes {
+  registration: AgentRegistration
+  credentials: AgentCredentials
+}
 
 /**
  * Adds `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine` and
  * `/release`. Changes and refusals are written to the audit log.
  */
-export function addRegistrationRoutes(
-  app: FastifyInstance,
-  routes: RegistryRoutes & { registration: AgentRegistration },
-): void {
+export function addRegistrationRoutes(app: FastifyInstance, routes: RegistrationRoutes): void {
   const { registry, registration, access } = routes
   const audited = (action: string) => ({ config: { audit: action } })
   app.post('/registry/agents', audited('registry.register'), async (request, reply) => {
@@ -72,8 +79,8 @@ export function addRegistrationRoutes(
   addOperatorRoutes(app, routes)
 }
 
-function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
-  const { registry } = routes
+function addOperatorRoutes(app: FastifyInstance, routes: RegistrationRoutes): void {
+  const { registry, credentials } = routes
   const operate = (
     action: string,
     change: (entry: AgentEntry, by: string, request: Request) => Promise<AgentEntry>,
@@ -88,13 +95,15 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
       return { ...(await entryDetailWithProof(routes, changed)), ...lookAlikesOut(alike) }
     })
   }
-  operate('admit', ({ id }, by, request) => {
-    const { revision: reviewed, own } = parseParams(admission, optionalBody(request))
+  operate('admit', async ({ id }, by, request) => {
+    const { revision: reviewed, own, credential } = parseParams(admission, optionalBody(request))
     const isExpected = (entry: AgentEntry) => {
       requireDistinct(entry, registry.all())
       return reviewed === undefined || revisionOf(entry) === reviewed
     }
-    return registry.admit(id, by, { isExpected, own })
+    const admitted = await registry.admit(id, by, { isExpected, own })
+    if (credential !== undefined) await credentials.set(admitted, credential)
+    return admitted
   })
   operate('quarantine', ({ id }, by, request) => {
     const { reason } = parseParams(quarantine, optionalBody(request))

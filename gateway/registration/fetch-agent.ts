@@ -1,10 +1,12 @@
+import { outgoingUrl } from '@parley/kit/net/outgoing-url'
+import { type ForeignInterface, isForeignCard, readForeignInterface } from '@parley/wire/codecs/foreign-card'
 import { type ListedSkill, readListedSkills } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
 import { readCard } from '../registry/card.ts'
 import { documentKeys, provableKeys } from './agent-document.ts'
 import type { GuardedClient } from './guarded-client.ts'
-import { registrationError } from './registration-errors.ts'
+import { registrationError, toRegistrationError } from './registration-errors.ts'
 
 /** The data that an agent serves at its address, checked for consistency. */
 export interface FetchedAgent {
@@ -15,6 +17,8 @@ export interface FetchedAgent {
   did?: string
   /** The document of a DID whose keys are unproven. It is only displayed. */
   document?: JsonObject
+  /** How the relay calls a foreign A2A agent. */
+  relay?: ForeignInterface
   /** Undefined if the agent has no DID or documents of the DID's method cannot be verified. */
   identity?: { document: JsonObject; keys: string[] }
 }
@@ -27,8 +31,9 @@ export interface FetchOptions {
 
 /** @throws ParleyError InvalidParams if the address does not serve an agent or the agent's DID is invalid */
 export async function fetchAgent(url: string, { client, resolve }: FetchOptions): Promise<FetchedAgent> {
-  const json = await client.getObject(`${url}/.well-known/agent.json`, 'The card')
+  const json = await readCardAt(url, client)
   const { did, ...card } = cardOf(json)
+  if (did === undefined && isForeignCard(json)) return { ...card, relay: relayOf(json, client) }
   const list = await client.get(`${url}/agent/skills`, 'The list of skills')
   const skills = list.status === 200 ? readListedSkills(list.json?.['skills']) : []
   const found = { ...card, skills: skills.length > 0 ? skills : card.skills }
@@ -45,6 +50,35 @@ export async function fetchAgent(url: string, { client, resolve }: FetchOptions)
   return bound.length === 0
     ? { ...found, did, document }
     : { ...found, did, identity: { document, keys: bound } }
+}
+
+/** A2A servers of version 1.0 serve their card at the second path only. */
+async function readCardAt(url: string, client: GuardedClient): Promise<JsonObject> {
+  const first = await client.get(`${url}/.well-known/agent.json`, 'The card')
+  if (first.status === 200 && first.json !== undefined) return first.json
+  const second = await client.get(`${url}/.well-known/agent-card.json`, 'The card')
+  if (second.status === 200 && second.json !== undefined) return second.json
+  if (first.status === 200 || second.status === 200)
+    throw registrationError('not_json', 'The card is not a JSON object')
+  throw registrationError('status', `The card returned HTTP ${first.status}`)
+}
+
+/** @throws ParleyError InvalidParams if the agent cannot be called */
+function relayOf(json: JsonObject, { allowed }: GuardedClient): ForeignInterface {
+  const read = readForeignInterface(json)
+  if (typeof read === 'string') throw registrationError('interface', read)
+  try {
+    outgoingUrl(read.url, allowed)
+    for (const scheme of read.security) if (scheme.kind === 'oauth2') outgoingUrl(scheme.tokenUrl, allowed)
+  } catch (error) {
+    throw toRegistrationError(error, 'An address of the card')
+  }
+  if (read.unsupportedSecurity)
+    throw registrationError(
+      'security',
+      'The agent requires an authentication that is not supported: bearer, apiKey and oauth2 with client credentials are',
+    )
+  return read
 }
 
 function cardOf(json: JsonObject) {

@@ -183,7 +183,8 @@ function busyError(): ParleyError {
 function agentAddress(text: string, allowed: AllowedHosts): string {
   const url = parseUrl(text, allowed)
   if (url.search !== '') throw registrationError('query', 'The URL must not have a query')
-  return url.href.replace(/\/+$/, '')
+  // People copy the address of the card.
+  return url.href.replace(/\/\.well-known\/agent(-card)?\.json$/, '').replace(/\/+$/, '')
 }
 
 function parseUrl(text: string, allowed: AllowedHosts): URL {

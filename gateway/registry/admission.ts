@@ -98,14 +98,14 @@ export function mayActForCallers(
 }
 
 /**
- * Returns whether a third party runs the agent. This is so unless the agent is supervised or an operator has declared it
+ * Returns whether the gateway calls a third party. This is so unless the agent is supervised, the relay keeps its tasks, or an operator has declared it
  * part of this deployment, which requires a proven key. External agents are not queried for tasks, and they receive
  * exchanged tokens only if their card declares a bearer scheme.
  */
 export function isExternal(
-  entry: Pick<AgentEntry, 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy'>,
+  entry: Pick<AgentEntry, 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy' | 'relay'>,
 ): boolean {
-  if (entry.origin === 'supervised') return false
+  if (entry.origin === 'supervised' || entry.relay !== undefined) return false
   return !(entry.own === true && entry.verified && entry.admitted && entry.admittedBy !== byOpenRegistry)
 }
 

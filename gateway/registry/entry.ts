@@ -1,3 +1,4 @@
+import type { ForeignInterface } from '@parley/wire/codecs/foreign-card'
 import type { ListedSkill } from '@parley/wire/codecs/parley/skills'
 import type { StoredPolicy } from '@parley/wire/model/policy'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
@@ -72,6 +73,8 @@ export interface AgentEntry {
   /** What became of the signatures in the card. Undefined if they were not checked. */
   cardSignature?: { verified: true; kid: string } | { verified: false; reason: string }
   skills: ListedSkill[]
+  /** How the relay calls a foreign A2A agent. Undefined for agents that the gateway calls directly. */
+  relay?: ForeignInterface
   /** OAuth client that registered the agent and may manage it. */
   owner: string
   /** Whether the supervisor started the agent or a client registered it. */
@@ -119,7 +122,9 @@ export type Announcement = Pick<
   AgentEntry,
   'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
 > &
-  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy' | 'host' | 'cardSignature'>> & {
+  Partial<
+    Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy' | 'host' | 'cardSignature' | 'relay'>
+  > & {
     /** Id of the registering process if the agent runs in several. */
     replicaId?: string
   }

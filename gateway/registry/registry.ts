@@ -167,7 +167,7 @@ export class Registry implements AgentDirectory {
     if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
       throw slugTakenError(slug)
     const of: NewEntryFields & Partial<AgentEntry> = known ?? newEntryFields(this.#index, announcement, slug)
-    const { left: _, ...before } = withoutEjection(of, announcement)
+    const { left: _, relay: _relay, ...before } = withoutEjection(of, announcement)
     const entry: AgentEntry = {
       ...before,
       ...announcement,

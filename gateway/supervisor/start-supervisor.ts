@@ -10,13 +10,14 @@ import { databaseUrl } from '@parley/kit/process/config'
 import type { Log } from '@parley/kit/process/log'
 import { readListedSkills } from '@parley/wire/codecs/parley/skills'
 import type { Agent as UpstreamAgent } from 'undici'
-import type { Addresses } from '../addresses.ts'
+import type { Addresses, RelayAddress } from '../addresses.ts'
 import type { GatewayConfig } from '../config.ts'
 import { readJson } from '../health/probe.ts'
 import type { Isolation } from '../isolation/isolation.ts'
 import type { AgentDatabases } from '../isolation/mongodb/agent-databases.ts'
 import { RedisUsers } from '../isolation/redis-users.ts'
 import type { IdentityProvider } from '../oauth/identity-provider.ts'
+import type { AgentCredentials } from '../registration/agent-credentials.ts'
 import { readCard } from '../registry/card.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -24,6 +25,7 @@ import { leaseOf } from '../registry/replicas.ts'
 import type { Claims } from '../store/claims.ts'
 import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
 import { logForwarder } from './process-output.ts'
+import { RelaySupervision, relayEntry, relayName } from './relay.ts'
 import type { ReadyAgent } from './supervised-agent.ts'
 import { Supervisor, type SupervisorOptions } from './supervisor.ts'
 
@@ -36,6 +38,10 @@ export interface SupervisedAgentsOptions {
   provider: IdentityProvider | undefined
   registry: Registry
   state: { claims: Claims | undefined }
+  /** The credentials of foreign agents. */
+  credentials: AgentCredentials
+  /** Set while the relay is running. */
+  relayAddress: RelayAddress
   upstream: UpstreamAgent
   log: Log
   /** Number of processes per agent. Defaults to 1. */
@@ -59,7 +65,7 @@ interface RegisteredProcess {
 
 /** Starts the supervisor, connected to the registry and the OAuth server. */
 export async function superviseAgents(options: SupervisedAgentsOptions): Promise<RunningAgents> {
-  const { config, environment, provider, registry, log } = options
+  const { config, environment, provider, log } = options
   const processes = new Map<string, RegisteredProcess>()
   await using stack = new AsyncDisposableStack()
   const { databases, redisUsers, missing } = await accessToServers(options, stack)
@@ -67,6 +73,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     () => registerAgain(processes.values(), options),
     registerAgainEveryMs,
   ).unref()
+  let relay: RelaySupervision | undefined
   const supervisor = await Supervisor.start({
     agentsDir: options.agentsDir,
     dataDir: config.dataDir,
@@ -83,20 +90,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
       return provider.ensureClient({ clientId: did, clientName: name, scope, publicKey, introspection: true })
     },
     storeFor: databases && (({ name, did }) => databases.urlFor({ name, agentId: agentId(did) })),
-    onReady: async (agent) => {
-      const key = `${agent.name} ${agent.number}`
-      const now: RegisteredProcess = { id: undefined, agent }
-      processes.set(key, now)
-      now.id = await register(agent, options)
-      // The process ended during its registration, when `onGone` could not yet update the registry.
-      if (processes.get(key) !== now) registry.replicaEnded(now.id, agent.replica, 'starting')
-    },
-    onGone: (name, back, number) => {
-      const known = processes.get(`${name} ${number}`)
-      processes.delete(`${name} ${number}`)
-      if (known?.id !== undefined)
-        registry.replicaEnded(known.id, known.agent.replica, back ? 'starting' : 'unreachable')
-    },
+    ...processHooks(options, processes, () => relay),
     pass: logForwarder(process.stderr),
     log,
     command: agentCommand,
@@ -104,6 +98,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     needed: neededDestinations(options),
     ...options.overrides,
   })
+  relay = stack.use(relayOf(supervisor, options))
   const open = stack.move()
   const { isolation } = supervisor
   isolation.missing.push(...missing)
@@ -118,6 +113,41 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
       await open.disposeAsync()
     },
   }
+}
+
+/** Keeps the registry up to date with the processes of the agents. */
+function processHooks(
+  options: SupervisedAgentsOptions,
+  processes: Map<string, RegisteredProcess>,
+  relay: () => RelaySupervision | undefined,
+): Pick<SupervisorOptions, 'onReady' | 'onGone'> {
+  const { registry } = options
+  return {
+    onReady: async (agent) => {
+      if (agent.name === relayName) return relay()?.ready(agent.url)
+      const key = `${agent.name} ${agent.number}`
+      const now: RegisteredProcess = { id: undefined, agent }
+      processes.set(key, now)
+      now.id = await register(agent, options)
+      // The process ended during its registration, when `onGone` could not yet update the registry.
+      if (processes.get(key) !== now) registry.replicaEnded(now.id, agent.replica, 'starting')
+    },
+    onGone: (name, back, number) => {
+      if (name === relayName) return relay()?.gone()
+      const known = processes.get(`${name} ${number}`)
+      processes.delete(`${name} ${number}`)
+      if (known?.id !== undefined)
+        registry.replicaEnded(known.id, known.agent.replica, back ? 'starting' : 'unreachable')
+    },
+  }
+}
+
+function relayOf(
+  supervisor: Supervisor,
+  { registry, credentials, relayAddress: address, addresses, log }: SupervisedAgentsOptions,
+): RelaySupervision {
+  const start = (folder: AgentFolder) => supervisor.start(folder)
+  return new RelaySupervision({ registry, credentials, address, gatewayUrl: addresses.public, start, log })
 }
 
 /** Gives agents their own databases and users, and returns which protections are missing. */
@@ -181,7 +211,11 @@ function registerAgain(processes: Iterable<RegisteredProcess>, options: Supervis
 
 /** Returns the entry point of the agent server, which is TypeScript in a clone and JavaScript in the package. */
 function agentCommand(folder: string) {
-  const entry = fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
+  const relay = relayEntry()
+  const isRelay = folder === path.dirname(relay)
+  const entry = isRelay
+    ? relay
+    : fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
 }
 

@@ -87,6 +87,11 @@ export class SupervisedAgent {
     return this.#process?.pid
   }
 
+  /** Sends a message to the process if it is running. */
+  send(message: object): void {
+    this.#process?.send(message)
+  }
+
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#process?.stop(this.#timing.stopLimitMs ?? 15_000)

@@ -56,6 +56,8 @@ export class Supervisor implements AsyncDisposable {
   readonly #nameOfDid = new Map<string, string>()
   readonly #agents: SupervisedAgent[] = []
   readonly #notStarted: Outcome[] = []
+  /** Processes that are not agents. */
+  readonly #others: SupervisedAgent[] = []
 
   private constructor(options: SupervisorOptions, isolation: Isolation) {
     this.#options = options
@@ -91,11 +93,18 @@ export class Supervisor implements AsyncDisposable {
 
   /** Returns the process ids of the running agents. */
   pids(): number[] {
-    return this.#agents.flatMap((agent) => agent.pid ?? [])
+    return [...this.#agents, ...this.#others].flatMap((agent) => agent.pid ?? [])
+  }
+
+  /** Starts another program in one process with the protections of an agent. */
+  start(folder: AgentFolder): SupervisedAgent {
+    const process = new SupervisedAgent(folder, this.#processHooks(), this.#options.timing ?? {})
+    this.#others.push(process)
+    return process
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#agents.map((agent) => agent.stop()))
+    await Promise.all([...this.#agents, ...this.#others].map((agent) => agent.stop()))
     await this.isolation[Symbol.asyncDispose]()
   }
 

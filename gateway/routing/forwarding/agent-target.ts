@@ -22,6 +22,9 @@ interface Base {
   path: string
 }
 
+/** Stands for the relay, to which the dispatcher of relayed agents connects wherever it listens. */
+const relayOrigin = 'http://relay.internal'
+
 /** Keyed by the entry object, because every change to an entry creates a new object. */
 const bases = new WeakMap<AgentEntry, Base>()
 
@@ -51,7 +54,7 @@ export function callPath(entry: AgentEntry, { url }: { url: string }, codec: Cod
 function baseOf(entry: AgentEntry): Base {
   const known = bases.get(entry)
   if (known !== undefined) return known
-  const { origin, pathname } = new URL(entry.url)
+  const { origin, pathname } = new URL(entry.relay === undefined ? entry.url : `${relayOrigin}/${entry.slug}`)
   const base = { origin, path: pathname.replace(/\/$/, '') }
   bases.set(entry, base)
   return base

@@ -23,7 +23,7 @@ export type TokenDecision = 'exchange' | 'omit' | 'wrong_audience' | 'operator_t
 
 type TokenAgent = Pick<
   AgentEntry,
-  'slug' | 'did' | 'url' | 'card' | 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy'
+  'slug' | 'did' | 'url' | 'card' | 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy' | 'relay'
 >
 
 declare module 'fastify' {

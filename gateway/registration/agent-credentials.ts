@@ -1,0 +1,80 @@
+import { type AgentCredential, agentCredential } from '@parley/kit/auth/agent-credential'
+import { ParleyError } from '@parley/wire/errors'
+import { z } from 'zod'
+import type { OAuthStore } from '../oauth/oauth-store.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+
+const model = 'AgentCredential'
+const stored = z.object({ entryId: z.string(), url: z.string(), credential: agentCredential })
+
+/**
+ * The credentials with which the relay calls foreign agents. They are stored encrypted and are never returned. A credential
+ * is bound to the address for which an operator set it, so that a changed card cannot direct it to another server.
+ */
+export class AgentCredentials {
+  readonly #store: Pick<OAuthStore, 'upsert' | 'list' | 'destroy'>
+  /** By the ID of the entry. */
+  #known = new Map<string, { url: string; credential: AgentCredential }>()
+
+  constructor(store: Pick<OAuthStore, 'upsert' | 'list' | 'destroy'>) {
+    this.#store = store
+  }
+
+  /** Reads the credentials that this gateway and others have set. */
+  async load(): Promise<void> {
+    const payloads = await this.#store.list(model)
+    const read = payloads.flatMap((payload) => stored.safeParse(payload).data ?? [])
+    this.#known = new Map(read.map(({ entryId, ...one }) => [entryId, one]))
+  }
+
+  /** Sets or replaces the credential of an agent. @throws ParleyError Conflict, InvalidParams */
+  async set(entry: AgentEntry, text: string): Promise<void> {
+    const { id, relay, slug } = entry
+    if (relay === undefined)
+      throw new ParleyError('Conflict', {
+        message: `Agent ${slug} receives exchanged tokens and needs no credential`,
+        data: { reason: 'not_relayed' },
+      })
+    const read = agentCredential.safeParse(credentialOf(relay, text))
+    if (!read.success) throw invalid('The credential has characters that are not allowed, or is too long')
+    const { data: credential } = read
+    const url = targetOf(relay.url, credential)
+    await this.#store.upsert({ model, id, payload: { entryId: id, url, credential } })
+    this.#known.set(id, { url, credential })
+  }
+
+  /** Returns the credential if the agent is still at the address for which it was set. */
+  of({ id, relay }: Pick<AgentEntry, 'id' | 'relay'>): AgentCredential | undefined {
+    const known = this.#known.get(id)
+    if (known === undefined || relay === undefined) return undefined
+    return known.url === targetOf(relay.url, known.credential) ? known.credential : undefined
+  }
+}
+
+/** The servers that receive the credential. The OAuth server is part of the credential. */
+function targetOf(url: string, credential: AgentCredential): string {
+  const { origin } = new URL(url)
+  return credential.kind === 'oauth2' ? `${origin} ${credential.tokenUrl}` : origin
+}
+
+/** Returns a credential of the first scheme of the card, unvalidated; a bearer token if there is none. */
+function credentialOf({ security }: NonNullable<AgentEntry['relay']>, text: string): AgentCredential {
+  const [scheme] = security
+  if (scheme === undefined || scheme.kind === 'bearer') return { kind: 'bearer', token: text }
+  if (scheme.kind === 'apiKey') return { ...scheme, value: text }
+  const at = text.indexOf(':')
+  if (at <= 0)
+    throw invalid('The agent requires OAuth2 client credentials, in the form client-id:client-secret')
+  const { tokenUrl, scopes } = scheme
+  return {
+    kind: 'oauth2',
+    tokenUrl,
+    clientId: text.slice(0, at),
+    clientSecret: text.slice(at + 1),
+    ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+  }
+}
+
+function invalid(message: string): ParleyError {
+  return new ParleyError('InvalidParams', { data: { issues: [{ path: 'credential', message }] } })
+}

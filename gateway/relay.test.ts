@@ -1,0 +1,128 @@
+import path from 'node:path'
+import { AgentClient } from '@parley/client/internal/client'
+import { type ForeignAgent, type ForeignScript, startForeignAgent } from '@parley/tools/testing/foreign-agent'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { RegistrationGateway } from './registration/testing.ts'
+
+let gateway: RegistrationGateway
+const agents: ForeignAgent[] = []
+
+beforeEach(async () => {
+  gateway = await RegistrationGateway.open()
+  await gateway.start({}, {}, { agentsDir: path.join(gateway.folder, 'agents') })
+})
+afterEach(async () => {
+  await gateway[Symbol.asyncDispose]()
+  for (const agent of agents.splice(0)) await agent[Symbol.asyncDispose]()
+})
+
+const greet: ForeignScript = (_request, reply) =>
+  reply.result({ message: { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'Hi' }] } })
+
+const cardOf = (url: string, more: object = {}) => ({
+  name: 'Greeter',
+  description: 'Greets people',
+  version: '2.0.0',
+  supportedInterfaces: [{ url: `${url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+  capabilities: { streaming: false },
+  defaultInputModes: ['text/plain'],
+  defaultOutputModes: ['text/plain'],
+  skills: [{ id: 'greet', name: 'Greet', description: 'Greets people', tags: ['greeting'] }],
+  ...more,
+})
+
+test('a foreign agent is registered by its URL, and its tasks are kept by the gateway', async () => {
+  const foreign = await startForeign(greet)
+  const { status, json } = await post('/registry/agents', await gateway.carol(), { url: foreign.url })
+  expect(status).toBe(201)
+  expect(json).toMatchObject({ slug: 'greeter', verified: false, external: false })
+  await admit()
+  const caller = new AgentClient({ url: `${address()}/agents/greeter/`, token: await gateway.carol() })
+  const sent = await caller.send('hello')
+  const task = await caller.wait(sent.id, { signal: AbortSignal.timeout(30_000) })
+  expect(task.status).toMatchObject({ state: 'completed', message: { parts: [{ text: 'Hi' }] } })
+  expect(foreign.requests[0]).toMatchObject({ method: 'SendMessage', url: '/rpc' })
+  expect(foreign.requests[0]?.headers.authorization).toBeUndefined()
+  const all = new AgentClient({ url: address(), token: await gateway.carol() })
+  expect((await all.get(sent.id)).id).toBe(sent.id)
+  await foreign[Symbol.asyncDispose]()
+  expect((await caller.get(sent.id)).status.state).toBe('completed')
+})
+
+test('a card in A2A 1.0 calls the agent through the gateway, with an A2A client of any version', async () => {
+  const foreign = await startForeign(greet)
+  await post('/registry/agents', await gateway.carol(), { url: `${foreign.url}/.well-known/agent-card.json` })
+  await admit()
+  const token = await gateway.carol()
+  const card = await fetch(`${address()}/agents/greeter/.well-known/agent-card.json`)
+  expect(JSON.stringify(await card.json())).not.toContain(foreign.url)
+  const parts = [{ text: 'hello' }]
+  const { json } = await post('/agents/greeter/a2a/v1', token, {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'SendMessage',
+    params: { message: { messageId: 'm', role: 'ROLE_USER', parts } },
+  })
+  expect(json).toMatchObject({ id: 1, result: { message: { parts: [{ text: 'Hi' }] } } })
+})
+
+test('the credential that an operator sets is sent to the agent, and appears nowhere', async () => {
+  const foreign = await startForeign(greet, {
+    securitySchemes: { key: { apiKeySecurityScheme: { location: 'header', name: 'X-Key' } } },
+    securityRequirements: [{ schemes: { key: { list: [] } } }],
+  })
+  await post('/registry/agents', await gateway.carol(), { url: foreign.url })
+  const admitted = await admit({ credential: 'SECRET' })
+  expect(admitted.status).toBe(200)
+  const caller = new AgentClient({ url: `${address()}/agents/greeter/`, token: await gateway.carol() })
+  const { id } = await caller.send('hello')
+  await caller.wait(id, { signal: AbortSignal.timeout(30_000) })
+  expect(foreign.requests[0]?.headers['x-key']).toBe('SECRET')
+  const entry = await fetch(`${address()}/registry/agents/greeter`)
+  expect((await entry.text()) + JSON.stringify(admitted.json) + gateway.logged.join('')).not.toContain(
+    'SECRET',
+  )
+})
+
+test.each([
+  [
+    { supportedInterfaces: [{ url: 'a.test:1', protocolBinding: 'GRPC', protocolVersion: '1.0' }] },
+    'The agent offers GRPC only. It has to offer JSONRPC of A2A 0.2, 0.3 or 1.0',
+  ],
+  [
+    {
+      supportedInterfaces: [{ url: 'http://10.0.0.1/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+    },
+    'The host of the URL is not on the public internet',
+  ],
+  [
+    { securitySchemes: { m: { type: 'mutualTLS' } }, security: [{ m: [] }] },
+    'The agent requires an authentication that is not supported',
+  ],
+])('a card with %j is refused with the reason', async (more, reason) => {
+  const foreign = await startForeign(greet, more)
+  const { status, json } = await post('/registry/agents', await gateway.carol(), { url: foreign.url })
+  expect(status).toBe(400)
+  expect(JSON.stringify(json)).toContain(reason)
+})
+
+const admit = async (body: object = {}) =>
+  post('/registry/agents/greeter/admit', await gateway.operator(), body)
+const address = () => gateway.gateway.addresses.public
+
+async function startForeign(script: ForeignScript, more: object = {}): Promise<ForeignAgent> {
+  const agent = await startForeignAgent(script)
+  agents.push(agent)
+  agent.card = cardOf(agent.url, more)
+  return agent
+}
+
+async function post(route: string, token: string, body: object) {
+  const response = await fetch(`${address()}${route}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  const json: unknown = await response.json()
+  return { status: response.status, json }
+}

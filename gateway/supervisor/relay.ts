@@ -1,0 +1,129 @@
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
+import type { Log } from '@parley/kit/process/log'
+import { modesOf } from '@parley/wire/codecs/parley/skills'
+import type { RelayAddress } from '../addresses.ts'
+import type { AgentCredentials } from '../registration/agent-credentials.ts'
+import { type AgentEntry, audienceNamesOf } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { AgentFolder } from './agent-folders.ts'
+import type { SupervisedAgent } from './supervised-agent.ts'
+
+/** The name of the relay's data folder. Folders of agents do not begin with a dot. */
+export const relayName = '.relay'
+
+/** How often changes of the registry are passed on, and how often credentials set at other gateways are read. */
+const [syncMs, loadMs] = [500, 30_000]
+
+/** Returns the entry point of the relay, which is TypeScript in a clone and JavaScript in the package. */
+export const relayEntry = () => fileURLToPath(import.meta.resolve('@parley/relay/relay-process'))
+
+const relayFolder = (): AgentFolder => ({
+  name: relayName,
+  folder: path.dirname(relayEntry()),
+  settings: { env: ['REGISTRY_ALLOWED_HOSTS'], required: [], allow: [], read: [] },
+})
+
+export interface RelaySupervisionOptions {
+  registry: Pick<Registry, 'all'>
+  credentials: AgentCredentials
+  address: RelayAddress
+  gatewayUrl: string
+  start: (folder: AgentFolder) => SupervisedAgent
+  log: Log
+}
+
+/** Starts the relay when the first foreign agent is registered, and describes the agents to it. */
+export class RelaySupervision implements Disposable {
+  readonly #options: RelaySupervisionOptions
+  readonly #timer: NodeJS.Timeout
+  /** The descriptions that the running relay has, by slug. */
+  readonly #sent = new Map<string, string>()
+  #relay: SupervisedAgent | undefined
+  #isReady = false
+  #loadedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: RelaySupervisionOptions) {
+    this.#options = options
+    this.#timer = setInterval(() => void this.#trySync(), syncMs).unref()
+    void this.#trySync()
+  }
+
+  /** Called when the relay listens. A new process knows no agents. */
+  ready(url: string): void {
+    this.#options.address.url = url
+    this.#sent.clear()
+    this.#isReady = true
+    void this.#trySync()
+  }
+
+  gone(): void {
+    this.#options.address.url = undefined
+    this.#isReady = false
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+  }
+
+  async #trySync(): Promise<void> {
+    try {
+      await this.#sync()
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'the relay could not be updated')
+    }
+  }
+
+  async #sync(): Promise<void> {
+    const { registry, credentials, start } = this.#options
+    const entries = registry.all().filter(({ relay, admitted }) => relay !== undefined && admitted)
+    if (entries.length === 0 && this.#relay === undefined) return
+    this.#relay ??= start(relayFolder())
+    if (!this.#isReady) return
+    if (performance.now() - this.#loadedAt > loadMs) {
+      this.#loadedAt = performance.now()
+      await credentials.load()
+    }
+    const gone = new Set(this.#sent.keys())
+    for (const entry of entries) {
+      gone.delete(entry.slug)
+      const agent = this.#descriptionOf(entry)
+      const text = JSON.stringify(agent)
+      if (agent === undefined || this.#sent.get(entry.slug) === text) continue
+      this.#sent.set(entry.slug, text)
+      this.#relay.send({ type: 'relayed-agent', slug: entry.slug, agent })
+    }
+    for (const slug of gone) {
+      this.#sent.delete(slug)
+      this.#relay.send({ type: 'relayed-agent', slug })
+    }
+  }
+
+  #descriptionOf(entry: AgentEntry): RelayedAgent | undefined {
+    const { relay, name, description, card, skills, slug } = entry
+    if (relay === undefined) return undefined
+    const { gatewayUrl, credentials } = this.#options
+    const credential = credentials.of(entry)
+    const { version } = card
+    return {
+      name,
+      description,
+      version: typeof version === 'string' && version !== '' ? version : '1.0.0',
+      url: relay.url,
+      dialect: relay.dialect,
+      ...(relay.version !== undefined && { protocolVersion: relay.version }),
+      streaming: relay.streaming,
+      skills: skills.map((skill) => ({
+        id: skill.id,
+        name: skill.name,
+        description: skill.description,
+        tags: skill.tags,
+        ...modesOf(skill),
+      })),
+      publicUrl: `${gatewayUrl}/agents/${slug}`,
+      audiences: audienceNamesOf(entry, gatewayUrl),
+      ...(credential !== undefined && { credential }),
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import os from 'node:os'
+import type { Agent } from 'undici'
+import type { RelayAddress } from './addresses.ts'
+import { probeAgent } from './health/probe.ts'
+import { isLoopback } from './oauth/client-rules.ts'
+import type { AgentEntry } from './registry/entry.ts'
+import type { DispatcherFor } from './routing/forwarding/agent-target.ts'
+import { createRelayUpstream } from './routing/forwarding/relay-upstream.ts'
+import { ReplicaBalancer } from './routing/forwarding/replica-balancer.ts'
+import { createUpstream } from './routing/forwarding/upstream.ts'
+import { agentIsDown } from './routing/forwarding/upstream-error.ts'
+import type { Trust } from './trust.ts'
+
+/** The connections to the agents. */
+export interface Upstreams {
+  /** To supervised agents. */
+  upstream: Agent
+  dispatcherFor: DispatcherFor
+  /** Returns whether the agent responds. */
+  probe: (entry: AgentEntry, signal: AbortSignal) => Promise<boolean>
+  /** Where the supervisor states the address of the relay. */
+  relayAddress: RelayAddress
+}
+
+/** Foreign agents are reached through the relay, and other external agents through the private-address guard. */
+export function openUpstreams(
+  { upstream: external }: Pick<Trust, 'upstream'>,
+  stack: AsyncDisposableStack,
+): Upstreams {
+  const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
+  const relayAddress: RelayAddress = {}
+  const relay = stack.adopt(createRelayUpstream(relayAddress), (agent) => agent.destroy())
+  const ways = new ReplicaBalancer()
+  const dispatcherFor: DispatcherFor = (entry) => {
+    if (entry.relay !== undefined) return relay
+    return ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : external)
+  }
+  const probe = async (entry: AgentEntry, signal: AbortSignal) => {
+    if (runsElsewhere(entry)) return false
+    // The relay is up while the foreign agent may be down.
+    const dispatcher = entry.relay === undefined ? dispatcherFor(entry) : external
+    return probeAgent(entry, signal, { dispatcher })
+  }
+  return { upstream, dispatcherFor, probe, relayAddress }
+}
+
+/** Returns whether the agent runs on another machine at a loopback address, which is unreachable from here. */
+function runsElsewhere({ host, url }: AgentEntry): boolean {
+  return host !== undefined && host !== os.hostname() && isLoopback(url)
+}
+
+function reachable(entry: AgentEntry): AgentEntry {
+  if (runsElsewhere(entry)) throw agentIsDown(entry.slug)
+  return entry
+}
