@@ -177,7 +177,7 @@ export class FakeAgent {
   >()
   on: Record<string, (call: Call) => unknown> = {}
   readonly #senders = new Map<string, string | undefined>()
-  /** Returns the response to a GET. */
+  /** Returns the response to a GET or a DELETE. */
   get: ((path: string, request: http.IncomingMessage) => object | undefined) | undefined
   readonly #server = http.createServer((request, response) => void this.#serve(request, response))
   slug = ''
@@ -230,9 +230,14 @@ export class FakeAgent {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const body = Buffer.concat(chunks).toString()
-    if (request.method === 'GET')
+    if (request.method !== 'POST')
       return void response.end(JSON.stringify(this.get?.(request.url ?? '', request) ?? {}))
-    const { method, params, id } = JSON.parse(body) as Call
+    // Calls without a JSON-RPC envelope are named by their path.
+    const {
+      method = request.url?.split('?')[0] ?? '',
+      params = {},
+      id,
+    } = JSON.parse(body || '{}') as Partial<Call>
     const call = { method, params, id, url: request.url, headers: request.headers, body, response }
     this.calls.push(call)
     const result = this.on[method] === undefined ? this.#answer(call) : await this.on[method]?.(call)

@@ -100,7 +100,8 @@ function gatewayCard(
     url: gatewayUrl,
     version,
     streaming: true,
-    pushNotifications: false,
+    // Webhooks are those of the agents.
+    pushNotifications: true,
     signsArtifacts: false,
     extensions: [negotiation, decisionRecord],
     tokenUrl,

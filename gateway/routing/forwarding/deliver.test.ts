@@ -74,6 +74,18 @@ test.each<[string, Answer, string, string[]]>([
   // If all processes of an agent share the failed storage, ejecting the agent would turn a clear 503 into a
   // permanent failure.
   ['reports failed storage', say(503, busy('storage')), 'answered', ['answered']],
+  [
+    'fails with a JSON-RPC error and the status 200',
+    say(200, '{"error":{"code":-32603}}'),
+    'answered',
+    ['failed'],
+  ],
+  [
+    'reports another error with the status 200',
+    say(200, '{"error":{"code":-32004}}'),
+    'answered',
+    ['answered'],
+  ],
   ['responds with 503 without a reason', say(503, 'try later'), 'answered', ['answered']],
 ])('an agent that %s', async (_what, answer, kind, signs) => {
   expect(await delivered(answer)).toEqual({ kind, signs, times: 1 })
@@ -103,3 +115,19 @@ test.each<[string, (response: http.ServerResponse) => void, number]>([
     expect(signs).toEqual(['failed', 'answered'])
   },
 )
+
+test('an agent that answers a blocking send when its task has ended is not unresponsive', async () => {
+  const late: Answer = (response) => void setTimeout(() => response.end('{}'), 200)
+  expect(await delivered(late, { silentMs: 20, waits: true })).toEqual({
+    kind: 'answered',
+    signs: ['answered'],
+    times: 1,
+  })
+})
+
+test('a repeated message may wait for its task for longer than messages are repeated', async () => {
+  const answer: Answer = (response, time) =>
+    time === 1 ? response.destroy() : void setTimeout(() => response.end('{}'), 600)
+  const limits = { repeatMs: 300, waits: true }
+  expect(await delivered(answer, limits)).toMatchObject({ kind: 'answered', times: 2 })
+})

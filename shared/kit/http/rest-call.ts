@@ -72,9 +72,9 @@ export function findRestCall(verb: string, path: string, query: string | undefin
   const decoded = decodedOr(decodeURI, path)
   if (decoded === undefined) return undefined
   for (const { path: pattern, ...found } of patterns) {
-    const groups = found.route.verb === verb ? pattern.exec(decoded)?.groups : undefined
-    if (groups === undefined) continue
-    const fields = Object.entries(groups).map(([name, value]) => [
+    const match = found.route.verb === verb ? pattern.exec(decoded) : null
+    if (match === null) continue
+    const fields = Object.entries(match.groups ?? {}).map(([name, value]) => [
       name === wildcard ? '*' : name,
       decodedOr(decodeURIComponent, value),
     ])

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { RestBinding } from '@parley/wire/codecs/codec'
-import { dialectOf, partsOf, restOf } from '@parley/wire/codecs/dialects'
+import { defaultDialect, dialectOf, partsOf, restOf } from '@parley/wire/codecs/dialects'
 import { type ErrorAnswer, writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
 import { ParleyError } from '@parley/wire/errors'
 import { errorEnvelope, type RequestId } from '@parley/wire/jsonrpc/envelope'
@@ -22,6 +22,7 @@ import { faultOfHead } from './fault-of-head.ts'
 import { linger } from './linger.ts'
 import { watchRequests } from './metrics.ts'
 import type { RequestLimits } from './request-limits.ts'
+import { findRestCall } from './rest-call.ts'
 import { securityHeaders } from './security-headers.ts'
 import { watchRoutes } from './wrong-method.ts'
 
@@ -183,9 +184,13 @@ function errorAnswer(
     headers: request.headers,
     ...(method !== undefined && { method }),
   }
-  const rest = request.routeOptions.config.rest ?? restOf(wire)
+  const rest =
+    request.routeOptions.config.rest ??
+    restOf(wire) ??
+    findRestCall(request.method, wire.path, query)?.binding
   if (rest !== undefined) return writeRestErrorAnswer(rest, error)
-  const codec = dialectOf(wire)
+  // Only POST carries JSON-RPC, whose dialects may answer errors with 200.
+  const codec = request.method === 'POST' ? dialectOf(wire) : defaultDialect
   const operation = codec.methods.get(method ?? '')?.operation
   return writeErrorAnswer(codec, error, { id: request.rpcId ?? null, operation })
 }
