@@ -53,7 +53,7 @@ export async function messageOf(
 
 const stdinMaxBytes = 7 * 1024 * 1024
 
-async function textFrom(stdin: NodeJS.ReadableStream): Promise<string> {
+export async function textFrom(stdin: NodeJS.ReadableStream): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of stdin) {

@@ -1,14 +1,18 @@
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
 import { RpcError } from '@parley/client/internal/rpc-error'
 import { CliCommand } from '../terminal/cli-command.ts'
 import { printEntry } from '../terminal/entry-view.ts'
 import { CommandFailed } from '../terminal/faults.ts'
 import { type Io, print, printJson } from '../terminal/io.ts'
+import { textFrom } from './message.ts'
 import { connect, type Method, type ServerOptions, slugOf, withServerOptions } from './server-connection.ts'
 
 interface OperateOptions extends ServerOptions {
   reason?: string
   revision?: string
   own?: true
+  credential?: string
   json?: true
 }
 
@@ -22,6 +26,25 @@ if its card declares a bearer scheme. Use --own for agents that you run: the gat
 tasks. The agent must have proven its key; add --revision to admit exactly the version that you reviewed. Admit it again
 without --own to revoke this.`
 
+const aboutCredential = `
+A foreign A2A agent whose card requires a bearer token, an API key or OAuth2 client credentials (client-id:client-secret)
+receives what --credential names. It is stored encrypted and never shown. Admit the agent again to replace it.`
+
+/** Reads a credential from the option, a file or standard input, without the line break at its end. */
+async function credentialIn(io: Io, given: string | undefined): Promise<string | undefined> {
+  if (given === undefined) return undefined
+  const text = given === '-' ? await textFrom(io.stdin) : await valueIn(io, given)
+  return text.replace(/\r?\n$/, '')
+}
+
+async function valueIn({ cwd }: Io, given: string): Promise<string> {
+  if (!given.startsWith('@')) return given
+  const file = path.resolve(cwd, given.slice(1))
+  return readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new CommandFailed(`The file ${file} cannot be read.`, { cause })
+  })
+}
+
 /** An operator command that acts on one registry entry. */
 export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'release'): CliCommand {
   const command = withServerOptions(new CliCommand(action))
@@ -33,10 +56,15 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
     command
       .option('--revision <text>', 'fail unless the entry still has this `revision`')
       .option('--own', 'this deployment runs the agent: the gateway trusts its statements about tasks')
-      .addHelpText('after', aboutOwn)
+      .option(
+        '--credential <value>',
+        'credential for a foreign A2A agent: a value, @file, or - for standard input',
+      )
+      .addHelpText('after', aboutOwn + aboutCredential)
   return command.run(async (agent: string, options: OperateOptions) => {
     const { reason, revision, own } = options
-    const given = { reason, revision, own }
+    const credential = await credentialIn(io, options.credential)
+    const given = { reason, revision, own, credential }
     const isEmpty = Object.values(given).every((value) => value === undefined)
     // JSON.stringify omits undefined values.
     const body = isEmpty ? undefined : given

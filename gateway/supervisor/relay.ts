@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
@@ -16,8 +17,15 @@ export const relayName = '.relay'
 /** How often changes of the registry are passed on, and how often credentials set at other gateways are read. */
 const [syncMs, loadMs] = [500, 30_000]
 
-/** Returns the entry point of the relay, which is TypeScript in a clone and JavaScript in the package. */
-export const relayEntry = () => fileURLToPath(import.meta.resolve('@parley/relay/relay-process'))
+/** The entry point of the relay, which is TypeScript in a clone and JavaScript in the package. */
+const relayEntry = () => fileURLToPath(import.meta.resolve('@parley/relay/relay-process'))
+
+/** Returns the entry point if the folder is that of the relay. */
+export function relayEntryIn(folder: string): string | undefined {
+  return ['.ts', '.js']
+    .map((type) => path.join(folder, `relay-process${type}`))
+    .find((file) => existsSync(file))
+}
 
 const relayFolder = (): AgentFolder => ({
   name: relayName,

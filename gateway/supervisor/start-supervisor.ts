@@ -25,7 +25,7 @@ import { leaseOf } from '../registry/replicas.ts'
 import type { Claims } from '../store/claims.ts'
 import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
 import { logForwarder } from './process-output.ts'
-import { RelaySupervision, relayEntry, relayName } from './relay.ts'
+import { RelaySupervision, relayEntryIn, relayName } from './relay.ts'
 import type { ReadyAgent } from './supervised-agent.ts'
 import { Supervisor, type SupervisorOptions } from './supervisor.ts'
 
@@ -211,11 +211,8 @@ function registerAgain(processes: Iterable<RegisteredProcess>, options: Supervis
 
 /** Returns the entry point of the agent server, which is TypeScript in a clone and JavaScript in the package. */
 function agentCommand(folder: string) {
-  const relay = relayEntry()
-  const isRelay = folder === path.dirname(relay)
-  const entry = isRelay
-    ? relay
-    : fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
+  const agent = () => fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
+  const entry = relayEntryIn(folder) ?? agent()
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
 }
 
