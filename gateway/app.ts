@@ -20,6 +20,7 @@ import { type GatewayState, openGatewayState } from './gateway-state.ts'
 import { AwaitedAgents } from './health/awaited-agents.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
 import { OutlierDetector } from './health/outlier-detector.ts'
+import { type CardServer, extendedCard } from './http/agent-card.ts'
 import { addClientKeyRoutes } from './http/client-key-routes.ts'
 import { addClientRoutes } from './http/client-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
@@ -249,7 +250,14 @@ function namedAgents(
     reportSignal: routing.reportSignal,
     grants: routing.grants,
     routes: routing.namedAgentRoutes(answers),
+    cardOut: (entry, card, codec) => extendedCard(entry, card, codec, cardServer(parts)),
   }
+}
+
+/** What the cards that the gateway serves state about it. */
+function cardServer({ addresses, oauth, trust }: Pick<Parts, 'addresses' | 'oauth' | 'trust'>): CardServer {
+  const tokenUrl = oauth.provider && `${oauth.issuer}/token`
+  return { gatewayUrl: addresses.public, did: trust.identity?.did, tokenUrl, signCard: trust.signCard }
 }
 
 /** Adds `/agents/{slug}/…`. */
@@ -322,9 +330,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     addClientKeyRoutes(app, { clients, keys, authenticator })
   }
   addRegistrationRoutes(app, { ...parts, authenticator, gatewayUrl, proofOf, registration })
-  const tokenUrl = oauth.provider && `${oauth.issuer}/token`
-  const own = { version, gatewayUrl, did: identity?.did, tokenUrl, signCard: trust.signCard }
-  addDiscoveryRoutes(app, agentsFor, own)
+  addDiscoveryRoutes(app, agentsFor, { version, ...cardServer(parts) })
   return addHealthRoute(app, healthOptions(parts))
 }
 

@@ -1,8 +1,12 @@
 import { cardDigest } from '@parley/kit/did/card-signature'
+import type { Codec } from '@parley/wire/codecs/codec'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { negotiation, signedParts, vouchedCard } from '@parley/wire/codecs/extensions'
-import { modesOf } from '@parley/wire/codecs/parley/skills'
+import { cardAt } from '@parley/wire/codecs/parley/card'
+import { modesOf, readListedSkills } from '@parley/wire/codecs/parley/skills'
 import type { AgentCard } from '@parley/wire/model/card'
 import { isJsonObject } from '@parley/wire/model/json-text'
+import type { JsonObject } from '@parley/wire/model/task'
 import type { AgentEntry } from '../registry/entry.ts'
 import { agentUrl } from './entry-out.ts'
 
@@ -62,6 +66,24 @@ export function agentCard(entry: AgentEntry, { gatewayUrl, did, tokenUrl, signCa
     sign: signCard,
     more: linksIn(card, url),
   }
+}
+
+/**
+ * Returns the extended card that an agent sent, with the gateway's addresses and, in the dialects of A2A, its signature and the
+ * known fields only.
+ */
+export function extendedCard(entry: AgentEntry, json: JsonObject, codec: Codec, server: CardServer): unknown {
+  if (codec === defaultDialect) return cardAt(json, agentUrl(entry.slug, server.gatewayUrl))
+  const { cardSignature: _signature, ...known } = entry
+  const shown = {
+    ...known,
+    card: json,
+    name: lineIn(json, 'name') ?? entry.name,
+    description: typeof json['description'] === 'string' ? json['description'] : entry.description,
+    skills: readListedSkills(json['skills']),
+  }
+  const result = { ...agentCard(shown, server), hasExtendedCard: true }
+  return codec.writeResult('getExtendedCard', result).json
 }
 
 function digestOf({ card }: AgentEntry): string | null {

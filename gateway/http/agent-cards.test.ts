@@ -1,7 +1,17 @@
 import { cardDigest, cardKeysOf, verifyCard } from '@parley/kit/did/card-signature'
 import { isJsonObject } from '@parley/wire/model/json-text'
 import { expect, test } from 'vitest'
-import { agent, embeddedOAuth, FakeAgent, gateway, gatewayForEachTest, restart } from '../testing.ts'
+import { z } from 'zod'
+import {
+  agent,
+  bearer,
+  embeddedOAuth,
+  FakeAgent,
+  fail,
+  gateway,
+  gatewayForEachTest,
+  restart,
+} from '../testing.ts'
 
 gatewayForEachTest({
   SERVICE_GATEWAY_DID_SEED: Buffer.alloc(32, 9).toString('base64'),
@@ -151,3 +161,48 @@ test('with its own OAuth server, the gateway states in the cards where clients g
   }
   expect((await fetch(tokenUrl, { method: 'POST' })).status).not.toBe(404)
 })
+
+const extended = {
+  ...hostileCard,
+  skills: [{ id: 'more', name: 'More', description: 'For callers', tags: ['x'] }],
+}
+
+test.each([
+  ['/a2a/v1', 'GetExtendedAgentCard'],
+  ['/', 'GetExtendedAgentCard'],
+  ['/a2a/v0.3', 'agent/getAuthenticatedExtendedCard'],
+  ['/', 'agent/getAuthenticatedExtendedCard'],
+])('an extended card at %s (%s) has no address but the gateway’s', async (path, method) => {
+  const poet = await new FakeAgent().register('poet', 'Writes poems', { card: hostileCard })
+  poet.on[method] = () => extended
+  const answer = await callMethod(`/agents/poet${path}`, method)
+  expect(answer.result).toMatchObject({ name: 'poet', skills: [{ id: 'more' }] })
+  const { anything: _kept, iconUrl: _link, capabilities: _own, ...read } = answer.result
+  expect(JSON.stringify(read)).not.toContain('evil')
+  if (path === '/' && method.startsWith('agent/')) return
+  expect(JSON.stringify(answer)).not.toContain('evil')
+  expect(await verdictOf(answer.result)).toMatchObject({ verified: true, covers: 'card' })
+})
+
+test('an extended card that is no card is an error, and errors of the agent pass', async () => {
+  const poet = await new FakeAgent().register('poet', 'Writes poems')
+  poet.on['GetExtendedAgentCard'] = () => 'https://evil.example'
+  const { error } = await callMethod('/agents/poet/a2a/v1', 'GetExtendedAgentCard')
+  expect(error.message).toContain('not a card')
+  poet.on['GetExtendedAgentCard'] = ({ response, id }) => fail(response, id, 200, -32007, {})
+  expect((await callMethod('/agents/poet/a2a/v1', 'GetExtendedAgentCard')).error.code).toBe(-32007)
+})
+
+async function callMethod(path: string, method: string) {
+  const answer = await fetch(gateway().addresses.public + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: bearer('alice') },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params: {} }),
+  })
+  return z
+    .object({
+      result: z.record(z.string(), z.unknown()).default({}),
+      error: z.object({ code: z.number(), message: z.string() }).default({ code: 0, message: '' }),
+    })
+    .parse(await answer.json())
+}

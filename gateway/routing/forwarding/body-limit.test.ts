@@ -8,7 +8,7 @@ import { createMetrics } from '@parley/kit/process/metrics'
 import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { proxyAgents } from './proxy.ts'
-import { acceptsAnyToken } from './testing.ts'
+import { acceptsAnyToken, noCards } from './testing.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -46,7 +46,12 @@ async function gatewayBefore(agentPort: number): Promise<number> {
   open.push(() => upstream.destroy())
   const app = server()
   app.post('/', async (request) => (request.body as Buffer).byteLength)
-  await proxyAgents(app, { find: () => ({ entry }), dispatcherFor: () => upstream, tokens: acceptsAnyToken })
+  await proxyAgents(app, {
+    find: () => ({ entry }),
+    dispatcherFor: () => upstream,
+    tokens: acceptsAnyToken,
+    cardOut: noCards,
+  })
   return listen(app)
 }
 

@@ -8,7 +8,7 @@ import { createMetrics } from '@parley/kit/process/metrics'
 import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { proxyAgents } from './proxy.ts'
-import { acceptsAnyToken } from './testing.ts'
+import { acceptsAnyToken, noCards } from './testing.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -27,7 +27,7 @@ async function gatewayBefore(
   const upstream = createUpstream()
   const entry = { slug: 'calc', url: agent, origin, status: 'ready', admitted: true } as AgentEntry
   const find = (slug: string) => (slug === 'calc' ? { entry } : undefined)
-  await proxyAgents(app, { find, dispatcherFor: () => upstream, tokens: acceptsAnyToken })
+  await proxyAgents(app, { find, dispatcherFor: () => upstream, tokens: acceptsAnyToken, cardOut: noCards })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   open.push(async () => {
     app.server.closeAllConnections()

@@ -1,9 +1,12 @@
 import { requireNoDelegate } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
 import { peekId, requireOperation } from '@parley/kit/http/rpc-call'
+import type { Codec } from '@parley/wire/codecs/codec'
 import { defaultDialect, dialectOf, partsOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
+import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
 import { operations } from '@parley/wire/model/operation'
+import type { JsonObject } from '@parley/wire/model/task'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
@@ -32,6 +35,8 @@ export interface NamedAgentOptions {
   tokens: Pick<NamedAgentTokens, 'authorize'>
   /** Lets agents read the tasks that messages refer to. */
   grants?: ReferenceGrants
+  /** Returns an extended card of an agent with the gateway's addresses, in the dialect. */
+  cardOut: (entry: AgentEntry, card: JsonObject, codec: Codec) => unknown
   /** Called with the outcome of every forwarded call. */
   reportSignal?: ReportSignal
   /** Records the tasks and payment sessions of external agents from their responses. */
@@ -74,13 +79,14 @@ export async function forwardNamed(
   request: FastifyRequest,
   reply: FastifyReply,
   { target, found: { requireSkill, entry }, address, body }: NamedRequest,
-  { reportSignal, routes, grants }: NamedAgentOptions,
+  { reportSignal, routes, grants, cardOut }: NamedAgentOptions,
 ): Promise<FastifyReply> {
   const { query } = partsOf(request.url)
   const path = query === undefined ? target.path : `${target.path}?${query}`
   const caller = request.token?.caller
   const isRecorded = routes !== undefined && isExternal(entry)
-  const mustRead = caller?.delegate !== undefined || requireSkill !== undefined || isRecorded
+  const mayNameCard = address?.rest?.route.operation === 'getExtendedCard' || body.includes('xtended')
+  const mustRead = caller?.delegate !== undefined || requireSkill !== undefined || isRecorded || mayNameCard
   try {
     // Most requests do not contain the name of the field and are not parsed.
     const call =
@@ -94,12 +100,41 @@ export async function forwardNamed(
     const references = await grants?.create(request.token, entry.id, read?.codec.readReferences(read.params))
     const sent = { ...target, path, references }
     const isSpoken = (head: ResponseHead) => requireSpoken(entry, address, head)
-    return await relay(request, reply, sent, { body }, { reportSignal, watch, check: isSpoken })
+    const rewrite = read?.operation === 'getExtendedCard' ? cardRewriter(entry, read, cardOut) : undefined
+    return await relay(request, reply, sent, { body }, { reportSignal, watch, check: isSpoken, rewrite })
   } catch (error) {
     nameCall(request, address, body)
     throw error
   }
 }
+
+/** Official clients continue with the addresses in an extended card, where they send their token. */
+function cardRewriter(
+  entry: AgentEntry,
+  { rest, codec }: Pick<ReadCall, 'rest' | 'codec'>,
+  cardOut: NamedAgentOptions['cardOut'],
+): NonNullable<RelayOptions['rewrite']> {
+  return ({ status }, bytes) => {
+    if (status >= 400) return bytes
+    const answer = jsonObjectOf(bytes.toString('utf8'))
+    if (answer !== undefined && rest === undefined && isJsonObject(answer['error'])) {
+      const { jsonrpc = '2.0', id = null, error } = answer
+      return Buffer.from(JSON.stringify({ jsonrpc, id, error }))
+    }
+    const card = rest === undefined ? answer?.['result'] : answer
+    if (!isJsonObject(card)) throw unreadableCard(entry.slug)
+    const written = cardOut(entry, card, codec)
+    if (rest !== undefined) return Buffer.from(JSON.stringify(written))
+    const { jsonrpc = '2.0', id = null } = answer ?? {}
+    return Buffer.from(JSON.stringify({ jsonrpc, id, result: written }))
+  }
+}
+
+const unreadableCard = (agent: string) =>
+  new ParleyError('Unavailable', {
+    message: `Agent ${agent} sent an extended card that is not a card. Use its public card`,
+    data: { reason: 'agent_card', agent },
+  })
 
 /** Sets the fields of the request with which an error has the ID and the dialect of the call. */
 export function nameCall(request: FastifyRequest, address: CallAddress | undefined, body: Buffer): void {

@@ -7,7 +7,7 @@ import { createMetrics } from '@parley/kit/process/metrics'
 import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { proxyAgents } from './proxy.ts'
-import { acceptsAnyToken } from './testing.ts'
+import { acceptsAnyToken, noCards } from './testing.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -42,7 +42,12 @@ async function gatewayBefore(answer: string) {
   })
   const app = createServer({ log, metrics: createMetrics() })
   const upstream = createUpstream()
-  await proxyAgents(app, { find: () => ({ entry }), dispatcherFor: () => upstream, tokens: acceptsAnyToken })
+  await proxyAgents(app, {
+    find: () => ({ entry }),
+    dispatcherFor: () => upstream,
+    tokens: acceptsAnyToken,
+    cardOut: noCards,
+  })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   open.push(
     () => upstream.destroy(),

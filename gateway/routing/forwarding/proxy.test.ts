@@ -12,7 +12,7 @@ import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { createExternalUpstream } from './external-upstream.ts'
 import { proxyAgents } from './proxy.ts'
-import { acceptsAnyToken, exchangedToken } from './testing.ts'
+import { acceptsAnyToken, exchangedToken, noCards } from './testing.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -65,6 +65,7 @@ async function gatewayBefore(
   await proxyAgents(app, {
     find: (slug) => (slug === 'calc' ? { entry } : undefined),
     tokens: acceptsAnyToken,
+    cardOut: noCards,
     dispatcherFor: ({ origin }) => (origin === 'supervised' ? upstream : outside),
     ...(options.bodyMaxBytes !== undefined && { bodyMaxBytes: options.bodyMaxBytes }),
   })

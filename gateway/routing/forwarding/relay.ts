@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { AuthorizedTarget } from './agent-tokens.ts'
 import type { CompletedRequest } from './completed-request.ts'
-import { Exchange, type ResponseHead, type ResponseObserver } from './exchange.ts'
+import { Exchange, isBodiless, type ResponseHead, type ResponseObserver } from './exchange.ts'
 import { type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
 import { ResponseIdRewriter } from './response-id.ts'
 import { upstreamError } from './upstream-error.ts'
@@ -58,7 +58,11 @@ export interface RelayOptions {
   watch?: ((head: ResponseHead) => ResponseObserver | undefined) | undefined
   /** Throws the error that replaces the response. */
   check?: ((head: ResponseHead) => void) | undefined
+  /** Returns the body that replaces that of the response, which must have at most 1 MiB. */
+  rewrite?: ((head: ResponseHead, bytes: Buffer) => Buffer) | undefined
 }
+
+const rewrittenMaxBytes = 1024 * 1024
 
 /** Forwards a buffered POST and streams the response. @throws ParleyError Unavailable before the first response byte */
 export async function relay(
@@ -66,9 +70,11 @@ export async function relay(
   reply: FastifyReply,
   target: AuthorizedTarget,
   sent: CompletedRequest,
-  { reportSignal, headers, watch, check }: RelayOptions = {},
+  { reportSignal, headers, watch, check, rewrite }: RelayOptions = {},
 ): Promise<FastifyReply> {
-  const exchange = exchangeWith(target, request, sent)
+  // A rewritten body must not be compressed.
+  const plain = rewrite && { 'accept-encoding': 'identity' }
+  const exchange = exchangeWith(target, request, sent, plain)
   abortOnDisconnect(reply, exchange)
   let head: ResponseHead
   try {
@@ -84,6 +90,18 @@ export async function relay(
   } catch (error) {
     exchange.abort(error)
     throw error
+  }
+  if (rewrite !== undefined && !isBodiless(head.status)) {
+    const collected = await exchange
+      .collect(rewrittenMaxBytes, () => {})
+      .catch((error: unknown) => {
+        throw upstreamError(target.entry.slug, error)
+      })
+    const bytes = rewrite(head, collected)
+    const length = { 'content-length': String(bytes.byteLength) }
+    begin(reply, { ...head, headers: { ...head.headers, ...length } }, target.entry, headers)
+    reply.raw.end(bytes)
+    return reply
   }
   begin(reply, head, target.entry, headers)
   exchange.pipe(reply.raw, watch?.(head))

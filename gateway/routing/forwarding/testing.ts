@@ -10,3 +10,8 @@ export const acceptsAnyToken: Pick<NamedAgentTokens, 'authorize'> = {
     authorization: headers.authorization === undefined ? undefined : `Bearer ${exchangedToken}`,
   }),
 }
+
+/** For tests without extended cards. */
+export const noCards = () => {
+  throw new Error('no card is expected')
+}

@@ -192,7 +192,9 @@ function errorAnswer(
   // Only POST carries JSON-RPC, whose dialects may answer errors with 200.
   const codec = request.method === 'POST' ? dialectOf(wire) : defaultDialect
   const operation = codec.methods.get(method ?? '')?.operation
-  return writeErrorAnswer(codec, error, { id: request.rpcId ?? null, operation })
+  const answer = writeErrorAnswer(codec, error, { id: request.rpcId ?? null, operation })
+  // Only a call may be answered with another status than that of the error.
+  return ['GET', 'HEAD'].includes(request.method) ? { ...answer, status: error.status } : answer
 }
 
 /** Whether the client disconnected, which a route that streams the body sees as a connection error. */

@@ -4,6 +4,11 @@ import { interfaceFieldsAt, interfacesAt } from '../interfaces.ts'
 
 export const cardPaths = ['/.well-known/agent.json']
 
+const security = {
+  securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
+  security: [{ bearer: ['agent:read', 'agent:write'] }],
+}
+
 /**
  * The card is public and, unlike other answers, uses camelCase. Absent fields do not appear in the JSON. The interfaces are
  * those of A2A, by which its clients find the addresses that they can use.
@@ -28,8 +33,7 @@ export function cardOut(card: AgentCard): object {
     skills: card.skills.map(skillOut),
     defaultInputModes: unique(card.skills.flatMap((skill) => skill.inputModes)),
     defaultOutputModes: unique(card.skills.flatMap((skill) => skill.outputModes)),
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
-    security: [{ bearer: ['agent:read', 'agent:write'] }],
+    ...security,
     executionCost: card.prices === undefined ? undefined : priceOut(card.prices),
     ...card.more,
   }
@@ -39,13 +43,24 @@ function addressesAt(url: string) {
   return { url, ...interfaceFieldsAt(url), supportedInterfaces: interfacesAt(url) }
 }
 
-/** Returns an agent's card with the addresses at which a gateway forwards calls to the agent, and no others. */
+/**
+ * Returns an agent's card with the addresses at which a gateway forwards calls to the agent, and no others. If the card has
+ * security schemes, they are the gateway's. Signatures are left out, because they do not cover this card.
+ */
 export function cardAt(card: JsonObject, url: string): JsonObject {
-  const { additionalInterfaces, supportedInterfaces, preferredTransport, ...rest } = card
+  const { additionalInterfaces, supportedInterfaces, preferredTransport, ...others } = card
+  const {
+    signatures: _signatures,
+    securitySchemes,
+    security: required,
+    securityRequirements,
+    ...rest
+  } = others
+  const isSecured = [securitySchemes, required, securityRequirements].some((field) => field !== undefined)
   const listsInterfaces = [additionalInterfaces, supportedInterfaces, preferredTransport].some(
     (field) => field !== undefined,
   )
-  return listsInterfaces ? { ...rest, ...addressesAt(url) } : { ...rest, url }
+  return { ...rest, ...(isSecured && security), ...(listsInterfaces ? addressesAt(url) : { url }) }
 }
 
 /** Clients that understand this extension verify artifacts with the DID's key. */
