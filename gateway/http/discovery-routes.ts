@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { agentId, keyId } from '@parley/kit/did/did'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { sendCacheable } from '@parley/kit/http/send-cacheable'
-import { cardPaths, defaultDialect, dialectOf, partsOf } from '@parley/wire/codecs/dialects'
+import { cardPaths, defaultDialect, dialectOf, dialects, partsOf } from '@parley/wire/codecs/dialects'
 import { decisionRecord, negotiation } from '@parley/wire/codecs/extensions'
 import { listedSkillDetail, modesOf } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
@@ -64,7 +64,9 @@ function cardSender() {
     const name = hash('sha256', json)
     const lastModified = since.get(name) ?? new Date()
     since.set(name, lastModified)
-    return sendCacheable(request, reply, json, { perCaller: true, vary: 'A2A-Version', lastModified })
+    const isShared = dialects.filter(({ cardPaths }) => cardPaths.includes(path)).length > 1
+    const vary = isShared ? 'A2A-Version' : undefined
+    return sendCacheable(request, reply, json, { perCaller: true, vary, lastModified })
   }
 }
 
