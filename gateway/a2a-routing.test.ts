@@ -153,6 +153,38 @@ describe.each(dialects)('$name', (dialect) => {
     expect((await get('bob')).json.error.code).toBe(-32001)
   })
 
+  test('the outcome of a task counts for its agent once the answer to the message or the stream shows it', async () => {
+    const sky = answering(await agent('sky', weather), dialect)
+    const completed = () => gateway().registry.find('sky')?.measurements?.completedTasks ?? 0
+    await send(dialect, 'weather forecast')
+    await expect.poll(completed, { timeout: 8000 }).toBe(1)
+    const [streamed, path, body] =
+      dialect.name === 'REST of A2A 1.0'
+        ? ['/message:stream', '/message:stream', dialect.body('weather forecast')]
+        : dialect.name === 'A2A 1.0'
+          ? [
+              'SendStreamingMessage',
+              '/a2a/v1',
+              envelope('SendStreamingMessage', v1Params('weather forecast')),
+            ]
+          : ['message/stream', '/a2a/v0.3', envelope('message/stream', saying('weather forecast'))]
+    const states =
+      dialect.name === 'A2A 0.3' ? ['working', 'completed'] : ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']
+    const task = taskOf(states[0] ?? '')
+    const end = { taskId: task.id, contextId: task.contextId, status: { ...task.status, state: states[1] } }
+    const last =
+      dialect.name === 'A2A 0.3' ? { kind: 'status-update', final: true, ...end } : { statusUpdate: end }
+    const framed = (result: object) =>
+      path === '/message:stream' ? result : { jsonrpc: '2.0', id: 'one', result }
+    sky.on[streamed] = ({ response }) => {
+      const first = dialect.sent(task)
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.end(`data: ${JSON.stringify(first)}\n\ndata: ${JSON.stringify(framed(last))}\n\n`)
+    }
+    await post(path, body)
+    await expect.poll(completed, { timeout: 8000 }).toBe(2)
+  })
+
   test('a caller that is limited to some skills cannot name another one', async () => {
     const did = 'did:parley:alice:secret:11111111-2222-4333-8444-555555555555'
     const skills = ['public', 'internal'].map((id) => ({

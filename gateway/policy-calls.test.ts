@@ -49,6 +49,11 @@ interface Sent {
   body?: string
 }
 const message = { ...saying('Audit the secret ledgers').message, messageId: crypto.randomUUID() }
+const messageOfA2A = {
+  messageId: crypto.randomUUID(),
+  role: 'ROLE_USER',
+  parts: [{ text: 'Audit the secret ledgers' }],
+}
 const sent: Sent[] = [
   { path: '/agents/secret/', body: rpc('message/send', { message }) },
   { path: '/agents/secret/', body: 'no json' },
@@ -65,6 +70,20 @@ const sent: Sent[] = [
   { path: '/', body: rpc('tasks/list', {}) },
   { path: '/', body: rpc('contexts/list', {}) },
   { path: '/', body: rpc('contexts/clear', { contextId: taskId }) },
+  { path: '/a2a/v1', body: rpc('SendMessage', { message: messageOfA2A }) },
+  { path: '/a2a/v1', body: rpc('SendMessage', { message: messageOfA2A, tenant: 'secret' }) },
+  { path: '/a2a/v1/secret/message:send', body: JSON.stringify({ message: messageOfA2A }) },
+  { path: '/a2a/v1/secret/tasks' },
+  { path: '/a2a/v1', body: rpc('ListTasks', {}) },
+  { path: '/a2a/v0.3', body: rpc('message/stream', { message }) },
+  { path: '/message:send', body: JSON.stringify({ message: messageOfA2A }) },
+  { path: '/tasks' },
+  { path: `/tasks/${taskId}` },
+  { path: '/agents/secret/a2a/v1', body: rpc('SendMessage', { message: messageOfA2A }) },
+  { path: '/agents/secret/a2a/v0.3', body: rpc('message/send', { message }) },
+  { path: '/agents/secret/message:send', body: JSON.stringify({ message: messageOfA2A }) },
+  { path: `/agents/secret/a2a/v1/tasks/${taskId}` },
+  { path: '/agents/secret/extendedAgentCard' },
 ]
 
 async function answerTo({ path, body }: Sent, headers: Record<string, string>) {

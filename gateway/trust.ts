@@ -13,6 +13,7 @@ import { AgentRegistration } from './registration/registration.ts'
 import type { AgentDirectory } from './registry/agent-policies.ts'
 import type { Registry } from './registry/registry.ts'
 import { createExternalUpstream } from './routing/forwarding/external-upstream.ts'
+import { upstreamOptions } from './routing/forwarding/upstream.ts'
 
 export interface TrustOptions {
   config: GatewayConfig
@@ -52,7 +53,7 @@ export function startTrust(options: TrustOptions): Trust {
     new Voucher({ did: identity.did, seed: settings.seed, kid: signingKeyId(identity) })
   const guard = { allowed: config.registryAllowedHosts, ...guardOptions }
   const client = new GuardedClient(guard)
-  const upstream = createExternalUpstream(guard)
+  const upstream = createExternalUpstream({ ...guard, ...upstreamOptions(config) })
   const gatewayDocument = identity && jsonObjectOf(JSON.stringify(identity.document))
   const ownIn = (agents: AgentDirectory) => (did: string) => {
     if (did === identity?.did) return gatewayDocument

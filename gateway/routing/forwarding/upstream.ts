@@ -20,11 +20,18 @@ export function createUpstream(options: UpstreamOptions = {}): Agent {
   })
 }
 
+const headersTimeoutMs = 120_000
+
+/** An agent answers a blocking send when its own limit (SEND_WAIT_MAX_SECONDS) is reached at the latest. */
+export function upstreamOptions({ sendWaitMaxMs }: { sendWaitMaxMs: number }): UpstreamOptions {
+  return { headersTimeoutMs: Math.max(headersTimeoutMs, sendWaitMaxMs + 30_000) }
+}
+
 export function upstreamLimits(options: UpstreamOptions) {
   return {
     connections: null,
     pipelining: 1,
-    headersTimeout: options.headersTimeoutMs ?? 120_000,
+    headersTimeout: options.headersTimeoutMs ?? headersTimeoutMs,
     bodyTimeout: options.silenceTimeoutMs ?? 15 * 60_000,
     keepAliveTimeout: 30_000,
   }
