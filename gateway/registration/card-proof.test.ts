@@ -1,10 +1,12 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { type CardAlgorithm, signCard } from '@parley/kit/did/card-signature'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
+import { noExceptions } from '@parley/kit/net/allowed-hosts'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import { expect, test } from 'vitest'
 import { verifyCardProof } from './card-proof.ts'
+import { fetchAgent } from './fetch-agent.ts'
 
 const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const { x = '', y = '' } = pair.publicKey.export({ format: 'jwk' })
@@ -127,4 +129,16 @@ test('an unsigned card is not verified, with a reason', async () => {
     reason: 'unsigned',
     message: 'The card has no signature.',
   })
+})
+
+test.each([
+  ['a signed', signedCard(`${web}#card`), { verified: true, kid: `${web}#card` }],
+  ['an unsigned', { ...signedCard(''), signatures: [] }, { verified: false, reason: 'unsigned' }],
+])('registration notes the signature of %s foreign card', async (_what, card, cardSignature) => {
+  const client = {
+    allowed: noExceptions,
+    get: async (address: string) => ({ status: address.endsWith('agent-card.json') ? 200 : 404, json: card }),
+  }
+  const found = await fetchAgent(url, { client: client as never, resolve: async () => documentOf(web) })
+  expect(found).toMatchObject({ name: 'Calc', cardSignature })
 })

@@ -4,7 +4,9 @@ import { type ListedSkill, readListedSkills } from '@parley/wire/codecs/parley/s
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
 import { readCard } from '../registry/card.ts'
+import type { AgentEntry } from '../registry/entry.ts'
 import { documentKeys, provableKeys } from './agent-document.ts'
+import { verifyCardProof } from './card-proof.ts'
 import type { GuardedClient } from './guarded-client.ts'
 import { registrationError, toRegistrationError } from './registration-errors.ts'
 
@@ -19,6 +21,8 @@ export interface FetchedAgent {
   document?: JsonObject
   /** How the relay calls a foreign A2A agent. */
   relay?: ForeignInterface
+  /** What became of the signatures in the card of a foreign agent. */
+  cardSignature?: NonNullable<AgentEntry['cardSignature']>
   /** Undefined if the agent has no DID or documents of the DID's method cannot be verified. */
   identity?: { document: JsonObject; keys: string[] }
 }
@@ -33,7 +37,13 @@ export interface FetchOptions {
 export async function fetchAgent(url: string, { client, resolve }: FetchOptions): Promise<FetchedAgent> {
   const json = await readCardAt(url, client)
   const { did, ...card } = cardOf(json)
-  if (did === undefined && isForeignCard(json)) return { ...card, relay: relayOf(json, client) }
+  if (did === undefined && isForeignCard(json)) {
+    const relay = relayOf(json, client)
+    const proof = await verifyCardProof(json, { url, resolve })
+    const { verified } = proof
+    const cardSignature = verified ? { verified, kid: proof.kid } : { verified, reason: proof.reason }
+    return { ...card, relay, cardSignature }
+  }
   const list = await client.get(`${url}/agent/skills`, 'The list of skills')
   const skills = list.status === 200 ? readListedSkills(list.json?.['skills']) : []
   const found = { ...card, skills: skills.length > 0 ? skills : card.skills }
