@@ -224,7 +224,7 @@ describe.each(bindings)('%s', (_, kind, version, binding) => {
     })
   })
 
-  test('an agent that answers with a message is answered by the message alone', async () => {
+  test('an agent that answers with a message is answered by the message instead of the task', async () => {
     const { value } = await binding.send(params('reply'))
     expect(version === '1.0' ? value.message : value).toMatchObject({ parts: [{ text: 'a message' }] })
     expect(value).not.toHaveProperty('task')
@@ -270,7 +270,7 @@ describe.each(bindings)('%s', (_, kind, version, binding) => {
     expect([sent.status, sent.value.code]).toEqual([statusOf(404), code(-32001, 404)])
   })
 
-  test('IDs of a client with slashes and control characters are returned as they are', async () => {
+  test('IDs of a client with slashes and control characters are returned unchanged', async () => {
     const ids = { contextId: 'a/b\u0001\n"\u2028', messageId: '../m\u0000' }
     const { value } = await binding.send(params('hello', ids))
     expect(taskIn(value)).toMatchObject({
@@ -318,7 +318,7 @@ describe.each(bindings)('%s', (_, kind, version, binding) => {
     expect([status, value.code]).toEqual([statusOf(400), code(-32602, 400)])
   })
 
-  test('a large artifact is returned as it is', async () => {
+  test('a large artifact is returned whole', async () => {
     const { value } = await binding.send(params('large'))
     const { id } = taskIn(value) as { id: string }
     const read = await binding.get(id)
@@ -369,7 +369,7 @@ test.each([
 })
 
 const requestIds = [0, -7, 9_007_199_254_740_991, 'text', '']
-test.each(requestIds)('the request ID %j is returned as it is', async (id) => {
+test.each(requestIds)('the request ID %j is returned unchanged', async (id) => {
   for (const rpc of [rpc1, rpc03]) {
     // Both check the ID of every answer and frame.
     expect((await rpc.get(randomUUID(), undefined, { id })).value.code).toBe(-32001)
