@@ -49,14 +49,10 @@ function addressesAt(url: string) {
  */
 export function cardAt(card: JsonObject, url: string): JsonObject {
   const { additionalInterfaces, supportedInterfaces, preferredTransport, ...others } = card
-  const {
-    signatures: _signatures,
-    securitySchemes,
-    security: required,
-    securityRequirements,
-    ...rest
-  } = others
-  const isSecured = [securitySchemes, required, securityRequirements].some((field) => field !== undefined)
+  const { signatures: _signatures, securityRequirements, ...rest } = others
+  const isSecured = [rest['securitySchemes'], rest['security'], securityRequirements].some(
+    (field) => field !== undefined,
+  )
   const listsInterfaces = [additionalInterfaces, supportedInterfaces, preferredTransport].some(
     (field) => field !== undefined,
   )
