@@ -192,7 +192,7 @@ test('a revoked token is refused by the next request, although the gateway has e
 test('responses that differ per caller keep the Vary header of CORS', async () => {
   const { addresses } = await start({ CORS_ORIGINS: 'https://app.example' }, false)
   const { headers } = await fetch(`${addresses.public}/.well-known/agent.json`)
-  expect(headers.get('vary')).toBe('Origin, A2A-Version, Authorization')
+  expect(headers.get('vary')).toBe('Origin, Authorization')
 })
 
 test('public routes describe the gateway and its agents', async () => {
