@@ -1,28 +1,25 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort } from './port.ts'
+import { isInstalled, type PythonEnvironment, pythonOf } from './python.ts'
 
 /** The release of the reference implementation (PyPI package `bindu`) that the suites run. It requires Python 3.12. */
-export const binduVersion = '2026.36.7'
+const version = '2026.36.7'
 
-/** The virtual environment in the cache folder into which `npm run bindu` installs it. */
-export function binduFolder(): string {
-  const cache = process.env['XDG_CACHE_HOME'] || path.join(os.homedir(), '.cache')
-  return path.join(cache, 'parley', `bindu-${binduVersion}`)
-}
-
-const pythonOf = (folder: string) => path.join(folder, 'bin', 'python')
+/** The virtual environment into which `npm run bindu` installs it. */
+export const bindu = {
+  name: `bindu-${version}`,
+  packages: [`bindu==${version}`],
+  size: '420 MB',
+} satisfies PythonEnvironment
 
 /** Whether suites that need the reference implementation can run. Their titles contain `(needs bindu)`. */
-export function binduIsThere(): boolean {
-  return existsSync(pythonOf(binduFolder()))
-}
+export const binduIsThere = () => isInstalled(bindu)
 
 export interface BinduAgent extends AsyncDisposable {
   url: string
@@ -52,7 +49,7 @@ export async function startBindu(): Promise<BinduAgent> {
   const program = path.join(folder, 'agent.py')
   await copyFile(fileURLToPath(new URL('./bindu_agent.py', import.meta.url)), program)
   const port = await freePort()
-  const child = spawn(pythonOf(binduFolder()), [program, String(port)], {
+  const child = spawn(pythonOf(bindu), [program, String(port)], {
     cwd: folder,
     env: { PATH: process.env['PATH'], HOME: folder, PYTHONUNBUFFERED: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
