@@ -100,6 +100,26 @@ test('openid-client calls an agent with DPoP through the gateway, by name or not
   }
 })
 
+test('a bound token is accepted once for a call of A2A that names its agent at the address of the gateway', async () => {
+  const { token, DPoP } = await boundToken()
+  const params = { message: { role: 'ROLE_USER', messageId: 'one', parts: [{ text: 'Repeats echo' }] } }
+  const sent = [
+    { path: '/a2a/v1', body: rpc('SendMessage', { ...params, tenant: 'echo' }) },
+    { path: '/a2a/v1/echo/message:send', body: JSON.stringify(params) },
+    { path: '/agents/echo/message:send', body: JSON.stringify(params) },
+    { path: '/message:send', body: JSON.stringify(params) },
+  ]
+  for (const { path: at, body } of sent) {
+    const url = new URL(at, origin)
+    const answer = await oauth.fetchProtectedResource(config, token, url, 'POST', body, json, { DPoP })
+    expect([at, answer.status, await answer.text()]).toEqual([
+      at,
+      200,
+      expect.stringContaining('TASK_STATE_COMPLETED'),
+    ])
+  }
+})
+
 test('a bound token without a proof of its key, or with a used one, is refused at every address', async () => {
   const { token, DPoP } = await boundToken()
   const other = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair())

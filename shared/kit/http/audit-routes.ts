@@ -51,7 +51,7 @@ function attemptedAction(request: FastifyRequest): Omit<Decision, 'allowed'> {
   return {
     who: request.callerId,
     address: request.ip,
-    action: config.audit ?? `${request.method} ${url ?? 'none'}`,
+    action: config.audit ?? request.rpcMethod ?? `${request.method} ${url ?? 'none'}`,
     target: request.auditTarget ?? (Object.values(params ?? {}).join('/') || undefined),
     requestId: request.id,
   }
