@@ -45,6 +45,7 @@ test('a foreign agent is registered by its URL, and its tasks are kept by the ga
   expect(foreign.requests[0]?.headers.authorization).toBeUndefined()
   const all = new AgentClient({ url: address(), token: await gateway.carol() })
   expect((await all.get(sent.id)).id).toBe(sent.id)
+  expect(JSON.stringify(await all.call('tasks/list'))).toContain(sent.id)
   await foreign[Symbol.asyncDispose]()
   expect((await caller.get(sent.id)).status.state).toBe('completed')
 })

@@ -109,6 +109,14 @@ export function isExternal(
   return !(entry.own === true && entry.verified && entry.admitted && entry.admittedBy !== byOpenRegistry)
 }
 
+/**
+ * Returns whether the gateway records the routes of tasks at the agent, because it does not query the agent for others. A
+ * relayed agent is queried only for callers with a record: the relay would otherwise open the app of each agent.
+ */
+export function isRecorded(entry: Parameters<typeof isExternal>[0]): boolean {
+  return entry.relay !== undefined || isExternal(entry)
+}
+
 /** Options for admission by an operator. */
 export interface AdmissionOptions {
   /** Returns whether the entry is still the one that the operator reviewed. */

@@ -8,7 +8,7 @@ import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
 import { operations } from '@parley/wire/model/operation'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isExternal } from '../../registry/admission.ts'
+import { isExternal, isRecorded } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { type DispatcherFor, type Target, targetOf } from './agent-target.ts'
 import type { AuthorizedTarget, NamedAgentTokens } from './agent-tokens.ts'
@@ -84,9 +84,9 @@ export async function forwardNamed(
   const { query } = partsOf(request.url)
   const path = query === undefined ? target.path : `${target.path}?${query}`
   const caller = request.token?.caller
-  const isRecorded = routes !== undefined && isExternal(entry)
+  const keepsRoute = routes !== undefined && isRecorded(entry)
   const mayNameCard = address?.rest?.route.operation === 'getExtendedCard' || body.includes('xtended')
-  const mustRead = caller?.delegate !== undefined || requireSkill !== undefined || isRecorded || mayNameCard
+  const mustRead = caller?.delegate !== undefined || requireSkill !== undefined || keepsRoute || mayNameCard
   try {
     // Most requests do not contain the name of the field and are not parsed.
     const call =

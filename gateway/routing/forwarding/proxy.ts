@@ -8,7 +8,7 @@ import { contentHeaders } from '@parley/kit/http/security-headers'
 import { partsOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isExternal } from '../../registry/admission.ts'
+import { isRecorded } from '../../registry/admission.ts'
 import type { AuthorizedTarget } from './agent-tokens.ts'
 import { checkLength, limited } from './body-limit.ts'
 import { type CallAddress, callAddress } from './call-reader.ts'
@@ -98,9 +98,9 @@ async function prepare(
     const { entry, requireSkill } = named.found
     const limited = requireSkill && limitedAnswer(request, path, entry)
     if (limited !== undefined) return reply.send(limited)
-    const isRecorded = options.routes !== undefined && isExternal(entry)
+    const keepsRoute = options.routes !== undefined && isRecorded(entry)
     const caller = request.token?.caller
-    const isRead = isRecorded || requireSkill !== undefined || caller?.delegate !== undefined
+    const isRead = keepsRoute || requireSkill !== undefined || caller?.delegate !== undefined
     isBuffered = isWhole(request, address, isRead ? maxBytes : wholeMaxBytes)
     if (requireSkill !== undefined && request.method === 'POST' && !isBuffered) throw unreadableRequest()
     if (caller !== undefined && !isBuffered) requireNoDelegate(caller)

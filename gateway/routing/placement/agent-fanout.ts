@@ -3,7 +3,7 @@ import { RecentMap } from '@parley/kit/did/recent-map'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { readTaskReference } from '@parley/wire/codecs/parley/answers'
 import { readSessionId } from '@parley/wire/codecs/parley/payments'
-import { isExternal } from '../../registry/admission.ts'
+import { isRecorded } from '../../registry/admission.ts'
 import type { AgentDirectory } from '../../registry/agent-policies.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import {
@@ -172,9 +172,11 @@ export class AgentFanout {
   }
 }
 
-/** The supervised agents, starting with those that have tasks of the caller. */
+/** The supervised agents, and relayed ones that have tasks of the caller, starting with those that have tasks of the caller. */
 function inOrder(entries: readonly AgentEntry[], known: ReadonlySet<string>): AgentEntry[] {
-  const ours = entries.filter((entry) => !isExternal(entry))
+  const ours = entries.filter(
+    (entry) => !isRecorded(entry) || (entry.relay !== undefined && known.has(entry.id)),
+  )
   return [...ours.filter(({ id }) => known.has(id)), ...ours.filter(({ id }) => !known.has(id))]
 }
 

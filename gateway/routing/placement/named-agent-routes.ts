@@ -7,7 +7,7 @@ import { idsOf } from '@parley/wire/model/ids'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isExternal } from '../../registry/admission.ts'
+import { isRecorded } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import type { Target } from '../forwarding/agent-target.ts'
@@ -41,8 +41,8 @@ const sessionPath = '/api/start-payment-session'
 const firstFrameMaxBytes = 64 * 1024
 
 /**
- * Records the routes of tasks and payment sessions that callers create at an external agent under `/agents/{slug}/`,
- * because the gateway never queries external agents. Supervised agents are queried and need no record.
+ * Records the routes of tasks and payment sessions that callers create at an external or relayed agent under
+ * `/agents/{slug}/`, because the gateway does not query these agents without a record. Supervised agents are queried and need no record.
  */
 export class NamedAgentRoutes {
   readonly #options: NamedAgentRoutesOptions
@@ -58,7 +58,7 @@ export class NamedAgentRoutes {
     { entry, path }: Target,
     call: ReadCall | undefined,
   ): RelayOptions['watch'] {
-    if (!isExternal(entry) || request.token === undefined) return undefined
+    if (!isRecorded(entry) || request.token === undefined) return undefined
     const whole = (look: (bytes: Buffer) => void) => {
       const claim = this.#options.answers.open(`external agent ${entry.slug}`)
       releaseWhenRead(reply, claim)

@@ -146,7 +146,7 @@ export class MergedLists {
       const { id, slug } = entry
       if (isExternal(entry)) {
         if (known.has(id)) absent.push(slug)
-      } else if (!isAwaited(entry) && !known.has(id)) continue
+      } else if ((!isAwaited(entry) || entry.relay !== undefined) && !known.has(id)) continue
       else if (queried.size >= agentsMax || isBarred(entry) || !tokens.mayExchange(entry, request.token))
         absent.push(slug)
       else queried.set(id, entry)
