@@ -34,7 +34,7 @@ export interface RegistrationRoutes extends RegistryRoutes {
  * `/release`. Changes and refusals are written to the audit log.
  */
 export function addRegistrationRoutes(app: FastifyInstance, routes: RegistrationRoutes): void {
-  const { registry, registration, access } = routes
+  const { registry, registration, access, credentials } = routes
   const audited = (action: string) => ({ config: { audit: action } })
   app.post('/registry/agents', audited('registry.register'), async (request, reply) => {
     requireJson(request)
@@ -73,6 +73,7 @@ export function addRegistrationRoutes(app: FastifyInstance, routes: Registration
       const { replicaId } = parseParams(leavingIn, request.query)
       if (replicaId !== undefined) await registry.leaveReplica(entry.id, replicaId)
       else await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
+      if (registry.findIncludingLeft(entry.id) === undefined) await credentials.remove(entry.id)
       return { success: true, id: entry.id, slug: entry.slug }
     },
   )

@@ -43,6 +43,11 @@ export class AgentCredentials {
     this.#known.set(id, { url, credential })
   }
 
+  async remove(entryId: string): Promise<void> {
+    this.#known.delete(entryId)
+    await this.#store.destroy(model, entryId)
+  }
+
   /** Returns the credential if the agent is still at the address for which it was set. */
   of({ id, relay }: Pick<AgentEntry, 'id' | 'relay'>): AgentCredential | undefined {
     const known = this.#known.get(id)
