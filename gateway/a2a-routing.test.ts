@@ -105,8 +105,14 @@ describe.each(dialects)('$name', (dialect) => {
     }
     const busy = (await send(dialect, 'weather forecast')).headers.get('x-agent') === 'sky' ? sky : rain
     busy.on[dialect.method] = (asked) => respond(asked, 503, errors[dialect.name] ?? {})
-    const answer = await send(dialect, 'weather forecast')
-    expect([answer.status, answer.headers.get('x-agent')]).toEqual([200, busy === sky ? 'rain' : 'sky'])
+    const other = busy === sky ? 'rain' : 'sky'
+    for (const more of [{}, { contextId: 'a new context' }]) {
+      const answer = await send(dialect, 'weather forecast', more)
+      expect([answer.status, answer.headers.get('x-agent')]).toEqual([200, other])
+      expect(answer.headers.get('x-negotiation-id')).not.toBeNull()
+    }
+    const next = await send(dialect, 'weather forecast', { contextId: 'a new context' })
+    expect(next.headers.get('x-agent')).toBe(other)
   })
 
   test('an external agent of an earlier version is passed over, and is reported if there is no other', async () => {

@@ -73,14 +73,11 @@ function withoutPlacing(route: Route): Route {
 export class RouteClaims {
   readonly #store: Store
   readonly #names: readonly RouteKey[]
-  readonly #isShared: boolean
   #held: Route[] = []
 
-  /** @param isShared whether others may find the claims while they are held: other gateways, or later messages */
-  constructor(store: Store, names: readonly RouteKey[], isShared = store.shared) {
+  constructor(store: Store, names: readonly RouteKey[]) {
     this.#store = store
     this.#names = names
-    this.#isShared = isShared
   }
 
   /** Runs before anything is sent to the agent. Returns undefined if claimed, otherwise the existing route. */
@@ -106,11 +103,11 @@ export class RouteClaims {
 
   async #claim(agent: string): Promise<Route | undefined> {
     // Without other gateways, this process's keyed mutex is enough.
-    const placing = this.#isShared ? { placing: randomUUID() } : {}
+    const placing = this.#store.shared ? { placing: randomUUID() } : {}
     for (const name of this.#names) {
       const mine: Route = { ...name, agent, at: Date.now(), ...placing }
       const there = await this.#store.claim(mine)
-      const isMine = this.#isShared ? there.placing === mine.placing : there.agent === agent
+      const isMine = this.#store.shared ? there.placing === mine.placing : there.agent === agent
       if (!isMine) return there
       this.#held.push(mine)
     }

@@ -187,8 +187,7 @@ export class MessageRouter {
     }
     // A payment goes to one agent only, because a busy agent may have accepted it.
     const tries = sending.payment === undefined ? triesMax : 1
-    const keys = claimedKeys(sending, store.shared)
-    const routeClaims = new RouteClaims(store, keys, store.shared || sending.waits)
+    const routeClaims = new RouteClaims(store, claimedKeys(sending, store.shared))
     const notTaken = new Set<string>()
     let otherDialect: AgentEntry | undefined
     let refusal: { entry: AgentEntry; delivered: Extract<Delivered, { kind: 'answered' }> } | undefined
