@@ -29,6 +29,7 @@ export const published = [
   'shared/negotiation',
   'shared/client',
   'shared/agent',
+  'relay',
   'gateway',
   'cli',
 ]
