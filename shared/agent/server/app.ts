@@ -195,6 +195,7 @@ async function assembleEngine(
   { bus, scheduler }: Pick<QueueBackend, 'bus' | 'scheduler'>,
   metrics: Metrics,
   listeners: { canceled: (task: TaskRecord) => void; committed: CommitListener },
+  baseUrl: () => string,
 ) {
   const { agent, config, log } = options
   const { did } = options.identity
@@ -215,7 +216,7 @@ async function assembleEngine(
   await engine.countStored()
   counts = new StateCounts({ count: () => engine.countStored(), log })
   const { registry } = metrics
-  paid = await openPayments({ agent, did, store, engine, scheduler, config, log, registry })
+  paid = await openPayments({ agent, did, store, engine, scheduler, config, log, registry, baseUrl })
   return { webhooks, engine, paid, taskMetrics }
 }
 
@@ -237,7 +238,9 @@ async function assemble(
   const delegation = delegationOf(options)
   let cancellation: ChildCancellation | undefined
   const committed: CommitListener = (before, after) => cancellation?.committed(before, after)
-  const assembled = await assembleEngine(options, store, queue, metrics, { canceled, committed })
+  let baseUrl = config.publicUrl ?? `http://${config.host}:${config.port}`
+  const listeners = { canceled, committed }
+  const assembled = await assembleEngine(options, store, queue, metrics, listeners, () => baseUrl)
   const { webhooks, engine, paid, taskMetrics } = assembled
   if (delegation instanceof GatewayDelegation) {
     const connectionOf = (task: TaskRecord) => delegation.connectionOf(task)
@@ -250,7 +253,6 @@ async function assemble(
   runner = runnerOf(options, { engine, bus, leases, figures, delegation, taskMetrics, paid })
   stack.use(startExpiry(engine, log))
   stack.use(startRetention({ store, days: config.retentionDays, log }))
-  let baseUrl = config.publicUrl ?? `http://${config.host}:${config.port}`
   const services: Services = {
     agent,
     store,

@@ -10,11 +10,10 @@ import type { TaskEngine } from '@parley/engine/tasks/engine'
 import { agentId } from '@parley/kit/did/did'
 import type { AgentConfig } from '@parley/kit/process/config'
 import type { Log } from '@parley/kit/process/log'
-import type { Part } from '@parley/wire/model/task'
 import type { Registry } from 'prom-client'
 import type { Agent } from '../author/agent.ts'
 import { allPrices, isPaid } from '../author/price-of.ts'
-import type { PaymentRequest } from './runner/payment-prompt.ts'
+import type { PaymentPrompt, PaymentRequest } from './runner/payment-prompt.ts'
 
 export interface StoreBackend {
   store: Store
@@ -80,8 +79,8 @@ export async function openQueue(
 
 export interface PaymentBackend {
   payments: Payments
-  /** Makes the data part with which a task requests a payment. */
-  prompt: (record: TaskRecord, request: PaymentRequest) => Part
+  /** Makes the request for a payment during a task. */
+  prompt: (record: TaskRecord, request: PaymentRequest) => PaymentPrompt
   isStillPaid: (record: TaskRecord) => Promise<boolean>
 }
 
@@ -98,23 +97,30 @@ export async function openPayments(parts: {
   config: AgentConfig
   log: Log
   registry: Registry
+  baseUrl: () => string
 }): Promise<PaymentBackend | undefined> {
-  const { agent, did, store, engine, scheduler, config, log, registry } = parts
+  const { agent, did, store, engine, scheduler, config, log, registry, baseUrl } = parts
   if (!isPaid(agent)) return undefined
-  const [{ selectFacilitator }, { Payments: Opened }, { paidTasks }, { paymentPrompt }] = await Promise.all([
-    import('@parley/engine/payments/facilitators/select-facilitator'),
-    import('@parley/engine/payments/payments'),
-    import('@parley/engine/tasks/paid-tasks'),
-    import('./runner/payment-prompt.ts'),
-  ])
+  const [{ selectFacilitator }, { Payments: Opened }, { paidTasks }, { failedPrompt, paymentPrompt }] =
+    await Promise.all([
+      import('@parley/engine/payments/facilitators/select-facilitator'),
+      import('@parley/engine/payments/payments'),
+      import('@parley/engine/tasks/paid-tasks'),
+      import('./runner/payment-prompt.ts'),
+    ])
   const settings = { ...config.payments, agentId: agentId(did) }
   const facilitator = await selectFacilitator(settings, allPrices(agent), store.payments)
-  const prompt: PaymentBackend['prompt'] = (record, request) =>
-    paymentPrompt(agent, payments, record, request)
+  const promptParts = () => ({ agent, payments, url: baseUrl() })
+  const prompt: PaymentBackend['prompt'] = (record, request) => paymentPrompt(promptParts(), record, request)
   const payments: Payments = new Opened({
     store: store.payments,
     facilitator,
-    tasks: paidTasks({ engine, scheduler, log, prompt }),
+    tasks: paidTasks({
+      engine,
+      scheduler,
+      log,
+      prompt: (record, refusal) => failedPrompt(promptParts(), record, refusal),
+    }),
     log,
     registry,
     agentId: agentId(did),

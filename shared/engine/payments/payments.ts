@@ -91,6 +91,20 @@ export class Payments implements AsyncDisposable {
     }
   }
 
+  /** Whether one of these payments is the presented one. */
+  async includes(paymentIds: readonly string[], presented: PresentedPayment): Promise<boolean> {
+    if (presented.kind === 'session') return paymentIds.includes(presented.sessionId)
+    const { from, nonce } = presented.transfer.authorization
+    const keyOf = (one: { from: string; nonce: string }) => `${one.from} ${one.nonce}`.toLowerCase()
+    for (const id of paymentIds) {
+      const payment = await this.ledger.store.loadPayment(id)
+      if (payment?.terms.network !== presented.network) continue
+      if (payment.transfer !== undefined && keyOf(payment.transfer.authorization) === keyOf({ from, nonce }))
+        return true
+    }
+    return false
+  }
+
   /** Records the outcome of a settlement that an operator has determined. */
   decide(payment: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
     return this.#collector.decide(payment, settlement)

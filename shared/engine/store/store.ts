@@ -35,6 +35,8 @@ export interface TaskRecord extends Task {
   heldBy?: string
   /** The payment requested by a pause in `payment-required`, in whole units. */
   asked?: { amount: string; reason: string }
+  /** Whether the task waits in `payment-required` for the price of its message, before its first start. */
+  unpaid?: true
   /** Present if an agent created the task for a client. */
   delegation?: Delegation
   /** When the time that the caller allows ends (milliseconds since 1970). */

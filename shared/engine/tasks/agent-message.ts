@@ -15,6 +15,6 @@ export function agentText(task: { id: string } & ContextRef, text: string): Mess
   return agentMessage(task, [{ kind: 'text', text }])
 }
 
-export function failed(record: TaskRecord, reason: string): Change {
+export function failed(record: TaskRecord, reason: string): Extract<Change, { kind: 'fail' }> {
   return { kind: 'fail', message: agentText(record, reason) }
 }

@@ -5,6 +5,8 @@ import type { TaskEngine } from './engine.ts'
 
 /** Maximum duration of a pause (spec/tasks.md#pauses-and-deadlines). */
 export const pauseMaxMs = 7 * 24 * 60 * 60 * 1000
+/** Maximum duration of the pause before the first payment. The task has done no work by then. */
+export const unpaidMaxMs = 60 * 60 * 1000
 /** The interval at which expired pauses are processed, and the number processed at a time. */
 const defaultIntervalMs = 30_000
 const batch = 100
@@ -35,8 +37,9 @@ export async function expirePauses(engine: TaskEngine, now: number): Promise<voi
         // The caller answered in the meantime.
         if (task.dueAt === undefined || task.dueAt > now) throw new ParleyError('UnsupportedOperation')
         const isCallers = task.deadlineAt !== undefined && task.deadlineAt <= now
-        const limit = isCallers ? 'before the deadline that its caller set' : 'within 7 days'
-        return failed(task, `The task was not answered ${limit}.`)
+        const days = task.unpaid === true ? 'within an hour' : 'within 7 days'
+        const limit = isCallers ? 'before the deadline that its caller set' : days
+        return failed(task, `The task was not ${task.unpaid === true ? 'paid' : 'answered'} ${limit}.`)
       })
     } catch (error) {
       if (!(error instanceof ParleyError)) throw error

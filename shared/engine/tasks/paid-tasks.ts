@@ -1,20 +1,22 @@
 import type { Log } from '@parley/kit/process/log'
 import { isTerminal, type Part } from '@parley/wire/model/task'
 import type { PaidTasks } from '../payments/ledger/paid-tasks.ts'
+import { awaitedPayment, failedPayment, type PaymentRequired } from '../payments/x402/payment-refused.ts'
+import { receiptOf } from '../payments/x402/x402.ts'
 import type { Scheduler } from '../queue/scheduler.ts'
 import type { PaymentRecord } from '../store/payment-store.ts'
 import type { TaskRecord } from '../store/store.ts'
 import { agentMessage, failed } from './agent-message.ts'
 import type { TaskEngine } from './engine.ts'
-import { pauseMaxMs } from './expiry.ts'
+import { pauseMaxMs, unpaidMaxMs } from './expiry.ts'
 import type { Change } from './transitions.ts'
 
 interface Parts {
   engine: TaskEngine
   scheduler: Scheduler
   log: Log
-  /** See `paymentPrompt`. */
-  prompt: (record: TaskRecord, request: NonNullable<TaskRecord['asked']>) => Part
+  /** See `failedPrompt`. */
+  prompt: (record: TaskRecord, refusal: string) => { part: Part; required: PaymentRequired }
 }
 
 /** Connects payments to the tasks that they pay for. */
@@ -37,19 +39,21 @@ export function paidTasks({ engine, scheduler, log, prompt }: Parts): PaidTasks 
   }
   return {
     async onSettled(payment) {
-      const task = await change(payment, () => ({ kind: 'paid' }))
+      const task = await change(payment, () => ({ kind: 'paid', receipt: receiptOf(payment) }))
       if (task !== undefined) scheduler.enqueue({ taskId: task.id, version: task.version, owner: task.owner })
     },
     async onFailed(payment) {
       const reason = `The payment failed: ${payment.reason ?? 'it was not settled'}.`
       const task = await change(payment, (current) => {
-        if (current.asked === undefined) return failed(current, reason)
-        const message = agentMessage(current, [
-          { kind: 'text', text: reason },
-          prompt(current, current.asked),
-        ])
-        const dueAt = Date.now() + pauseMaxMs
-        return { kind: 'pause', state: 'payment-required', message, dueAt, workedMs: 0, asked: current.asked }
+        const refusal = payment.reason ?? 'settlement_failed'
+        const { asked, unpaid } = current
+        if (asked === undefined && unpaid !== true)
+          return { ...failed(current, reason), payment: failedPayment(refusal, [payment.terms]) }
+        const { part, required } = prompt(current, refusal)
+        const message = agentMessage(current, [{ kind: 'text', text: reason }, part])
+        const dueAt = Date.now() + (unpaid === true ? unpaidMaxMs : pauseMaxMs)
+        const paused = { asked, unpaid, payment: awaitedPayment(required) }
+        return { kind: 'pause', state: 'payment-required', message, dueAt, workedMs: 0, ...paused }
       })
       if (task !== undefined)
         log.info({ task_id: task.id, payment_id: payment.id }, 'the payment of a waiting task failed')

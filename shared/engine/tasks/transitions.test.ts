@@ -25,6 +25,7 @@ const changes = {
     workedMs: 5,
   },
   paid: { kind: 'paid' },
+  'refuse-payment': { kind: 'refuse-payment', payment: { status: 'payment-failed' } },
   fail: { kind: 'fail', message },
   reject: { kind: 'reject', message },
   cancel: { kind: 'cancel' },
@@ -69,6 +70,7 @@ const allowed: Partial<Record<TaskState, Partial<Record<Change['kind'], TaskStat
     cancel: 'canceled',
     children: 'working',
   },
+  'payment-required': { 'refuse-payment': 'payment-required' },
   completed: { children: 'completed' },
   failed: { children: 'failed' },
   canceled: { children: 'canceled' },
@@ -78,7 +80,9 @@ const afterPause = { continue: 'submitted', cancel: 'canceled', fail: 'failed', 
 
 for (const state of taskStates) {
   for (const change of Object.values(changes)) {
-    const to = (isPaused(state) ? afterPause : allowed[state])?.[change.kind as 'cancel']
+    const to = (isPaused(state) ? { ...afterPause, ...allowed[state] } : allowed[state])?.[
+      change.kind as 'cancel'
+    ]
     const code = !isTerminal(state) ? -32004 : change.kind === 'cancel' ? -32002 : -32008
     test(`${state} + ${change.kind}: ${to ?? 'refused'}`, () => {
       const before = taskIn(state)

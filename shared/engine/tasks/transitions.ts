@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
 import type { StoredEvent } from '@parley/wire/model/event'
-import type { Artifact, Message, PausedState, TaskState, TaskStatus } from '@parley/wire/model/task'
+import type {
+  Artifact,
+  Message,
+  PausedState,
+  PaymentReceipt,
+  StatusPayment,
+  TaskState,
+  TaskStatus,
+} from '@parley/wire/model/task'
 import { isTerminal } from '@parley/wire/model/task'
 import { type Timestamp, timestamp } from '@parley/wire/model/timestamp'
 import type { ChildTask, TaskRecord } from '../store/store.ts'
@@ -15,14 +23,17 @@ export type Change =
   /** The caller's next message to a paused task. */
   | {
       kind: 'continue'
-      message: Message
+      /** Absent if the message only pays for the task. */
+      message: Message | undefined
       signed: boolean
-      payment?: { id: string; held: boolean } | undefined
+      paidBy?: AcceptedPayment | undefined
       /** The authority and the deadline of the new message, which replace those of the earlier one. */
       terms?: MessageTerms | undefined
     }
   /** The waiting task's payment is settled. */
-  | { kind: 'paid' }
+  | { kind: 'paid'; receipt?: PaymentReceipt | undefined }
+  /** A payment for the paused task was refused. The task still waits for one. */
+  | { kind: 'refuse-payment'; payment: StatusPayment }
   | {
       kind: 'pause'
       state: PausedState
@@ -30,6 +41,9 @@ export type Change =
       dueAt: number
       workedMs: number
       asked?: TaskRecord['asked'] | undefined
+      /** The task waits for the price of its message. The message of the pause is not added to the history. */
+      unpaid?: true | undefined
+      payment?: StatusPayment | undefined
     }
   | {
       kind: 'complete'
@@ -39,14 +53,21 @@ export type Change =
       /** The message also becomes that of the status: as the whole answer, or together with the task. */
       reply?: 'message' | 'task' | undefined
     }
-  | { kind: 'fail'; message: Message }
+  | { kind: 'fail'; message: Message; payment?: StatusPayment | undefined }
   /**
    * The calls of other agents. In an ended task, `dueAt` is when the children that have not ended are canceled; without it,
    * they need not be.
    */
   | { kind: 'children'; children: ChildTask[]; dueAt?: number }
-  | { kind: 'reject'; message: Message }
+  | { kind: 'reject'; message: Message; payment?: StatusPayment | undefined }
   | { kind: 'cancel' }
+
+/** A payment that was accepted for a message. Its receipt is absent while the settlement is uncertain. */
+export interface AcceptedPayment {
+  id: string
+  held: boolean
+  receipt?: PaymentReceipt | undefined
+}
 
 /** The fields of a task that each message of its caller sets. */
 export type MessageTerms = Pick<TaskRecord, 'delegation' | 'authority' | 'deadlineAt'>
@@ -79,7 +100,7 @@ const table: Record<TaskState, Partial<Record<Change['kind'], Target>>> = {
   },
   'input-required': paused(),
   'auth-required': paused(),
-  'payment-required': paused(),
+  'payment-required': { ...paused(), 'refuse-payment': 'payment-required' },
   'negotiation-bid-submitted': paused(),
   completed: { children: 'completed' },
   failed: { children: 'failed' },
@@ -104,7 +125,9 @@ export function apply(record: TaskRecord, change: Change): TaskRecord {
   const next: TaskRecord = { ...record, updatedAt: at }
   const state = resultingState(target, change)
   if (state !== from) next.status = statusOf(state, at, change)
-  if ('message' in change && change.message !== undefined)
+  const payment = paymentAfter(record, change)
+  if (payment !== record.status.payment || state !== from) next.status = withPayment(next.status, payment)
+  if ('message' in change && change.message !== undefined && !('unpaid' in change && change.unpaid === true))
     next.history = [...record.history, historyMessage(change.kind, change.message)]
   applyFields(next, change)
   if (state !== from && isTerminal(state)) endChildren(next)
@@ -118,7 +141,43 @@ function resultingState(target: Target, change: Change): TaskState {
   return change.state
 }
 
+/** The payments of a task whose message was accepted with a payment. */
+export function paymentOf(
+  { held, receipt }: Pick<AcceptedPayment, 'held' | 'receipt'>,
+  earlier: PaymentReceipt[] = [],
+): StatusPayment {
+  const receipts = receipt === undefined ? earlier : [...earlier, receipt]
+  return withReceipts({ status: held ? 'payment-verified' : 'payment-completed' }, receipts)
+}
+
+/** Receipts are kept for the life of the task. Of refused payments, only the last one is kept. */
+function paymentAfter({ status }: TaskRecord, change: Change): StatusPayment | undefined {
+  const { payment: before } = status
+  const all = before?.receipts ?? []
+  const settled = all.filter(({ success }) => success)
+  if (change.kind === 'continue' && change.paidBy !== undefined) return paymentOf(change.paidBy, all)
+  if (change.kind === 'paid') return paymentOf({ held: false, receipt: change.receipt }, all)
+  if ('payment' in change && change.payment !== undefined)
+    return withReceipts(change.payment, [...settled, ...(change.payment.receipts ?? [])])
+  if (before === undefined || before.status !== 'payment-required') return before && withoutTerms(before)
+  return settled.length === 0 ? undefined : withReceipts({ status: 'payment-completed' }, all)
+}
+
+function withoutTerms({ required: _required, ...payment }: StatusPayment): StatusPayment {
+  return payment
+}
+
+function withReceipts(payment: StatusPayment, receipts: PaymentReceipt[]): StatusPayment {
+  return receipts.length === 0 ? payment : { ...payment, receipts }
+}
+
+function withPayment(status: TaskStatus, payment: StatusPayment | undefined): TaskStatus {
+  const { payment: _before, ...rest } = status
+  return payment === undefined ? rest : { ...rest, payment }
+}
+
 function applyFields(next: TaskRecord, change: Change): void {
+  if (change.kind === 'refuse-payment') return
   delete next.dueAt
   if (change.kind === 'pick-up') {
     // A task that was created with a lease has already counted this start.
@@ -131,14 +190,17 @@ function applyFields(next: TaskRecord, change: Change): void {
   delete next.heldBy
   if (change.kind === 'continue') {
     next.starts = 0
-    delete next.signed
-    if (change.signed) next.signed = true
-    if (change.payment !== undefined) next.payments = [...(next.payments ?? []), change.payment.id]
-    if (change.payment?.held === true) next.heldBy = change.payment.id
+    if (change.message !== undefined) setSigned(next, change.signed)
+    if (change.paidBy !== undefined) next.payments = [...(next.payments ?? []), change.paidBy.id]
+    if (change.paidBy?.held === true) next.heldBy = change.paidBy.id
     applyTerms(next, change.terms ?? {})
   }
   // The requested payment is kept until it is settled.
-  if (next.heldBy === undefined) delete next.asked
+  if (next.heldBy === undefined) {
+    delete next.asked
+    delete next.unpaid
+  }
+  if (change.kind === 'pause' && change.unpaid === true) next.unpaid = true
   if (change.kind === 'pause' && change.asked !== undefined) next.asked = change.asked
   if (change.kind === 'release') next.starts -= 1
   if (change.kind === 'pause') next.dueAt = change.dueAt
@@ -146,6 +208,11 @@ function applyFields(next: TaskRecord, change: Change): void {
   if (change.kind !== 'complete') return
   next.artifacts = change.artifacts
   if (change.reply === 'message') next.answersByMessage = true
+}
+
+function setSigned(next: TaskRecord, signed: boolean): void {
+  delete next.signed
+  if (signed) next.signed = true
 }
 
 function applyTerms(next: TaskRecord, { delegation, authority, deadlineAt }: MessageTerms): void {

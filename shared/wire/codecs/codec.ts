@@ -42,8 +42,6 @@ export interface Codec {
   readonly lenientRequests?: boolean
   /** Whether an error of a streaming method with the status 200 is sent as the only frame of a stream. Default false. */
   readonly framesErrors?: boolean
-  /** Whether a call that must be paid first is refused with an x402 body and the status 402. Default false: with an error. */
-  readonly paysOverHttp?: boolean
   /** Paths without a JSON-RPC envelope; undefined if the dialect has none. */
   readonly rest: RestBinding | undefined
 

@@ -38,6 +38,8 @@ export interface SendMessage {
   message: IncomingMessage
   /** Whether `message.taskId` has to name an existing task. Otherwise the caller may choose the ID of a new task. */
   continues?: boolean | undefined
+  /** Whether a message that has to be paid first becomes a paused task. Otherwise it is refused. */
+  pausesUnpaid?: boolean | undefined
   configuration?:
     | {
         acceptedOutputModes?: string[] | undefined

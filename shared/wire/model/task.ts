@@ -92,6 +92,35 @@ export interface TaskStatus {
   state: TaskState
   timestamp: Timestamp
   message?: Message
+  /** Absent if the task has never waited for a payment and has no payments. */
+  payment?: StatusPayment
+}
+
+/** The payments of a task at the time of a status (spec/payments.md#x402-over-a2a). */
+export interface StatusPayment {
+  status:
+    | 'payment-required'
+    | 'payment-rejected'
+    | 'payment-verified'
+    | 'payment-completed'
+    | 'payment-failed'
+  /** The terms of the payment that the task waits for, as the body of an x402 response. */
+  required?: JsonObject
+  /** The settled payments and the last refused one, oldest first. */
+  receipts?: PaymentReceipt[]
+  /** Why the last payment was refused: a code of the x402 extension of A2A. */
+  error?: string
+}
+
+/** The outcome of a settlement, as x402 defines it. */
+export interface PaymentReceipt {
+  success: boolean
+  /** The hash of the transaction; empty if there is none. */
+  transaction: string
+  /** The name of the network in the terms. */
+  network: string
+  payer?: string
+  errorReason?: string
 }
 
 /** A task from its owner's point of view. */

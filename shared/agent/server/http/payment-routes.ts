@@ -21,7 +21,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { priceOf } from '../../author/price-of.ts'
 import type { Services } from '../methods/method.ts'
-import { requestedTerms } from '../runner/payment-prompt.ts'
+import { dueTerms, resourceOf } from '../runner/payment-prompt.ts'
 import { baseUrlFor } from './base-url-for.ts'
 import { callerOf, jsonBody } from './payment-caller.ts'
 import { notPaid } from './unpaid-routes.ts'
@@ -74,7 +74,7 @@ function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   const { services } = routes
   const viewOf = (request: FastifyRequest, session: PaymentRecord) => ({
     session: sessionOut(sessionOf(session, baseOf(routes, request))),
-    resource: resourceOf(services, baseOf(routes, request)),
+    resource: resourceOf(services.agent, baseOf(routes, request)),
     accepts: [requirementsOf(session.terms)],
   })
   app.get<{ Params: { token: string } }>('/pay/:token/session', async (request, reply) => {
@@ -89,7 +89,7 @@ function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
       return await reply.header('cache-control', 'no-store').send(viewOf(request, paid))
     } catch (error) {
       if (!(error instanceof PaymentRefused)) throw error
-      const resource = resourceOf(services, baseOf(routes, request))
+      const resource = resourceOf(services.agent, baseOf(routes, request))
       const { terms, sandbox } = session
       const required = new PaymentRequired({ error: error.refusal, resource, terms: [terms], sandbox })
       return reply
@@ -110,12 +110,6 @@ function presentedIn(request: FastifyRequest): PresentedPayment {
   if (isObject(body) && Object.keys(body).length === 0) throw new PaymentRefused('payment_required')
   return readPayload(body)
 }
-
-const resourceOf = ({ agent }: Services, url: string) => ({
-  url,
-  description: agent.description.slice(0, 500),
-  mimeType: 'application/json',
-})
 
 /** @throws ParleyError NotFound when no payment is due, SkillNotFound, TaskNotFound, InvalidParams */
 async function requirePrice(
@@ -148,7 +142,7 @@ async function pricesFor(
   if (taskId !== undefined) {
     const task = await store.findTask(taskId, owner)
     if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
-    return task.asked === undefined ? [] : inAdvance(requestedTerms(agent, payments, task, task.asked))
+    return dueTerms({ agent, payments }, task)
   }
   if (skillId !== undefined && !agent.skills.some(({ id }) => id === skillId))
     throw new ParleyError('SkillNotFound')

@@ -110,12 +110,12 @@ export class Dispatcher {
     } catch (thrown) {
       head.claim?.[Symbol.dispose]()
       const { id, codec, method, operation, caller } = head
-      if (thrown instanceof PaymentRequired && codec.paysOverHttp === true) {
+      if (thrown instanceof PaymentRequired) {
         // x402 defines the body, which has no JSON-RPC envelope.
         const { status, headers, body } = thrown
         return { status, headers, method, operation, caller, body }
       }
-      const error = thrown instanceof PaymentRequired ? unpaid(thrown) : ParleyError.from(thrown)
+      const error = ParleyError.from(thrown)
       if (error.status >= 500) logFailure(incoming.log(), error, { method })
       const headers = { ...head.headers, ...error.headers }
       const answer =
@@ -268,15 +268,6 @@ function once(step: () => Promise<void>): () => Promise<void> {
 function wireOf({ path, url, headers }: Incoming, method?: string): WireRequest {
   const request = { path, query: partsOf(url).query, headers }
   return method === undefined ? request : { ...request, method }
-}
-
-/** Refuses an unpaid call in a dialect without HTTP payments. The header has the terms. */
-function unpaid({ refusal, headers }: PaymentRequired): ParleyError {
-  return new ParleyError('UnsupportedOperation', {
-    message: 'This agent must be paid before it accepts the message: pay with x402 at its own address',
-    data: { reason: 'payment', refusal },
-    headers,
-  })
 }
 
 /** @throws ParleyError MethodNotFound, VersionNotSupported, ExtensionSupportRequired */

@@ -1,5 +1,6 @@
 import type { Slot } from '@parley/engine/queue/scheduler'
 import type { TaskRecord } from '@parley/engine/store/store'
+import type { AcceptedPayment } from '@parley/engine/tasks/transitions'
 import { ParleyError } from '@parley/wire/errors'
 import { claimIdempotencyKey, type IdempotencyKey } from './idempotency.ts'
 import type { InlineWebhook } from './inline-webhook.ts'
@@ -7,10 +8,7 @@ import type { Call, Services } from './method.ts'
 import { claimQueuePlace } from './queue-place.ts'
 
 /** A payment that was accepted for a message before the message became work. */
-export interface MessagePayment {
-  id: string
-  /** Whether the outcome of the settlement is still unknown and the task waits for it. */
-  held: boolean
+export interface MessagePayment extends AcceptedPayment {
   /** The receipt, as response headers. */
   headers: Record<string, string>
   /** Makes the payment available for another message, unless a concurrent attempt has taken it over. */

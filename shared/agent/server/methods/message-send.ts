@@ -1,4 +1,5 @@
 import { untilResting } from '@parley/engine/events/until-resting'
+import { PaymentRequired } from '@parley/engine/payments/x402/payment-refused'
 import type { ContextRecord, TaskRecord } from '@parley/engine/store/store'
 import type { MessageTerms } from '@parley/engine/tasks/transitions'
 import { ParleyError } from '@parley/wire/errors'
@@ -6,7 +7,7 @@ import type { SendMessage } from '@parley/wire/model/call'
 import { modesMatch } from '@parley/wire/model/mime'
 import { isPaused, isResting } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
-import { continueTask } from './continue-task.ts'
+import { continueTask, unlessUnpaid } from './continue-task.ts'
 import { checkInlineWebhook, type InlineWebhook } from './inline-webhook.ts'
 import { MessageClaims } from './message-claims.ts'
 import { termsOf } from './message-terms.ts'
@@ -16,6 +17,7 @@ import { type AcceptedMessage, type NewTask, newRecord } from './new-record.ts'
 import { isPaymentInProgress, payForTask, taskOfSameRequest } from './pay-first.ts'
 import { readReferences } from './references.ts'
 import { withHistory } from './tasks.ts'
+import { requireFewUnpaid, unpaidRecord } from './unpaid-task.ts'
 
 /**
  * `message/send` (spec/methods.md#messagesend) answers with the stored task in `submitted`. If the caller waits, the answer is
@@ -89,7 +91,7 @@ export async function acceptMessage(
   // This follows the check for repeats, so that an accepted message stays accepted if a referenced task is removed later.
   const foreign = await readReferences(services, call, message.referenceTaskIds ?? [])
   const terms = termsOf(services, call, configuration?.deadlineMs)
-  const continued = { claims, message, webhook, terms }
+  const continued = { claims, message, webhook, terms, pausesUnpaid: params.pausesUnpaid }
   if (existing !== undefined) return await continueTask(services, call, existing, continued)
   const task = { ...params, taskId: taskId ?? newId(), acceptedOutputModes, foreign }
   const created = await createTask(services, call, { claims, task, webhook, terms }).catch(
@@ -126,10 +128,16 @@ async function createTask(
   const contextId = task.message.contextId ?? newId()
   const context = await ownContext(services, task.message.contextId, owner)
   const isFirstOfContext = context === undefined
-  const payment = await claims.payment(() => payForTask(services, call, task))
+  const paid = await unlessUnpaid(
+    task.pausesUnpaid === true,
+    claims.payment(() => payForTask(services, call, task)),
+  )
+  const payment = paid instanceof PaymentRequired ? undefined : paid
   const signed = call.caller.signature !== undefined
   const contextName = task.message.contextName ?? context?.name
   const record = newRecord({ owner, signed, at, context: { contextId, contextName }, task, payment, terms })
+  if (paid instanceof PaymentRequired)
+    return await createUnpaid(services, { claims, webhook, record, required: paid })
   const place = await claims.queuePlace()
   const isLeased = payment === undefined && place.runs
   if (isLeased) Object.assign(record, { lease: runner.lease(), starts: 1 })
@@ -150,6 +158,31 @@ async function createTask(
     } else scheduler.enqueue({ taskId: record.id, version: record.version, owner }, place)
   }
   return { record, start, ...(payment && { headers: payment.headers }) }
+}
+
+/** Returns undefined, without any claims, if the task ID is taken. */
+async function createUnpaid(
+  services: Services,
+  parts: {
+    claims: MessageClaims
+    webhook: InlineWebhook | undefined
+    record: TaskRecord
+    required: PaymentRequired
+  },
+): Promise<AcceptedMessage | undefined> {
+  const { claims, webhook, required } = parts
+  await requireFewUnpaid(services, parts.record.owner)
+  const record = unpaidRecord(parts.record, required)
+  await claims.signature()
+  await claims.webhook(webhook, record, true)
+  const created = await claims.commit(async () =>
+    (await services.engine.create(record)) ? record : undefined,
+  )
+  if (created === undefined) {
+    await claims.release()
+    return undefined
+  }
+  return { record, start: () => {}, headers: required.headers }
 }
 
 /** Answers a repeated request that has an Idempotency-Key with the task that the first request created. */

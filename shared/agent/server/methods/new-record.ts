@@ -1,6 +1,7 @@
 import type { TaskRecord } from '@parley/engine/store/store'
-import { apply, type MessageTerms } from '@parley/engine/tasks/transitions'
+import { apply, type MessageTerms, paymentOf } from '@parley/engine/tasks/transitions'
 import { ancestorsIn } from '@parley/wire/codecs/parley/metadata'
+import { withoutPayload } from '@parley/wire/codecs/x402'
 import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 import type { Message, Task } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
@@ -34,8 +35,10 @@ export function newRecord(parts: {
 }): TaskRecord {
   const { owner, signed, at, context, task, payment, terms } = parts
   const { contextId, contextName } = context
+  const empty = emptyRecord({ id: task.taskId, contextId, owner, at })
   return {
-    ...emptyRecord({ id: task.taskId, contextId, owner, at }),
+    ...empty,
+    ...(payment && { status: { ...empty.status, payment: paymentOf(payment) } }),
     ...(contextName !== undefined && { contextName }),
     history: [messageOf(task.message, task.taskId, context)],
     referenceTaskIds: task.message.referenceTaskIds ?? [],
@@ -88,7 +91,7 @@ function ancestorsOf(
   return { parent: { agent: delegation.delegate, taskId: parentTaskId }, rootTaskId }
 }
 
-/** Returns the caller's message as sent, with the IDs of its task and context. */
+/** Returns the caller's message as sent, with the IDs of its task and context, and without a signed payment. */
 export function messageOf(
   message: IncomingMessage,
   taskId: string,
@@ -101,6 +104,6 @@ export function messageOf(
   if (contextName !== undefined) kept.contextName = contextName
   if (extensions !== undefined) kept.extensions = extensions
   if (referenceTaskIds !== undefined) kept.referenceTaskIds = referenceTaskIds
-  if (metadata !== undefined) kept.metadata = metadata
+  if (metadata !== undefined) kept.metadata = withoutPayload(metadata)
   return kept
 }

@@ -2,16 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { PurchaseResult } from '@parley/engine/payments/ledger/purchase'
 import { PaymentRefused, PaymentRequired } from '@parley/engine/payments/x402/payment-refused'
 import { readPresentedPayment } from '@parley/engine/payments/x402/presented-payment'
-import { receiptHeaders } from '@parley/engine/payments/x402/x402'
+import { receiptHeaders, receiptOf } from '@parley/engine/payments/x402/x402'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { skillIdIn, skillIdPath } from '@parley/wire/codecs/parley/metadata'
+import { submittedPaymentIn } from '@parley/wire/codecs/x402'
 import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage } from '@parley/wire/model/call'
 import { inAdvance, type Price } from '@parley/wire/model/price'
 import { areCallers, callersMessages } from '../../author/callers-messages.ts'
 import { priceOf } from '../../author/price-of.ts'
 import { fitSkill, type SkillMessage } from '../runner/fit-skill.ts'
-import { requestedTerms } from '../runner/payment-prompt.ts'
+import { dueTerms, resourceOf } from '../runner/payment-prompt.ts'
 import type { MessagePayment } from './message-claims.ts'
 import type { Call, Services } from './method.ts'
 import { claimQueuePlace } from './queue-place.ts'
@@ -39,13 +40,14 @@ export async function payForTask(
   return pay(services, call, {
     message,
     taskId,
-    purpose: `${taskId}/new`,
+    purpose: purposeOfNew(taskId),
     prices: payments.acceptedTerms(prices),
   })
 }
 
 /**
- * Accepts the payment that the handler of a paused task requested (`payment-required`). Undefined if none is due.
+ * Accepts the payment that a task in `payment-required` waits for: the one that its handler requested, or the price of its
+ * message. Undefined if none is due.
  * @throws as `payForTask`; ParleyError InvalidParams when the message names a skill with another price
  */
 export async function payForMessage(
@@ -57,12 +59,35 @@ export async function payForMessage(
   const { payments, agent } = services
   if (payments === undefined) return undefined
   requireSamePrice(services, task, message)
-  if (task.status.state !== 'payment-required' || task.asked === undefined) return undefined
-  const prices = inAdvance(requestedTerms(agent, payments, task, task.asked))
+  if (task.status.state !== 'payment-required') return undefined
+  const prices = dueTerms({ agent, payments }, task)
   if (prices.length === 0) return undefined
-  await requireFit(services, task.id, [...callersMessages(task.history), message])
-  const purpose = `${task.id}/${task.events.length}`
+  const isWork = task.unpaid !== true
+  if (isWork) await requireFit(services, task.id, [...callersMessages(task.history), message])
+  // The number of events does not change while the task waits, so that concurrent payments have the same purpose.
+  const purpose = isWork ? `${task.id}/${task.events.length}` : purposeOfNew(task.id)
   return pay(services, call, { message, taskId: task.id, purpose, prices })
+}
+
+const purposeOfNew = (taskId: string) => `${taskId}/new`
+
+/**
+ * Whether a payment in the metadata of the message already pays for the task. The message then repeats an earlier one, because
+ * a payment is accepted once.
+ */
+export async function hasPaid(
+  { payments }: Services,
+  { payments: ids = [] }: TaskRecord,
+  { metadata }: IncomingMessage,
+): Promise<boolean> {
+  if (payments === undefined || ids.length === 0 || submittedPaymentIn(metadata) === undefined) return false
+  try {
+    const presented = readPresentedPayment({}, metadata)
+    return presented !== undefined && (await payments.includes(ids, presented))
+  } catch (error) {
+    if (error instanceof PaymentRefused) return false
+    throw error
+  }
 }
 
 /** Waits for the task that another connection is paying for with the same request. Undefined after 15 s. */
@@ -104,11 +129,7 @@ async function pay(services: Services, call: Call, purchase: Purchase): Promise<
     return paidBy(services, bought)
   } catch (error) {
     if (!(error instanceof PaymentRefused)) throw error
-    const resource = {
-      url: call.baseUrl(),
-      description: services.agent.description.slice(0, 500),
-      mimeType: 'application/json',
-    }
+    const resource = resourceOf(services.agent, call.baseUrl())
     throw new PaymentRequired({ error: error.refusal, resource, terms: prices, sandbox: payments.sandbox })
   }
 }
@@ -118,6 +139,7 @@ function paidBy({ payments }: Services, bought: PurchaseResult): MessagePayment 
   return {
     id: payment.id,
     held: payment.txHash === undefined,
+    receipt: receiptOf(payment),
     headers: receiptHeaders(payment),
     giveBack: async () => payments?.releasePurchase(bought),
     bound: async () => payments?.notifyIfDecided(payment),

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { awaitedPayment } from '@parley/engine/payments/x402/payment-refused'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { agentMessage, failed } from '@parley/engine/tasks/agent-message'
 import { pauseMaxMs } from '@parley/engine/tasks/expiry'
@@ -13,7 +14,7 @@ import {
   OutputTooLargeError,
 } from '../../author/collect-output.ts'
 import type { Pause } from '../../author/output.ts'
-import type { PaymentRequest } from './payment-prompt.ts'
+import type { PaymentPrompt, PaymentRequest } from './payment-prompt.ts'
 
 const reasonMax = 2000
 
@@ -35,8 +36,8 @@ export function changeOfOutput(
     mainArtifactId: string
     workedMs: number
     key: KeyPair
-    /** Makes the part that requests a payment; absent for agents without a price. */
-    prompt?: ((record: TaskRecord, request: PaymentRequest) => Part) | undefined
+    /** Makes the request for a payment; absent for agents without a price. */
+    prompt?: ((record: TaskRecord, request: PaymentRequest) => PaymentPrompt) | undefined
   },
 ): Change {
   if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run)
@@ -76,8 +77,9 @@ function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: R
   if (prompt === undefined)
     return failed(record, 'The agent requested a payment, but its definition has no executionCost.')
   const request = paymentRequestOf(pause.parts)
-  const parts = [...pause.parts.slice(0, -1), prompt(record, request)]
-  return { ...paused, message: agentMessage(record, parts), asked: request }
+  const { part, required } = prompt(record, request)
+  const message = agentMessage(record, [...pause.parts.slice(0, -1), part])
+  return { ...paused, message, asked: request, payment: awaitedPayment(required) }
 }
 
 /** @throws MalformedOutputError */

@@ -24,7 +24,7 @@ import { atDeadline, type Deadline, deadlineOf } from './deadline.ts'
 import { executeHandler } from './execute-handler.ts'
 import { LiveDeltas } from './live-deltas.ts'
 import { changeOfError, changeOfOutput, isTooLarge } from './outcome.ts'
-import type { PaymentRequest } from './payment-prompt.ts'
+import type { PaymentPrompt, PaymentRequest } from './payment-prompt.ts'
 import { prepareRun } from './prepare-run.ts'
 import { RunChildren } from './run-children.ts'
 
@@ -37,8 +37,8 @@ export interface RunnerParts {
   figures: WorkStats
   usage: HandlerContext['usage']
   artifactMaxBytes: number
-  /** Makes the message part that requests a payment during a task; absent for agents without a price. */
-  prompt?: ((record: TaskRecord, request: PaymentRequest) => Part) | undefined
+  /** Makes the request for a payment during a task; absent for agents without a price. */
+  prompt?: ((record: TaskRecord, request: PaymentRequest) => PaymentPrompt) | undefined
   /** Checks whether the payments of a task are still valid; absent for agents without a price. */
   isStillPaid?: ((record: TaskRecord) => Promise<boolean>) | undefined
   /** Signs the parts of artifacts. */

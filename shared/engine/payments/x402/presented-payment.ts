@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { paymentSessionIdIn } from '@parley/wire/codecs/parley/metadata'
 import { readSessionId } from '@parley/wire/codecs/parley/payments'
+import { submittedPaymentIn } from '@parley/wire/codecs/x402'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { z } from 'zod'
 import type { SignedTransfer } from '../../store/payment-store.ts'
@@ -48,8 +49,8 @@ const version1 = z.object({
 
 /**
  * Reads a request's payment from `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or
- * `{session_id}`), `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id`
- * (spec/payments.md#session-handle). Returns undefined if the request has no payment.
+ * `{session_id}`), `X-PAYMENT-SESSION`, `message.metadata.payment_session_id` (spec/payments.md#session-handle), or the
+ * metadata of x402 over A2A (spec/payments.md#x402-over-a2a). Returns undefined if the request has no payment.
  * @throws PaymentRefused when the payment is malformed
  */
 export function readPresentedPayment(
@@ -59,7 +60,9 @@ export function readPresentedPayment(
   const payment = headers['payment-signature'] ?? headers['x-payment']
   if (payment !== undefined) return readPayment(payment)
   const session = headers['x-payment-session'] ?? paymentSessionIdIn(metadata)
-  return session === undefined || session === null ? undefined : sessionOf(session)
+  if (session !== undefined && session !== null) return sessionOf(session)
+  const submitted = submittedPaymentIn(metadata)
+  return submitted && readPayload(submitted.payload)
 }
 
 /** @throws PaymentRefused */

@@ -1,3 +1,4 @@
+import type { JsonObject, PaymentReceipt } from '@parley/wire/model/task'
 import type { PaymentRecord, PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 import { nameOfVersion1 } from './version-1-networks.ts'
 
@@ -17,11 +18,7 @@ export interface Requirements {
 }
 
 /** The resource that the payment is for. */
-export interface Resource {
-  url: string
-  description: string
-  mimeType: string
-}
+export type Resource = { url: string; description: string; mimeType: string }
 
 /** How long a newly signed transfer should be valid. */
 export const maxTimeoutSeconds = 300
@@ -53,7 +50,7 @@ export function paymentRequired(refusal: {
   resource: Resource
   terms: readonly PaymentTerms[]
   sandbox: boolean
-}): { body: object; header: string } {
+}): { body: JsonObject; header: string } {
   const { error, resource, terms } = refusal
   const accepts = terms.map(requirementsOf)
   const extensions = refusal.sandbox
@@ -89,5 +86,22 @@ export function receiptHeaders(payment: PaymentRecord): Record<string, string> {
   })
   return { 'payment-response': receipt, 'x-payment-response': receipt }
 }
+
+/** Returns the receipt for messages; undefined until the settlement is known. */
+export function receiptOf({ txHash, terms, payer }: PaymentRecord): PaymentReceipt | undefined {
+  if (txHash === undefined) return undefined
+  return { success: true, transaction: txHash, network: nameOf(terms), ...(payer !== undefined && { payer }) }
+}
+
+/** Returns the receipt of a payment that was refused or not settled. */
+export function failedReceipt(
+  reason: string,
+  terms: Pick<PaymentTerms, 'network'> | undefined,
+): PaymentReceipt {
+  return { success: false, errorReason: reason, transaction: '', network: terms ? nameOf(terms) : '' }
+}
+
+/** The name of the network in the terms of an unpaid call. */
+const nameOf = ({ network }: Pick<PaymentTerms, 'network'>) => nameOfVersion1(network) ?? network
 
 const base64Of = (value: object) => Buffer.from(JSON.stringify(value), 'utf8').toString('base64')

@@ -56,6 +56,7 @@ test('IDs of any characters become UUIDs that keep their names', () => {
   const given = { messageId: 'msg/1\u0000 ü', contextId: 'a:b' }
   expect(send({ message: message({ ...given, taskId: taskId.toUpperCase() }) })).toEqual({
     continues: true,
+    pausesUnpaid: true,
     message: {
       role: 'user',
       parts: [text],

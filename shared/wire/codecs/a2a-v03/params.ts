@@ -36,6 +36,7 @@ export function sendMessage(given: Given, ids: Ids): SendMessage {
   return {
     message,
     continues: true,
+    pausesUnpaid: true,
     configuration: {
       ...rest,
       wait: blocking,

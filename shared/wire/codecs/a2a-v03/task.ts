@@ -20,11 +20,14 @@ import type {
   WireTask,
 } from './shapes.ts'
 
-/** Writes the answer to a message: the task, or the final message of an agent that answers without a task. */
+/**
+ * Writes the answer to a message: the task, or the final message of an agent that answers without a task, unless the task
+ * has receipts.
+ */
 export function answerOut(task: Task): Unserialized<WireTask | WireMessage> {
-  const { state, message } = task.status
-  const isMessage = task.answersByMessage === true && state === 'completed' && message !== undefined
-  return isMessage ? messageOut(message) : taskOut(task)
+  const { state, message, payment } = task.status
+  const isMessage = task.answersByMessage === true && state === 'completed' && payment === undefined
+  return isMessage && message !== undefined ? messageOut(message) : taskOut(task)
 }
 
 export function taskOut(task: Task): Unserialized<WireTask> {

@@ -46,7 +46,11 @@ test('each method of the protocol has its operation, and Parley has four operati
 const sent = { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] } }
 
 test('the answer to a message waits unless returnImmediately is true, and its task must exist', () => {
-  expect(read('sendMessage', sent)).toMatchObject({ continues: true, configuration: { wait: true } })
+  expect(read('sendMessage', sent)).toMatchObject({
+    continues: true,
+    pausesUnpaid: true,
+    configuration: { wait: true },
+  })
   const config = (fields: object) => read('sendMessage', { ...sent, configuration: fields })
   expect(config({ returnImmediately: false })).toMatchObject({ configuration: { wait: true } })
   expect(config({ return_immediately: true })).toMatchObject({ configuration: { wait: false } })

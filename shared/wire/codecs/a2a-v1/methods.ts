@@ -121,12 +121,11 @@ function reader<Schema extends z.ZodType, Params>(
   return (given: Record<string, unknown>, ids: Ids): Params => convert(params.parseParams(schema, given), ids)
 }
 
-/** An agent may answer with a message instead of the task. */
+/** An agent may answer with a message instead of the task, unless the task has receipts. */
 function sent(task: Task) {
-  const { state, message } = task.status
-  return task.answersByMessage === true && state === 'completed' && message !== undefined
-    ? { message: messageOut(message) }
-    : { task: taskOut(task) }
+  const { state, message, payment } = task.status
+  const isMessage = task.answersByMessage === true && state === 'completed' && payment === undefined
+  return isMessage && message !== undefined ? { message: messageOut(message) } : { task: taskOut(task) }
 }
 
 function streams(): never {

@@ -49,6 +49,7 @@ export function toSendMessage(
   return {
     message: toMessage(message, ids),
     continues: true,
+    pausesUnpaid: true,
     configuration: {
       acceptedOutputModes: modes.length === 0 ? undefined : modes,
       // The webhook survives a restart of the server.

@@ -1,5 +1,16 @@
 import { idsOf } from '../../model/ids.ts'
-import type { Artifact, ContextRef, JsonObject, Message, Part, Task, TaskStatus } from '../../model/task.ts'
+import type {
+  Artifact,
+  ContextRef,
+  JsonObject,
+  Message,
+  Part,
+  StatusPayment,
+  Task,
+  TaskStatus,
+} from '../../model/task.ts'
+import { bidStatusKey } from '../parley/metadata.ts'
+import { paymentMetadata } from '../x402.ts'
 import { unwrapped } from './message.ts'
 import { timeOut } from './proto-json.ts'
 import { roleOut, stateOut } from './states.ts'
@@ -29,16 +40,25 @@ export interface TaskRef extends ContextRef {
   taskId: string
 }
 
-/** The pauses for which the protocol has no state, with the status message's metadata and default text. */
-const pauses: Partial<Record<string, { metadata: JsonObject; text: string }>> = {
-  'payment-required': {
-    metadata: { 'x402.payment.status': 'payment-required' },
-    text: 'Payment is required',
-  },
-  'negotiation-bid-submitted': {
-    metadata: { 'parley.negotiation.status': 'bid-submitted' },
-    text: 'A bid was submitted',
-  },
+/** The default texts of statuses with a payment. */
+const paymentTexts: Record<StatusPayment['status'], string> = {
+  'payment-required': 'Payment is required',
+  'payment-rejected': 'The payment was rejected',
+  'payment-verified': 'The payment is being settled',
+  'payment-completed': 'The payment was received',
+  'payment-failed': 'The payment failed',
+}
+
+/** What the protocol has no states for, as the status message's metadata and default text. */
+function noticeOf({ state, payment }: TaskStatus): { metadata: JsonObject; text: string } | undefined {
+  if (state === 'negotiation-bid-submitted')
+    return {
+      metadata: { ...(payment && paymentMetadata(payment)), [bidStatusKey]: 'bid-submitted' },
+      text: 'A bid was submitted',
+    }
+  const shown =
+    payment ?? (state === 'payment-required' ? { status: 'payment-required' as const } : undefined)
+  return shown && { metadata: paymentMetadata(shown), text: paymentTexts[shown.status] }
 }
 
 export function statusOut(status: TaskStatus, ref: TaskRef) {
@@ -52,23 +72,25 @@ export function statusOut(status: TaskStatus, ref: TaskRef) {
 
 /**
  * Returns the message of a status. A2A has no state for a payment or a bid, so the metadata of the message states which of
- * them the task waits for. The message is created if there is none; its ID is the same in every answer.
+ * them the task waits for, and which payments it has received. The message is created if there is none; its ID is the same
+ * in every answer.
  */
 export function statusMessage(
-  { state, timestamp, message }: TaskStatus,
+  status: TaskStatus,
   { taskId, contextId, contextName }: TaskRef,
 ): Message | undefined {
-  const pause = pauses[state]
-  if (pause === undefined) return message
+  const { timestamp, message } = status
+  const notice = noticeOf(status)
+  if (notice === undefined) return message
   const given: Message = message ?? {
     role: 'agent',
-    parts: [{ kind: 'text', text: pause.text }],
+    parts: [{ kind: 'text', text: notice.text }],
     messageId: idsOf(taskId)(timestamp).id,
     taskId,
     contextId,
     ...(contextName !== undefined && { contextName }),
   }
-  return { ...given, metadata: { ...given.metadata, ...pause.metadata } }
+  return { ...given, metadata: { ...given.metadata, ...notice.metadata } }
 }
 
 export function messageOut(message: Message) {

@@ -31,7 +31,6 @@ export const parley: Codec = {
   negotiate: () => ({}),
   readExtensions: () => [],
   writeExtensions: () => ({}),
-  paysOverHttp: true,
   rest: undefined,
   readParams,
   readTaskId,

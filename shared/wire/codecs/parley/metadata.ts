@@ -28,6 +28,15 @@ export function ancestorsIn(metadata: Metadata): { parentTaskId?: string; rootTa
   return { parentTaskId, rootTaskId: uuid.safeParse(metadata?.['root_task_id']).data ?? parentTaskId }
 }
 
+/** The state of a bid in messages of A2A. */
+export const bidStatusKey = 'parley.negotiation.status'
+
+/** Whether the message accepts a bid; undefined if its metadata contains no answer. */
+export function bidAnswerIn(metadata: Metadata): boolean | undefined {
+  const answer = metadata?.[bidStatusKey]
+  return answer === 'bid-accepted' ? true : answer === 'bid-rejected' ? false : undefined
+}
+
 export function withAncestors({ parentTaskId, rootTaskId }: { parentTaskId: string; rootTaskId: string }) {
   return { parent_task_id: parentTaskId, root_task_id: rootTaskId }
 }
