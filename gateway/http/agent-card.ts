@@ -1,13 +1,14 @@
 import { cardDigest } from '@parley/kit/did/card-signature'
 import type { Codec } from '@parley/wire/codecs/codec'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
-import { negotiation, signedParts, vouchedCard } from '@parley/wire/codecs/extensions'
+import { negotiation, signedParts, vouchedCard, x402Payments } from '@parley/wire/codecs/extensions'
 import { cardAt } from '@parley/wire/codecs/parley/card'
 import { modesOf, readListedSkills } from '@parley/wire/codecs/parley/skills'
 import type { AgentCard } from '@parley/wire/model/card'
 import { isJsonObject } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { AgentEntry } from '../registry/entry.ts'
+import { isAlwaysPaid, isPaidAgent } from '../routing/placement/agent-prices.ts'
 import { agentUrl } from './entry-out.ts'
 
 /** What the card of an agent states about the gateway that serves it. */
@@ -61,7 +62,12 @@ export function agentCard(entry: AgentEntry, { gatewayUrl, did, tokenUrl, signCa
       tags: skill.tags,
       ...modesOf(skill),
     })),
-    extensions: [...(proven === undefined ? [] : [signedParts(proven)]), negotiation, vouched],
+    extensions: [
+      ...(proven === undefined ? [] : [signedParts(proven)]),
+      negotiation,
+      ...(isPaidAgent(entry) ? x402Payments(isAlwaysPaid(entry)) : []),
+      vouched,
+    ],
     tokenUrl,
     sign: signCard,
     more: linksIn(card, url),

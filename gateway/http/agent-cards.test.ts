@@ -80,6 +80,24 @@ test.each(['', ...cardPaths])('the gateway signs the cards that it serves (%s)',
   expect(await verdictOf({ ...card, name: 'Eve' })).toMatchObject({ reason: 'mismatch' })
 })
 
+test('the card of a paid agent lists x402 over A2A, which is required if every skill has a price', async () => {
+  const executionCost = { amount: '0.01', asset: '0xa', network: 'eip155:1', payTo: '0xb' }
+  const free = { id: 'free', name: 'Free', description: 'Costs nothing' }
+  await agent('seller', 'Sells', { card: { ...hostileCard, executionCost, skills: [free] } })
+  const skills = [{ ...free, id: 'paid', executionCost }]
+  await agent('merchant', 'Sells more', { card: { ...hostileCard, executionCost, skills } })
+  await agent('giver', 'Gives')
+  const requiredBy = async (slug: string) => {
+    const { capabilities } = (await get(`/agents/${slug}/a2a/v1/.well-known/agent-card.json`)).json
+    const extensions = isJsonObject(capabilities) ? capabilities['extensions'] : []
+    const list = Array.isArray(extensions) ? extensions.filter(isJsonObject) : []
+    return list.filter(({ uri }) => String(uri).includes('x402')).map(({ required }) => required)
+  }
+  expect(await requiredBy('merchant')).toEqual([true, undefined])
+  expect(await requiredBy('seller')).toEqual([undefined, undefined])
+  expect(await requiredBy('giver')).toEqual([])
+})
+
 test('the card states the hash of the original, its signature and who vouches', async () => {
   const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
   await agent('poet', 'Writes poems', { card: hostileCard, did })

@@ -8,6 +8,15 @@ export function isPaidAgent({ card }: Pick<AgentEntry, 'card'>): boolean {
   return Array.isArray(skills) && skills.some((skill) => isObject(skill) && isPrice(skill['executionCost']))
 }
 
+/** Whether the card names a price for each skill, all of which are above zero. */
+export function isAlwaysPaid({ card: { skills } }: Pick<AgentEntry, 'card'>): boolean {
+  if (!Array.isArray(skills) || skills.length === 0) return false
+  return skills.every((skill) => {
+    const ways = isObject(skill) ? [skill['executionCost']].flat().flatMap(waysOf) : []
+    return ways.length > 0 && ways.every(({ amount }) => typeof amount === 'string' && /[1-9]/.test(amount))
+  })
+}
+
 /** A payment option or a list of them. */
 const isPrice = (cost: unknown) => isObject(cost) || (Array.isArray(cost) && cost.length > 0)
 

@@ -14,6 +14,12 @@ export function isPaid(agent: Agent): boolean {
   return allPrices(agent).length > 0
 }
 
+/** Whether every skill has a price that is paid in advance. */
+export function isAlwaysPaid({ executionCost = nothing, skills }: Agent): boolean {
+  const costs = skills.length === 0 ? [executionCost] : skills.map((one) => one.executionCost ?? executionCost)
+  return costs.every((prices) => inAdvance(prices).length > 0)
+}
+
 export function allPrices({ executionCost, skills }: Agent): Price[] {
   return [executionCost, ...skills.map((skill) => skill.executionCost)].flatMap((prices) => prices ?? [])
 }

@@ -150,17 +150,25 @@ export function paymentOf(
   return withReceipts({ status: held ? 'payment-verified' : 'payment-completed' }, receipts)
 }
 
-/** Receipts are kept for the life of the task. Of refused payments, only the last one is kept. */
+/** The number of refused payments of which a task keeps receipts. It keeps those of all settled payments. */
+const refusedMax = 10
+
+/** Returns the payments after a change. Receipts are kept for the life of the task. */
 function paymentAfter({ status }: TaskRecord, change: Change): StatusPayment | undefined {
   const { payment: before } = status
-  const all = before?.receipts ?? []
-  const settled = all.filter(({ success }) => success)
-  if (change.kind === 'continue' && change.paidBy !== undefined) return paymentOf(change.paidBy, all)
-  if (change.kind === 'paid') return paymentOf({ held: false, receipt: change.receipt }, all)
+  const receipts = before?.receipts ?? []
+  if (change.kind === 'continue' && change.paidBy !== undefined) return paymentOf(change.paidBy, receipts)
+  if (change.kind === 'paid') return paymentOf({ held: false, receipt: change.receipt }, receipts)
   if ('payment' in change && change.payment !== undefined)
-    return withReceipts(change.payment, [...settled, ...(change.payment.receipts ?? [])])
+    return withReceipts(change.payment, bounded([...receipts, ...(change.payment.receipts ?? [])]))
   if (before === undefined || before.status !== 'payment-required') return before && withoutTerms(before)
-  return settled.length === 0 ? undefined : withReceipts({ status: 'payment-completed' }, all)
+  const isPaid = receipts.some(({ success }) => success)
+  return isPaid ? withReceipts({ status: 'payment-completed' }, receipts) : undefined
+}
+
+function bounded(receipts: PaymentReceipt[]): PaymentReceipt[] {
+  const surplus = receipts.filter(({ success }) => !success).slice(0, -refusedMax)
+  return receipts.filter((receipt) => !surplus.includes(receipt))
 }
 
 function withoutTerms({ required: _required, ...payment }: StatusPayment): StatusPayment {

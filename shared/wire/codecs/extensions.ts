@@ -11,6 +11,22 @@ export const extensionUris = {
   vouchedCard: 'urn:parley:a2a:vouched-card:v1',
 } as const
 
+/** The versions of x402 over A2A, newest first. They differ only in their URI for the flow that Parley supports. */
+export const x402Uris = [
+  'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2',
+  'https://github.com/google-a2a/a2a-x402/v0.1',
+] as const
+
+/** @param required whether every skill costs something */
+export function x402Payments(required: boolean): CardExtension[] {
+  const [newest, ...earlier] = x402Uris
+  const description = 'Payments with x402 in the metadata of messages'
+  return [
+    { uri: newest, description, ...(required && { required }) },
+    ...earlier.map((uri) => ({ uri, description: `${description}, by an earlier name` })),
+  ]
+}
+
 /** @param did the DID whose document has the keys */
 export function signedParts(did: string): CardExtension {
   return {

@@ -29,10 +29,12 @@ export interface AgentCard {
   more?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** An extension that clients need not understand. */
+/** An extension of A2A. */
 export interface CardExtension {
   uri: string
   description: string
+  /** Whether clients have to understand it. */
+  required?: boolean
   params?: JsonObject
 }
 

@@ -106,7 +106,7 @@ export interface StatusPayment {
     | 'payment-failed'
   /** The terms of the payment that the task waits for, as the body of an x402 response. */
   required?: JsonObject
-  /** The settled payments and the last refused one, oldest first. */
+  /** The outcomes of its payments, oldest first: all settled ones and the newest refused ones. */
   receipts?: PaymentReceipt[]
   /** Why the last payment was refused: a code of the x402 extension of A2A. */
   error?: string

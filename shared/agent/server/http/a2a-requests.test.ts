@@ -151,19 +151,24 @@ test.each([
   expect([answer.status, answer.json.error.code]).toEqual([status, status])
 })
 
-test('an agent that must be paid first refuses an unpaid message with an error and the terms in a header', async () => {
+test('an unpaid message becomes a task in every binding, also in streams, and its answer has the terms in a header', async () => {
   await using paid = await testAgent({ handle: () => 'done', executionCost: price })
   const caller = { token: paid.caller('alice').token, headers: json }
   const params = { message: { ...message, role: 'user', parts: [{ kind: 'text', text: 'hello' }] } }
+  const rpcOf = (method: string, given: object) => ({ jsonrpc: '2.0', id: 1, method, params: given })
   const calls = [
-    { path: '/a2a/v1', body: { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } } },
-    { path: '/a2a/v0.3', body: { jsonrpc: '2.0', id: 1, method: 'message/send', params } },
+    { path: '/a2a/v1', body: rpcOf('SendMessage', { message }) },
+    { path: '/a2a/v1', body: rpcOf('SendStreamingMessage', { message }) },
+    { path: '/a2a/v0.3', body: rpcOf('message/send', params) },
+    { path: '/a2a/v0.3', body: rpcOf('message/stream', params) },
     { path: '/message:send', body: { message } },
+    { path: '/message:stream', body: { message } },
   ]
   for (const { path, body } of calls) {
     const answer = await raw(paid, { ...caller, path, body: JSON.stringify(body) })
-    expect(answer.status).not.toBe(402)
-    expect(answer.json.error).toBeDefined()
+    expect(answer.status).toBe(200)
+    expect(answer.text).toMatch(/TASK_STATE_INPUT_REQUIRED|input-required/)
+    expect(answer.text).toContain('"x402.payment.required":{"x402Version":1')
     expect(answer.headers.get('payment-required')).toBeTruthy()
   }
 })

@@ -116,16 +116,19 @@ describe.each(['1.0', '0.3'] as const)('A2A %s', (version) => {
           [status]: 'payment-failed',
           [error]: code,
           [required]: { accepts: [requirementsInBody] },
-          [receipts]: [{ success: false, transaction: '', network: 'base-sepolia' }],
         },
       })
+      const last = (task.metadata[receipts] as object[]).at(-1)
+      expect(last).toMatchObject({ success: false, transaction: '', network: 'base-sepolia' })
       expect((await alice.get(id)).task).toEqual(task)
     }
+    for (let count = 0; count < 10; count += 1) await alice.pay(id, 'x')
     const without = await alice.send('and now?', { taskId: id })
     expect(without.task).toMatchObject({ id, state: 'input-required', history: [{}] })
     const { task } = await alice.pay(id)
     expect(task).toMatchObject({ state: 'completed', metadata: { [status]: 'payment-completed' } })
-    expect(task.metadata[receipts]).toMatchObject([{ success: false }, { success: true }])
+    const outcomes = [...Array.from({ length: 10 }, () => ({ success: false })), { success: true }]
+    expect(task.metadata[receipts]).toMatchObject(outcomes)
     expect(task.metadata).not.toHaveProperty([error])
   })
 
@@ -306,4 +309,49 @@ test("a client of Parley's dialect can pay a task that waits for its price", asy
   expect(unpaid).toBe(402)
   await alice.send({ text: 'x', taskId: id }, undefined, { headers: await payer.wallet.header() })
   expect((await alice.wait(id)).artifacts[0]?.parts[0]).toMatchObject({ text: '1: HELLO' })
+})
+
+const uris = [
+  'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2',
+  'https://github.com/google-a2a/a2a-x402/v0.1',
+]
+
+test('the card lists the extension, and answers repeat its URIs if the client activates them', async () => {
+  await using agent = await paidAgent()
+  for (const version of ['1.0', '0.3'] as const) {
+    const alice = new A2aPayer(agent, agent.caller('alice').token, version)
+    const { headers } = await alice.send('hello', {}, { 'x-a2a-extensions': uris.join(', ') })
+    expect(headers.get(version === '1.0' ? 'a2a-extensions' : 'x-a2a-extensions')).toBe(uris.join(', '))
+  }
+})
+
+test.each<[string, Parameters<typeof testAgent>[0], (boolean | undefined)[]]>([
+  ['an agent whose skills all cost', { handle: () => '', executionCost: price }, [true, undefined]],
+  [
+    'an agent with a free skill',
+    {
+      handle: () => '',
+      skills: [
+        { id: 'a', name: 'a', description: 'a', executionCost: price },
+        { id: 'b', name: 'b', description: 'b' },
+      ],
+    },
+    [undefined, undefined],
+  ],
+  [
+    'an agent that asks for payments later',
+    { handle: () => '', executionCost: { ...price, amount: '0' } },
+    [undefined, undefined],
+  ],
+  ['a free agent', { handle: () => '' }, []],
+])('the card of %s requires the extension only if every skill costs', async (_what, definition, required) => {
+  await using agent = await testAgent(definition)
+  for (const path of ['/a2a/v1', '/a2a/v0.3', '']) {
+    const response = await fetch(`${agent.url}${path}/.well-known/agent-card.json`)
+    const { capabilities } = (await response.json()) as {
+      capabilities: { extensions: { uri: string; required?: boolean }[] }
+    }
+    const listed = capabilities.extensions.filter(({ uri }) => uris.includes(uri))
+    expect(listed.map((one) => one.required)).toEqual(required)
+  }
 })

@@ -1,10 +1,10 @@
 import { agentId } from '@parley/kit/did/did'
-import { negotiation, signedParts } from '@parley/wire/codecs/extensions'
+import { negotiation, signedParts, x402Payments } from '@parley/wire/codecs/extensions'
 import { ParleyError } from '@parley/wire/errors'
 import type { AgentCard, CardExtension, CardSkill, ShownPrices } from '@parley/wire/model/card'
 import type { Price } from '@parley/wire/model/price'
 import type { Agent, Skill } from '../../author/agent.ts'
-import { publicPrice } from '../../author/price-of.ts'
+import { isAlwaysPaid, isPaid, publicPrice } from '../../author/price-of.ts'
 import type { Run } from './method.ts'
 
 /** Converts prices for display; in the sandbox, it converts them to test money. */
@@ -31,16 +31,19 @@ export function agentCard(
     hasExtendedCard: agent.extendedCard !== undefined,
     skills: agent.skills.map((skill) => cardSkill(skill, at.prices)),
     prices: pricesOf(publicPrice(agent), at.prices),
-    extensions: extensionsAt(at.did),
+    extensions: extensionsOf(agent, at.did),
     sign: at.sign,
   }
 }
 
-const extensionsAt = (did: string): CardExtension[] => [signedParts(did), negotiation]
+function extensionsOf(agent: Agent, did: string): CardExtension[] {
+  const always = [signedParts(did), negotiation]
+  return isPaid(agent) ? [...always, ...x402Payments(isAlwaysPaid(agent))] : always
+}
 
 /** Returns the URIs of the extensions that the card of the agent with this DID lists. */
-export function extensionUrisOf(did: string): string[] {
-  return [did, ...extensionsAt(did).map(({ uri }) => uri)]
+export function extensionUrisOf(agent: Agent, did: string): string[] {
+  return [did, ...extensionsOf(agent, did).map(({ uri }) => uri)]
 }
 
 /**

@@ -207,7 +207,8 @@ export class Dispatcher {
 
   #activated(uris: readonly string[]): readonly string[] {
     if (uris.length === 0) return uris
-    const listed = extensionUrisOf(this.#services.did)
+    const { agent, did } = this.#services
+    const listed = extensionUrisOf(agent, did)
     return uris.filter((uri) => listed.includes(uri))
   }
 

@@ -41,7 +41,7 @@ export const a2aV03: Codec = {
   cardPaths,
   accepts,
   negotiate,
-  readExtensions: (headers) => readExtensions(headers, extensionsHeader),
+  readExtensions,
   writeExtensions: (uris) => writeExtensions(uris, extensionsHeader),
   lenientRequests: true,
   framesErrors: true,

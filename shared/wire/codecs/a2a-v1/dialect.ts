@@ -22,7 +22,7 @@ export const a2aV1: Codec = {
   cardPaths,
   accepts,
   negotiate,
-  readExtensions: (headers) => readExtensions(headers),
+  readExtensions,
   writeExtensions: (uris) => writeExtensions(uris),
   rest: { ...rest, covers },
   readParams,

@@ -32,12 +32,13 @@ export function negotiate(request: Versioned): Record<string, string> {
 }
 
 const extensionsHeader = 'a2a-extensions'
+/** The header of A2A 0.3, which the specifications of some extensions name for every version. */
+const earlierHeader = 'x-a2a-extensions'
 const [extensionsMax, extensionMaxChars] = [100, 2048]
 
 /** Returns the URIs of the extensions that the client activates; those beyond the limits are ignored. */
-export function readExtensions(headers: WireRequest['headers'], name = extensionsHeader): string[] {
-  const header = headers[name]
-  const text = Array.isArray(header) ? header.join(',') : (header ?? '')
+export function readExtensions(headers: WireRequest['headers']): string[] {
+  const text = [headers[extensionsHeader] ?? [], headers[earlierHeader] ?? []].flat().join(',')
   const uris = text.split(',', extensionsMax).map((uri) => uri.trim())
   return [...new Set(uris)].filter((uri) => uri !== '' && uri.length <= extensionMaxChars)
 }
