@@ -85,6 +85,37 @@ test('the credential that an operator sets is sent to the agent, and appears now
   )
 })
 
+test('the registry shows that an agent is relayed, in which dialect, and why it is not verified', async () => {
+  const foreign = await startForeign(greet)
+  await post('/registry/agents', await gateway.carol(), { url: foreign.url })
+  const relay = {
+    dialect: 'a2a-v1',
+    version: '1.0',
+    streaming: false,
+    security: [],
+    card_signature: { verified: false, reason: 'unsigned' },
+  }
+  const entry = await fetch(`${address()}/registry/agents/greeter`)
+  expect(await entry.json()).toMatchObject({ verified: false, relay })
+})
+
+test('a credential that cannot be used prevents the admission', async () => {
+  const foreign = await startForeign(greet, {
+    securitySchemes: {
+      o: {
+        oauth2SecurityScheme: {
+          flows: { clientCredentials: { tokenUrl: 'http://127.0.0.1:9/token', scopes: {} } },
+        },
+      },
+    },
+    securityRequirements: [{ schemes: { o: { list: [] } } }],
+  })
+  await post('/registry/agents', await gateway.carol(), { url: foreign.url })
+  expect((await admit({ credential: 'no-separator' })).status).toBe(400)
+  expect(gateway.gateway.registry.find('greeter')?.admitted).toBe(false)
+  expect((await admit({ credential: 'me:secret' })).status).toBe(200)
+})
+
 test.each([
   [
     { supportedInterfaces: [{ url: 'a.test:1', protocolBinding: 'GRPC', protocolVersion: '1.0' }] },

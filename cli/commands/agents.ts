@@ -1,7 +1,7 @@
 import { type ReadEntry, readEntry, readEntryList } from '@parley/wire/codecs/parley/registry'
 import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
-import { skillName } from '../terminal/entry-view.ts'
+import { relayVersion, skillName } from '../terminal/entry-view.ts'
 import { type Io, print, printJson } from '../terminal/io.ts'
 import { oneLine } from '../terminal/printable.ts'
 import { table } from '../terminal/table.ts'
@@ -42,10 +42,11 @@ async function listAgents(io: Io, options: AgentsOptions): Promise<void> {
   print(io, table([['AGENT', 'STATUS', 'SKILLS', 'ADDRESS'], ...rows]))
 }
 
-function statusOf({ status = '', admitted, quarantined }: ReadEntry): string {
+function statusOf({ status = '', admitted, quarantined, relay }: ReadEntry): string {
   const set = [
     ...(admitted === false ? ['not admitted'] : []),
     ...(quarantined === true ? ['quarantined'] : []),
+    ...(relay === undefined ? [] : [`relayed (${relayVersion(relay)})`]),
   ]
   return [status, ...set].join(', ')
 }

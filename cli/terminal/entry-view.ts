@@ -1,4 +1,4 @@
-import { readEntry } from '@parley/wire/codecs/parley/registry'
+import { type ReadEntry, readEntry } from '@parley/wire/codecs/parley/registry'
 import { type Io, print, printJson } from './io.ts'
 import { oneLine } from './printable.ts'
 
@@ -7,18 +7,57 @@ export function skillName(skill: string | { id?: string | undefined }): string {
   return typeof skill === 'string' ? skill : (skill.id ?? '')
 }
 
+/** The A2A versions of dialects, for people. */
+const versions: Record<string, string> = { 'a2a-v1': 'A2A 1.0', 'a2a-v03': 'A2A 0.3' }
+
+export function relayVersion({ dialect = '' }: Relay): string {
+  return versions[dialect] ?? dialect
+}
+
+type Relay = NonNullable<ReadEntry['relay']>
+
+function relayLine(relay: Relay): string {
+  const { streaming, security = [] } = relay
+  const [scheme] = security
+  return [
+    relayVersion(relay),
+    streaming === true ? 'streaming' : 'without streaming',
+    scheme === undefined ? 'no credential required' : `credential: ${scheme}`,
+  ].join(', ')
+}
+
+const reasons: Record<string, string> = {
+  unsigned: 'its card has no signature',
+  partial: 'the signature does not cover the security schemes of the card',
+  malformed: 'the signature in its card is malformed',
+  too_many_signatures: 'its card has too many signatures',
+  unsupported_algorithm: 'its card is signed with another algorithm than EdDSA or ES256',
+  unknown_key: 'the key that signed its card is not in the DID document',
+  mismatch: 'the signature does not match its card',
+  other_origin: 'its card is signed by a DID of another origin',
+  other_address: 'the signed card lists no interface at its address',
+  unchecked: 'the signature in its card has not been checked',
+}
+
+/** Returns why a foreign agent is not verified. */
+function reasonOf({ relay }: ReadEntry): string {
+  const reason = relay?.cardSignature?.reason
+  return reason === undefined ? '' : `: ${reasons[reason] ?? reason}`
+}
+
 /** Prints one entry as lines of text or as JSON. */
 export function printEntry(io: Io, entry: unknown, json: true | undefined): void {
   if (json) return printJson(io, entry)
   const shown = readEntry(entry)
   const { slug, did, url, status, revision, verified, admitted, quarantine } = shown
-  const { skills, cardChanges, lookAlikes } = shown
+  const { skills, cardChanges, lookAlikes, relay } = shown
   const rows: [string, string][] = [
     ['agent', slug ?? ''],
     ['did', did ?? 'none'],
     ['address', url ?? ''],
     ['status', status ?? ''],
-    ['verified', verified === true ? 'yes' : 'no'],
+    ...(relay === undefined ? [] : [['relayed', relayLine(relay)] satisfies [string, string]]),
+    ['verified', verified === true ? 'yes' : `no${reasonOf(shown)}`],
     ['admitted', admitted === true ? 'yes' : `no: npx parley admit ${slug ?? ''}`],
     ...(quarantine ? ([['quarantine', quarantine.reason ?? '']] as [string, string][]) : []),
     ['skills', (skills ?? []).map(skillName).join(', ')],

@@ -22,18 +22,36 @@ export function summaryOf(entry: AgentEntry, gatewayUrl: string): EntrySummary {
     quarantined: entry.quarantine !== undefined,
     lastSeen: entry.lastSeen ?? null,
     skills: entry.skills.map(({ id, name, tags }) => ({ id, name, tags })),
+    relay: relaySummaryOf(entry),
+  }
+}
+
+function relaySummaryOf({ relay, cardSignature }: AgentEntry): EntrySummary['relay'] {
+  if (relay === undefined) return undefined
+  const { dialect, version, streaming, security } = relay
+  return {
+    dialect,
+    version,
+    streaming,
+    security: security.map(({ kind }) => kind),
+    cardSignature: cardSignature ?? { verified: false, reason: 'unchecked' },
   }
 }
 
 /**
- * Hashes the identity and published data of an agent, and the address of an unverified agent. An operator passes the
+ * Hashes the identity and published data of an agent, and the address of an agent without a proven DID. An operator passes the
  * hash to admit exactly the revision that was reviewed.
  */
-export function revisionOf({ id, slug, did, keys, verified, url, card, skills }: AgentEntry): string {
-  const where = verified ? null : url
+export function revisionOf(entry: AgentEntry): string {
+  const { id, slug, did, keys, verified, url, skills, cardSignature } = entry
+  // A foreign agent is known by its address, also if its card is signed.
+  const where = verified && did !== undefined ? null : url
+  // Servers may sign their card again for each request.
+  const { signatures: _, ...card } = entry.card
+  const signer = cardSignature?.verified === true ? [cardSignature.kid] : []
   return hash(
     'sha256',
-    JSON.stringify([id, slug, did ?? null, keys, verified, where, card, skills]),
+    JSON.stringify([id, slug, did ?? null, keys, verified, where, card, skills, ...signer]),
     'base64url',
   )
 }

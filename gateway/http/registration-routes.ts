@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import { type Caller, mayUse, type Scope } from '@parley/kit/auth/caller'
 import { audienceHeader } from '@parley/kit/did/signature'
@@ -96,11 +97,15 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistrationRoutes): vo
       return { ...(await entryDetailWithProof(routes, changed)), ...lookAlikesOut(alike) }
     })
   }
-  operate('admit', async ({ id }, by, request) => {
+  operate('admit', async (entry, by, request) => {
+    const { id } = entry
     const { revision: reviewed, own, credential } = parseParams(admission, optionalBody(request))
-    const isExpected = (entry: AgentEntry) => {
-      requireDistinct(entry, registry.all())
-      return reviewed === undefined || revisionOf(entry) === reviewed
+    if (credential !== undefined) credentials.check(entry, credential)
+    const isExpected = (now: AgentEntry) => {
+      requireDistinct(now, registry.all())
+      // The credential was checked for the server that the card named.
+      if (credential !== undefined && !isDeepStrictEqual(now.relay, entry.relay)) return false
+      return reviewed === undefined || revisionOf(now) === reviewed
     }
     const admitted = await registry.admit(id, by, { isExpected, own })
     if (credential !== undefined) await credentials.set(admitted, credential)

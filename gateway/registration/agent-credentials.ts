@@ -27,9 +27,11 @@ export class AgentCredentials {
     this.#known = new Map(read.map(({ entryId, ...one }) => [entryId, one]))
   }
 
-  /** Sets or replaces the credential of an agent. @throws ParleyError Conflict, InvalidParams */
-  async set(entry: AgentEntry, text: string): Promise<void> {
-    const { id, relay, slug } = entry
+  /**
+   * Returns the credential that a text is for the agent, and the servers that may receive it.
+   * @throws ParleyError Conflict, InvalidParams
+   */
+  check({ relay, slug }: AgentEntry, text: string): { url: string; credential: AgentCredential } {
     if (relay === undefined)
       throw new ParleyError('Conflict', {
         message: `Agent ${slug} receives exchanged tokens and needs no credential`,
@@ -38,7 +40,13 @@ export class AgentCredentials {
     const read = agentCredential.safeParse(credentialOf(relay, text))
     if (!read.success) throw invalid('The credential has characters that are not allowed, or is too long')
     const { data: credential } = read
-    const url = targetOf(relay.url, credential)
+    return { url: targetOf(relay.url, credential), credential }
+  }
+
+  /** Sets or replaces the credential of an agent. @throws ParleyError Conflict, InvalidParams */
+  async set(entry: AgentEntry, text: string): Promise<void> {
+    const { id } = entry
+    const { url, credential } = this.check(entry, text)
     await this.#store.upsert({ model, id, payload: { entryId: id, url, credential } })
     this.#known.set(id, { url, credential })
   }

@@ -6,7 +6,7 @@ import type { JsonObject } from '@parley/wire/model/task'
 import { readCard } from '../registry/card.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { documentKeys, provableKeys } from './agent-document.ts'
-import { verifyCardProof } from './card-proof.ts'
+import { type CardProof, verifyCardProof } from './card-proof.ts'
 import type { GuardedClient } from './guarded-client.ts'
 import { registrationError, toRegistrationError } from './registration-errors.ts'
 
@@ -40,8 +40,7 @@ export async function fetchAgent(url: string, { client, resolve }: FetchOptions)
   if (did === undefined && isForeignCard(json)) {
     const relay = relayOf(json, client)
     const proof = await verifyCardProof(json, { url, resolve })
-    const { verified } = proof
-    const cardSignature = verified ? { verified, kid: proof.kid } : { verified, reason: proof.reason }
+    const cardSignature = signatureOf(proof)
     return { ...card, relay, cardSignature }
   }
   const list = await client.get(`${url}/agent/skills`, 'The list of skills')
@@ -60,6 +59,16 @@ export async function fetchAgent(url: string, { client, resolve }: FetchOptions)
   return bound.length === 0
     ? { ...found, did, document }
     : { ...found, did, identity: { document, keys: bound } }
+}
+
+/**
+ * The signature counts if it covers the whole card, or all of its fields that A2A defines. Without the security schemes, it does
+ * not cover the addresses that receive credentials.
+ */
+function signatureOf(proof: CardProof): NonNullable<AgentEntry['cardSignature']> {
+  if (!proof.verified) return { verified: false, reason: proof.reason }
+  if (proof.covers === 'a2a-without-security') return { verified: false, reason: 'partial' }
+  return { verified: true, kid: proof.kid }
 }
 
 /** A2A servers of version 1.0 serve their card at the second path only. */

@@ -112,7 +112,7 @@ export class AgentRegistration {
       url,
       owner: caller.id,
       origin: 'registered' as const,
-      verified: proof !== undefined,
+      verified: proof !== undefined || found.cardSignature?.verified === true,
       admitted: operator || this.#options.open,
       ...((operator || this.#options.open) && { admittedBy: operator ? caller.id : byOpenRegistry }),
     }

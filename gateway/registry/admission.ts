@@ -1,24 +1,35 @@
+import { isDeepStrictEqual } from 'node:util'
 import { ParleyError } from '@parley/wire/errors'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { AgentEntry, NewEntryFields } from './entry.ts'
 
 type Admission = Pick<AgentEntry, 'admitted' | 'admittedBy'>
-type Facts = Admission & Pick<AgentEntry, 'url' | 'verified'>
+type Facts = Admission & Pick<AgentEntry, 'url' | 'verified' | 'relay'>
 
 /** The value of `admittedBy` for an agent that was admitted because the registry is open. */
 export const byOpenRegistry = 'open'
 
 /**
  * Returns the admission of an agent that registers. Admission by an operator applies immediately. An agent keeps its
- * existing admission at the same address, and at another address if it proved its key both times.
+ * existing admission at the same address, and at another address if it proved its key both times. The address of a foreign agent
+ * is also that of its interface and of the servers that receive its credential.
  */
 export function admission(known: Facts | undefined, next: Facts): Admission {
   if (next.admitted && next.admittedBy !== byOpenRegistry) return { admitted: true }
-  const same = known?.url === next.url || (known?.verified === true && next.verified)
-  if (known?.admitted !== true || !same) return { admitted: next.admitted }
+  if (known?.admitted !== true) return { admitted: next.admitted }
+  const isSameAddress = known.url === next.url && isDeepStrictEqual(serversOf(known), serversOf(next))
+  if (!isSameAddress && !(known.verified && next.verified)) return { admitted: next.admitted }
   return known.admittedBy === undefined
     ? { admitted: true }
     : { admitted: true, admittedBy: known.admittedBy }
+}
+
+/** The servers to which calls and credentials of an agent are sent, and how. */
+function serversOf({ url, relay }: Facts) {
+  const security = (relay?.security ?? []).map((scheme) =>
+    scheme.kind === 'oauth2' ? { kind: scheme.kind, tokenUrl: scheme.tokenUrl } : scheme,
+  )
+  return { origin: URL.parse(relay?.url ?? url)?.origin, security }
 }
 
 /** Returns whether an admission survives a restart. An admission by an open registry ends when it closes. */

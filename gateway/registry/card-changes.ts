@@ -7,16 +7,16 @@ import type { AgentEntry, CardChange } from './entry.ts'
 const changesMax = 50
 /** A longer value is omitted, but the change itself is recorded. */
 const valueMaxChars = 2048
-/** Identity and address are checked elsewhere, and skills are compared one by one. */
-const ignoredFields = new Set(['id', 'did', 'url', 'skills'])
+/** Identity and signatures are checked elsewhere, and skills are compared one by one. */
+const ignoredFields = new Set(['id', 'did', 'signatures', 'skills'])
 
 /** Returns the changes recorded so far, followed by the differences between the known and the new card. */
 export function cardChanges(
   known: Pick<AgentEntry, 'card' | 'skills' | 'cardChanges'>,
-  next: Pick<AgentEntry, 'card' | 'skills'>,
+  next: Pick<AgentEntry, 'card' | 'skills' | 'relay'>,
 ): CardChange[] {
   const at = timestamp()
-  const fields = differences(fieldsOf(known.card), fieldsOf(next.card))
+  const fields = differences(fieldsOf(known.card, next), fieldsOf(next.card, next))
   const skills = differences(skillsOf(known), skillsOf(next))
   const added = [...fields, ...skills].map(([field, before, after]) => ({
     at,
@@ -38,8 +38,10 @@ function differences(
   )
 }
 
-function fieldsOf(card: JsonObject): NamedValues {
-  return new Map(Object.entries(card).filter(([name]) => !ignoredFields.has(name)))
+/** `url` is where the relay calls a foreign agent. For other agents, the address of the entry counts. */
+function fieldsOf(card: JsonObject, { relay }: Pick<AgentEntry, 'relay'>): NamedValues {
+  const isIgnored = (name: string) => ignoredFields.has(name) || (name === 'url' && relay === undefined)
+  return new Map(Object.entries(card).filter(([name]) => !isIgnored(name)))
 }
 
 function skillsOf({ skills }: Pick<AgentEntry, 'skills'>): NamedValues {

@@ -3,7 +3,10 @@ import { z } from 'zod'
 import type { AgentEntry } from './entry.ts'
 import type { EntryIndex } from './entry-index.ts'
 
-type Registrant = Pick<AgentEntry, 'url' | 'owner' | 'origin' | 'verified' | 'did' | 'keys' | 'document'>
+type Registrant = Pick<
+  AgentEntry,
+  'url' | 'owner' | 'origin' | 'verified' | 'did' | 'keys' | 'document' | 'cardSignature'
+>
 
 /**
  * Finds the entry of the agent that registers by its DID or, without a DID, by its slug and address. A registration that
@@ -42,7 +45,7 @@ export function replacedEntries(index: EntryIndex, registrant: Registrant): Agen
  * address belonged to an impostor.
  */
 function isReplaceable(holder: AgentEntry, registrant: Registrant): boolean {
-  if (holder.verified || holder.origin === 'supervised' || !registrant.verified) return false
+  if (holder.verified || holder.origin === 'supervised' || !provedKey(registrant)) return false
   if (holder.did === registrant.did) return holder.url !== registrant.url && holder.owner !== registrant.owner
   return holder.url === registrant.url && holder.quarantine === undefined
 }
@@ -68,6 +71,7 @@ function checkRenewal(holder: AgentEntry, registrant: Registrant): void {
   if (holder.owner !== registrant.owner && !mayTakeOver(holder, registrant))
     throw conflict('owner', 'The agent belongs to another owner')
   if (!holder.verified) return
+  if (holder.did === undefined) return checkSigner(holder, registrant)
   const newest = holder.keys?.at(-1)
   const sameKey = newest !== undefined && newest === registrant.keys?.at(-1)
   if (!registrant.verified && (!sameKey || holder.url !== registrant.url))
@@ -77,6 +81,23 @@ function checkRenewal(holder: AgentEntry, registrant: Registrant): void {
   const retired = retiredKeys(holder)
   if (registrant.keys?.some((key) => retired.has(key)))
     throw conflict('key', 'The DID document of the agent is outdated: it lists a retired key')
+}
+
+/** A foreign agent is verified by the signature in its card. The signer stays the same until an operator removes the entry. */
+function checkSigner(holder: AgentEntry, registrant: Registrant): void {
+  if (!registrant.verified)
+    throw conflict('did', 'The card of the agent was signed and has no valid signature any more')
+  if (signerOf(holder) !== signerOf(registrant))
+    throw conflict('key', 'The card of the agent is signed by another DID than before')
+}
+
+function signerOf({ cardSignature }: Pick<AgentEntry, 'cardSignature'>): string | undefined {
+  return cardSignature?.verified === true ? cardSignature.kid.replace(/#.*$/, '') : undefined
+}
+
+/** Any client can register a URL with a signed card. The signature does not show that the client speaks for the agent. */
+function provedKey({ verified, did }: Registrant): boolean {
+  return verified && did !== undefined
 }
 
 /**
@@ -104,7 +125,7 @@ function keyHistoryOf(document: AgentEntry['document']) {
  * Returns whether the registrant takes precedence: an agent over other owners of its DID, a proven over an unproven one.
  */
 function mayTakeOver(holder: AgentEntry, registrant: Registrant): boolean {
-  return registrant.verified && (registrant.owner === registrant.did || !holder.verified)
+  return provedKey(registrant) && (registrant.owner === registrant.did || !holder.verified)
 }
 
 export function slugTakenError(slug: string): ParleyError {

@@ -45,6 +45,20 @@ export interface EntrySummary {
   lastSeen: Timestamp | null
   left?: Timestamp | undefined
   skills: readonly { id: string; name: string; tags: readonly string[] }[]
+  /** How the relay calls a foreign A2A agent. Undefined for other agents. */
+  relay?: RelaySummary | undefined
+}
+
+export interface RelaySummary {
+  /** The name of the A2A dialect in which the agent is called. */
+  dialect: string
+  /** The value of `A2A-Version`, if the dialect has it. */
+  version: string | undefined
+  streaming: boolean
+  /** The supported schemes of the card, of which the first is used. */
+  security: readonly string[]
+  /** Whether the signature in the card proves who published it. */
+  cardSignature: { verified: true; kid: string } | { verified: false; reason: string }
 }
 
 /** All details of an agent. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { EntryDetail, EntrySummary, Heartbeat, LoadReport } from '../../model/registry.ts'
+import type { EntryDetail, EntrySummary, Heartbeat, LoadReport, RelaySummary } from '../../model/registry.ts'
 import { uuid } from './message.ts'
 import { wireObject } from './spelling.ts'
 
@@ -22,7 +22,12 @@ export function entrySummaryOut(entry: EntrySummary) {
     last_seen: entry.lastSeen,
     left: entry.left,
     skills: entry.skills,
+    ...(entry.relay !== undefined && { relay: relayOut(entry.relay) }),
   }
+}
+
+function relayOut({ dialect, version, streaming, security, cardSignature }: RelaySummary) {
+  return { dialect, version: version ?? null, streaming, security, card_signature: cardSignature }
 }
 
 /** Writes all details of an agent, the answer to `GET /registry/agents/{id}`. */
@@ -163,6 +168,14 @@ const entry = wireObject({
   external: flag,
   quarantined: flag,
   quarantine: z.object({ reason: text }).nullish().catch(undefined),
+  relay: wireObject({
+    dialect: text,
+    streaming: flag,
+    security: listOf(z.string()),
+    cardSignature: wireObject({ verified: flag, kid: text, reason: text }).optional().catch(undefined),
+  })
+    .optional()
+    .catch(undefined),
   skills: listOf(z.union([z.string(), z.object({ id: text })])),
   cardChanges: listOf(z.object({ field: text })),
   lookAlikes: listOf(z.object({ agent: text, because: text })),
