@@ -91,7 +91,7 @@ test('the card of a paid agent lists x402 over A2A, which is required if every s
     const { capabilities } = (await get(`/agents/${slug}/a2a/v1/.well-known/agent-card.json`)).json
     const extensions = isJsonObject(capabilities) ? capabilities['extensions'] : []
     const list = Array.isArray(extensions) ? extensions.filter(isJsonObject) : []
-    return list.filter(({ uri }) => String(uri).includes('x402')).map(({ required }) => required)
+    return list.filter(({ uri }) => JSON.stringify(uri).includes('x402')).map(({ required }) => required)
   }
   expect(await requiredBy('merchant')).toEqual([true, undefined])
   expect(await requiredBy('seller')).toEqual([undefined, undefined])
