@@ -16,7 +16,8 @@ export function isPaid(agent: Agent): boolean {
 
 /** Whether every skill has a price that is paid in advance. */
 export function isAlwaysPaid({ executionCost = nothing, skills }: Agent): boolean {
-  const costs = skills.length === 0 ? [executionCost] : skills.map((one) => one.executionCost ?? executionCost)
+  const costs =
+    skills.length === 0 ? [executionCost] : skills.map((one) => one.executionCost ?? executionCost)
   return costs.every((prices) => inAdvance(prices).length > 0)
 }
 

@@ -295,6 +295,13 @@ describe.each(['1.0', '0.3'] as const)('A2A %s', (version) => {
   })
 })
 
+test('a free agent keeps the payment in a message, because its handler may call a paid agent', async () => {
+  await using agent = await testAgent({ handle: ({ message }) => JSON.stringify(message.metadata) })
+  const alice = new A2aPayer(agent, agent.caller('alice').token, '1.0')
+  const { task } = await alice.send('hello', { metadata: { 'x402.payment.payload': { x: 1 } } })
+  expect(task.artifacts[0]?.parts[0]?.text).toBe('{"x402.payment.payload":{"x":1}}')
+})
+
 test("a client of Parley's dialect can pay a task that waits for its price", async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')

@@ -34,7 +34,7 @@ export async function continueTask(
   const { claims, message: sent, webhook, terms, pausesUnpaid = false } = parts
   if (pausesUnpaid && (await hasPaid(services, task, sent))) return unchanged(claims, task)
   requireSameContext(task, sent.contextId)
-  const message = messageOf(sent, task.id, contextOf(task))
+  const message = messageOf(sent, task.id, contextOf(task), services.payments !== undefined)
   const signed = call.caller.signature !== undefined
   // This is checked before anything is claimed, so that an ended task refuses the message even if the queue is full.
   changeOf(task, message, { pricedAt: task, signed, terms, payment: undefined })

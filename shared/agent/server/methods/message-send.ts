@@ -135,7 +135,9 @@ async function createTask(
   const payment = paid instanceof PaymentRequired ? undefined : paid
   const signed = call.caller.signature !== undefined
   const contextName = task.message.contextName ?? context?.name
-  const record = newRecord({ owner, signed, at, context: { contextId, contextName }, task, payment, terms })
+  const isPaid = services.payments !== undefined
+  const names = { contextId, contextName }
+  const record = newRecord({ owner, signed, isPaid, at, context: names, task, payment, terms })
   if (paid instanceof PaymentRequired)
     return await createUnpaid(services, { claims, webhook, record, required: paid })
   const place = await claims.queuePlace()

@@ -27,20 +27,22 @@ export type NewTask = SendMessage & {
 export function newRecord(parts: {
   owner: string
   signed: boolean
+  /** See `messageOf`. */
+  isPaid: boolean
   at: string
   context: { contextId: string; contextName: string | undefined }
   task: NewTask
   payment: MessagePayment | undefined
   terms: MessageTerms
 }): TaskRecord {
-  const { owner, signed, at, context, task, payment, terms } = parts
+  const { owner, signed, isPaid, at, context, task, payment, terms } = parts
   const { contextId, contextName } = context
   const empty = emptyRecord({ id: task.taskId, contextId, owner, at })
   return {
     ...empty,
     ...(payment && { status: { ...empty.status, payment: paymentOf(payment) } }),
     ...(contextName !== undefined && { contextName }),
-    history: [messageOf(task.message, task.taskId, context)],
+    history: [messageOf(task.message, task.taskId, context, isPaid)],
     referenceTaskIds: task.message.referenceTaskIds ?? [],
     acceptedOutputModes: task.acceptedOutputModes,
     ...(signed && { signed }),
@@ -91,11 +93,16 @@ function ancestorsOf(
   return { parent: { agent: delegation.delegate, taskId: parentTaskId }, rootTaskId }
 }
 
-/** Returns the caller's message as sent, with the IDs of its task and context, and without a signed payment. */
+/**
+ * Returns the caller's message as sent, with the IDs of its task and context.
+ * @param isPaid whether this agent takes payments. A signed payment is then removed; otherwise it may be for an agent that
+ * the handler calls.
+ */
 export function messageOf(
   message: IncomingMessage,
   taskId: string,
   context: { contextId: string; contextName?: string | undefined },
+  isPaid: boolean,
 ): Message {
   const { role, parts, messageId, messageName, referenceTaskIds, extensions, metadata } = message
   const { contextId, contextName } = context
@@ -104,6 +111,6 @@ export function messageOf(
   if (contextName !== undefined) kept.contextName = contextName
   if (extensions !== undefined) kept.extensions = extensions
   if (referenceTaskIds !== undefined) kept.referenceTaskIds = referenceTaskIds
-  if (metadata !== undefined) kept.metadata = withoutPayload(metadata)
+  if (metadata !== undefined) kept.metadata = isPaid ? withoutPayload(metadata) : metadata
   return kept
 }
