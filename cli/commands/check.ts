@@ -22,7 +22,8 @@ export default function checkCommand(io: Io): CliCommand {
     .addHelpText(
       'after',
       `
-Checks the agent and suggests fixes, one line per check. Exit codes: 0 all checks passed; 1 a check failed; 2 incorrect usage.`,
+Checks the agent and suggests fixes, one line per check. For an A2A agent of another vendor, it shows the interface and the
+scheme that the gateway will use; --token is then a credential of the agent, with which a task that does not exist is read. Exit codes: 0 all checks passed; 1 a check failed; 2 incorrect usage.`,
     )
     .run((url: string, options: CheckOptions) => check(io, url, options))
 }
@@ -33,12 +34,15 @@ async function check(io: Io, url: string, options: CheckOptions): Promise<number
   // PARLEY_TOKEN belongs to the configured server and must not be sent to an arbitrary address.
   const { dataDir } = clientSettings(io)
   const token = await tokenSource({ dataDir, token: options.token, url, as: 'developer' })
-  const findings = await checkAgent(url, await token?.().catch(() => undefined))
+  const findings = await checkAgent(url, await token?.().catch(() => undefined), options.token)
   if (options.json) printJson(io, findings)
   else {
-    for (const { what, fix, note } of findings) {
+    for (const { what, fix, note, info } of findings) {
       const mark = fix === undefined ? (note === undefined ? 'ok  ' : '–   ') : 'FIX '
-      print(io, `${mark}  ${what.padEnd(16)}  ${oneLine(fix ?? note ?? '', 300)}`.trimEnd().concat('\n'))
+      print(
+        io,
+        `${mark}  ${what.padEnd(16)}  ${oneLine(fix ?? note ?? info ?? '', 300)}`.trimEnd().concat('\n'),
+      )
     }
   }
   return findings.some(({ fix }) => fix !== undefined) ? 1 : 0

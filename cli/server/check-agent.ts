@@ -3,9 +3,11 @@ import { RpcError } from '@parley/client/internal/rpc-error'
 import { DocumentFault, verifyDocument } from '@parley/kit/did/document'
 import { boundedText } from '@parley/kit/net/bounded-text'
 import { connectionFault } from '@parley/kit/net/connection-fault'
+import { isForeignCard } from '@parley/wire/codecs/foreign-card'
 import { methodOf } from '@parley/wire/codecs/parley/methods'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
+import { checkForeignAgent, type ForeignCheck } from './check-foreign-agent.ts'
 
 /** One line of `parley check`. `fix` suggests a fix and is absent if the check passed. */
 export interface Finding {
@@ -13,7 +15,11 @@ export interface Finding {
   fix?: string
   /** A remark that is not a fault. */
   note?: string
+  /** What was found, if the check passed. */
+  info?: string
 }
+
+export type ReadAnswer = (url: string, init: RequestInit) => Promise<Answer>
 
 interface Answer {
   status: number
@@ -24,10 +30,17 @@ interface Answer {
 const limitMs = 10_000
 const answerMaxBytes = 1024 * 1024
 
-/** Checks an agent over HTTP, as a gateway and a caller would see it. */
-export async function checkAgent(url: string, token: string | undefined): Promise<Finding[]> {
-  const base = url.replace(/\/+$/, '')
-  const card = await get(`${base}/.well-known/agent.json`).catch((error: Error) => error)
+/**
+ * Checks an agent over HTTP, as a gateway and a caller would see it.
+ * @param credential a credential that a user gave for this agent; agents of other vendors receive no other
+ */
+export async function checkAgent(
+  url: string,
+  token: string | undefined,
+  credential?: string,
+): Promise<Finding[]> {
+  const base = url.replace(/\/\.well-known\/agent(-card)?\.json$/, '').replace(/\/+$/, '')
+  const card = await get(`${base}${cardPaths[0]}`).catch((error: Error) => error)
   if (card instanceof Error) {
     return [
       {
@@ -36,6 +49,9 @@ export async function checkAgent(url: string, token: string | undefined): Promis
       },
     ]
   }
+  const foreign = await foreignCardAt(base, card)
+  if (foreign !== undefined)
+    return [{ what: 'reachable' }, ...(await checkForeign({ base, ...foreign, credential, read }))]
   const findings = [{ what: 'reachable' }, cardFinding(card)]
   const did = card.json?.['did']
   const rest = [
@@ -55,6 +71,35 @@ export async function checkAgent(url: string, token: string | undefined): Promis
   }
   if (token === undefined) findings.push({ what: 'task', note: 'Not tried: give a token with --token.' })
   return findings
+}
+
+const cardPaths = ['/.well-known/agent.json', '/.well-known/agent-card.json'] as const
+
+/** Returns the card of an A2A server of another vendor, where the registry would find it. */
+async function foreignCardAt(base: string, first: Answer) {
+  const isFound = (answer: Answer) => answer.status === 200 && answer.json !== undefined
+  const [path, answer] = isFound(first)
+    ? ([cardPaths[0], first] as const)
+    : ([cardPaths[1], await get(`${base}${cardPaths[1]}`)] as const)
+  const { json } = answer
+  if (!isFound(answer) || json === undefined || !isForeignCard(json) || (await hasDid(json))) return undefined
+  return { card: json, path }
+}
+
+/** Cards of the reference implementation state their DID in an extension. The gateway calls such agents directly. */
+async function hasDid(card: JsonObject): Promise<boolean> {
+  const { readCard } = await import('@parley/gateway/registry/card')
+  try {
+    return readCard(card).did !== undefined
+  } catch {
+    return false
+  }
+}
+
+async function checkForeign(check: ForeignCheck): Promise<Finding[]> {
+  return checkForeignAgent(check).catch((error: Error) => [
+    { what: 'call', fix: `No answer: ${reasonOf(error, check.base)}.` },
+  ])
 }
 
 const names = ['skills', 'DID document', 'health', 'error answers', 'asks for a token', 'task']

@@ -47,7 +47,7 @@ export async function checkCard(given: string): Promise<CheckedCard> {
 }
 
 /** Resolves DIDs of Parley at the agent and at the gateway that serves it, and others by their method. */
-async function resolverAt(agent: string): Promise<(did: string) => Promise<JsonObject | undefined>> {
+export async function resolverAt(agent: string): Promise<(did: string) => Promise<JsonObject | undefined>> {
   const servers = new Set([agent, agent.replace(/\/agents\/[^/]+$/, '')])
   const { DidDocuments } = await import('@parley/gateway/did/did-documents')
   const others = new DidDocuments({

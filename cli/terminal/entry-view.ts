@@ -8,9 +8,9 @@ export function skillName(skill: string | { id?: string | undefined }): string {
 }
 
 /** The A2A versions of dialects, for people. */
-const versions: Record<string, string> = { 'a2a-v1': 'A2A 1.0', 'a2a-v03': 'A2A 0.3' }
+const versions: Record<string, string> = { 'a2a-v1': 'A2A 1.0', 'a2a-v0.3': 'A2A 0.3' }
 
-export function relayVersion({ dialect = '' }: Relay): string {
+export function relayVersion({ dialect = '' }: Pick<Relay, 'dialect'>): string {
   return versions[dialect] ?? dialect
 }
 

@@ -37,8 +37,10 @@ export interface ForeignAgent extends AsyncDisposable {
   requests: ForeignRequest[]
   /** Replaces the behaviour. */
   script: ForeignScript
-  /** The card at both well-known paths; undefined: 404. */
+  /** The card; undefined: 404. */
   card: unknown
+  /** The paths of the card: both by default. */
+  cardPaths: string[]
 }
 
 /** A small A2A server without an SDK, whose answers a test scripts, including those that no SDK would send. */
@@ -46,8 +48,8 @@ export async function startForeignAgent(script: ForeignScript, port = 0): Promis
   const receive = async (request: IncomingMessage, response: ServerResponse) => {
     const url = request.url ?? '/'
     if (request.method === 'GET') {
-      const { card } = agent
-      const isCard = /^\/\.well-known\/(agent-card|agent)\.json$/.test(url) && card !== undefined
+      const { card, cardPaths } = agent
+      const isCard = cardPaths.includes(url) && card !== undefined
       response.writeHead(isCard ? 200 : 404, { 'content-type': 'application/json' })
       response.end(JSON.stringify(isCard ? card : {}))
       return
@@ -68,6 +70,7 @@ export async function startForeignAgent(script: ForeignScript, port = 0): Promis
     requests: [],
     script,
     card: undefined,
+    cardPaths: ['/.well-known/agent.json', '/.well-known/agent-card.json'],
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))

@@ -1,0 +1,100 @@
+import { signCard } from '@parley/kit/did/card-signature'
+import { keyPairFromSeed } from '@parley/kit/did/keys'
+import { type ForeignAgent, startForeignAgent } from '@parley/tools/testing/foreign-agent'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { runCli, temporaryFolder } from '../testing.ts'
+
+const folder = temporaryFolder()
+let agent: ForeignAgent
+
+beforeEach(async () => {
+  agent = await startForeignAgent((_request, reply) => reply.error(-32_001, 'Task not found'))
+})
+afterEach(() => agent[Symbol.asyncDispose]())
+
+const skills = [{ id: 'greet', name: 'Greet', description: 'Greets', tags: [] }]
+const v1 = () => ({
+  name: 'Greeter',
+  description: 'Greets people',
+  version: '1.0.0',
+  supportedInterfaces: [{ url: `${agent.url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+  capabilities: { streaming: true },
+  skills,
+})
+const old = (protocolVersion?: string) => ({
+  name: 'Greeter',
+  description: 'Greets people',
+  version: '1.0.0',
+  url: `${agent.url}/`,
+  ...(protocolVersion !== undefined && { protocolVersion }),
+  defaultInputModes: ['text'],
+  capabilities: {},
+  skills,
+})
+const check = (...more: string[]) => runCli(['check', agent.url, ...more], { cwd: folder.path })
+
+test.each([
+  ['1.0', v1, /^ok +interface +A2A 1\.0, JSON-RPC at \S+\/rpc, streaming$/m],
+  ['0.3', () => old('0.3.0'), /^ok +interface +A2A 0\.3, JSON-RPC at \S+, without streaming/m],
+  ['0.2', () => old('0.2.5'), /^ok +interface +A2A 0\.2\.5, called as A2A 0\.3, JSON-RPC/m],
+  ['without a version', () => old(), /^ok +interface +A2A 0\.3, JSON-RPC/m],
+])('parley check accepts an A2A agent of another vendor, %s', async (_version, card, line) => {
+  agent.card = card()
+  const { code, stdout } = await check()
+  expect(stdout).toMatch(line)
+  expect(stdout).toMatch(/^– +addresses .*REGISTRY_ALLOWED_HOSTS/m)
+  expect(stdout).toMatch(/^ok +credential +the card requires none$/m)
+  expect(stdout).toMatch(/^– +signature +The card has no signature\. The agent can be registered, but not/m)
+  expect(stdout).toMatch(/^ok +call/m)
+  expect(code).toBe(0)
+  expect(agent.requests[0]?.headers['a2a-version']).toBe(card === v1 ? '1.0' : undefined)
+})
+
+test('parley check finds a card at the second path, and the address may contain the path', async () => {
+  agent.card = v1()
+  agent.cardPaths = ['/.well-known/agent-card.json']
+  expect((await check()).stdout).toContain('an A2A card at /.well-known/agent-card.json')
+  const given = await runCli(['check', `${agent.url}/.well-known/agent-card.json`], { cwd: folder.path })
+  expect(given.code).toBe(0)
+})
+
+test('parley check shows the scheme, and tries a credential that the user gives', async () => {
+  const security = { securitySchemes: { k: { apiKeySecurityScheme: { location: 'header', name: 'X-Key' } } } }
+  agent.card = { ...v1(), ...security, securityRequirements: [{ schemes: { k: { list: [] } } }] }
+  agent.script = ({ headers }, reply) => {
+    if (headers['x-key'] === 'KEY') reply.error(-32_001, 'Task not found')
+    else reply.response.writeHead(401).end('{}')
+  }
+  const without = await check()
+  expect(without.stdout).toMatch(/^ok +credential +apiKey: npx parley admit <agent> --credential @<file/m)
+  expect(without.stdout).toMatch(/^– +call +The agent requires a credential \(401\)/m)
+  expect((await check('--token', 'KEY')).stdout).toMatch(/^ok +call/m)
+  expect(await check('--token', 'OTHER')).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('The agent refuses the credential of --token (401).'),
+  })
+})
+
+test.each([
+  [
+    'interface',
+    { supportedInterfaces: [{ url: 'a.test:1', protocolBinding: 'GRPC', protocolVersion: '1.0' }] },
+    'The agent offers GRPC only',
+  ],
+  ['credential', { securitySchemes: { m: { type: 'mutualTLS' } }, security: [{ m: [] }] }, 'not supported'],
+  ['skills', { skills: [] }, 'The card lists no skills'],
+  ['card', { name: '' }, 'The registry refuses the card'],
+])('parley check states the fault of the %s', async (what, more, sentence) => {
+  agent.card = { ...v1(), ...more }
+  const { code, stdout } = await check()
+  expect(stdout).toMatch(new RegExp(`^FIX +${what} `, 'm'))
+  expect(stdout).toContain(sentence)
+  expect(code).toBe(1)
+})
+
+test('parley check names an invalid signature', async () => {
+  const key = keyPairFromSeed(Buffer.alloc(32, 1))
+  const kid = 'did:web:127.0.0.1%3A1#1'
+  agent.card = signCard(v1(), [{ alg: 'EdDSA', kid, sign: (bytes) => key.sign(bytes) }])
+  expect((await check()).stdout).toMatch(/^– +signature +The key of the signature cannot be found/m)
+})
