@@ -9,6 +9,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { type Count, countLine, countPlaywright, countVitest, wronglySkipped } from './count.ts'
 import { installPrograms, onPath } from './install-programs.ts'
+import { a2aSdkIsThere } from './interop/python.ts'
 import { canBuildMongodb } from './mongodb.ts'
 import { binduIsThere } from './testing/bindu.ts'
 import { hydraIsThere } from './testing/hydra.ts'
@@ -24,8 +25,9 @@ installPrograms()
 const mongodb = once(spawn(process.execPath, ['tools/mongodb.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
 // Installed once for all test runs.
 const bindu = once(spawn(process.execPath, ['tools/bindu.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
+const a2aSdk = once(spawn(process.execPath, ['tools/a2a-sdk.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
 const checks = [check('Type check', ['tsc', '-b']), lint()]
-await Promise.all([mongodb, bindu])
+await Promise.all([mongodb, bindu, a2aSdk])
 const counts = [await unit(), ...(await Promise.all(checks)), ...(await endToEnd())]
 rmSync(reports, { recursive: true })
 
@@ -105,5 +107,6 @@ async function run(
 function isInstalled(program: string): boolean {
   if (program === 'mongod') return mongodbKind() !== undefined || canBuildMongodb()
   if (program === 'bindu') return binduIsThere()
+  if (program === 'a2a-sdk') return a2aSdkIsThere()
   return program === 'hydra' ? hydraIsThere() : onPath(program)
 }
