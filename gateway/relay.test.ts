@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import { AgentClient } from '@parley/client/internal/client'
 import { type ForeignAgent, type ForeignScript, startForeignAgent } from '@parley/tools/testing/foreign-agent'
@@ -137,6 +138,33 @@ test.each([
   expect(status).toBe(400)
   expect(JSON.stringify(json)).toContain(reason)
 })
+
+const hasNft = process.getuid?.() === 0 && spawnSync('nft', ['list', 'ruleset']).status === 0
+
+test.skipIf(!hasNft)(
+  'with AGENT_EGRESS, the relay reaches the servers of admitted agents only (needs nft)',
+  async () => {
+    await gateway[Symbol.asyncDispose]()
+    gateway = await RegistrationGateway.open()
+    const env = { AGENT_EGRESS: '127.0.0.1:9', AGENT_ISOLATION: 'user' }
+    await gateway.start(env, {}, { agentsDir: path.join(gateway.folder, 'agents') })
+    const [first, second] = [await startForeign(greet), await startForeign(greet, { name: 'Second' })]
+    for (const { url } of [first, second]) await post('/registry/agents', await gateway.carol(), { url })
+    await admit()
+    const send = async (slug: string) => {
+      const caller = new AgentClient({ url: `${address()}/agents/${slug}/`, token: await gateway.carol() })
+      const { id } = await caller.send('hello')
+      return (await caller.wait(id, { signal: AbortSignal.timeout(30_000) })).status.state
+    }
+    expect(await send('greeter')).toBe('completed')
+    const rules = () => spawnSync('nft', ['list', 'ruleset'], { encoding: 'utf8' }).stdout
+    expect(rules()).toContain(`dport ${new URL(first.url).port} accept`)
+    expect(rules()).not.toContain(`dport ${new URL(second.url).port} accept`)
+    await post('/registry/agents/second/admit', await gateway.operator(), {})
+    expect(await send('second')).toBe('completed')
+  },
+  60_000,
+)
 
 const admit = async (body: object = {}) =>
   post('/registry/agents/greeter/admit', await gateway.operator(), body)

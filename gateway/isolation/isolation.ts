@@ -137,6 +137,11 @@ export class Isolation implements AsyncDisposable {
     }
   }
 
+  /** Applies an egress list that has changed since the process was prepared. @throws Error if the rules cannot be applied */
+  async updateEgress(agent: IsolatedAgent): Promise<void> {
+    if (this.mode !== 'none') await this.#limitEgress(agent, this.#users?.idOf(agent.name))
+  }
+
   async #limitEgress({ name, settings }: IsolatedAgent, uid: number | undefined): Promise<void> {
     const { dataDir, needed = [], log } = this.#options
     const destinations = settings.egress ?? this.#options.settings.egress

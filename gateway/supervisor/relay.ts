@@ -33,12 +33,26 @@ const relayFolder = (): AgentFolder => ({
   settings: { env: ['REGISTRY_ALLOWED_HOSTS'], required: [], allow: [], read: [] },
 })
 
+/** The servers that receive calls and credentials of a foreign agent, as `host:port`. */
+function destinationsOf({ relay }: AgentEntry): string[] {
+  const tokenUrls = (relay?.security ?? []).flatMap((one) => (one.kind === 'oauth2' ? [one.tokenUrl] : []))
+  return [...(relay === undefined ? [] : [relay.url]), ...tokenUrls].flatMap((address) => {
+    const url = URL.parse(address)
+    if (url === null) return []
+    return [`${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`]
+  })
+}
+
 export interface RelaySupervisionOptions {
   registry: Pick<Registry, 'all'>
   credentials: AgentCredentials
   address: RelayAddress
   gatewayUrl: string
   start: (folder: AgentFolder) => SupervisedAgent
+  /** AGENT_EGRESS, to which the servers of the foreign agents are added. Undefined: connections are not limited. */
+  egress: readonly string[] | undefined
+  /** Applies the changed egress list of the running relay. */
+  updateEgress: (folder: AgentFolder) => Promise<void>
   log: Log
 }
 
@@ -48,6 +62,9 @@ export class RelaySupervision implements Disposable {
   readonly #timer: NodeJS.Timeout
   /** The descriptions that the running relay has, by slug. */
   readonly #sent = new Map<string, string>()
+  readonly #folder = relayFolder()
+  /** The egress list that the relay has. */
+  #egress: string | undefined
   #relay: SupervisedAgent | undefined
   #isReady = false
   #loadedAt = Number.NEGATIVE_INFINITY
@@ -87,7 +104,8 @@ export class RelaySupervision implements Disposable {
     const { registry, credentials, start } = this.#options
     const entries = registry.all().filter(({ relay, admitted }) => relay !== undefined && admitted)
     if (entries.length === 0 && this.#relay === undefined) return
-    this.#relay ??= start(relayFolder())
+    await this.#allow(entries)
+    this.#relay ??= start(this.#folder)
     if (!this.#isReady) return
     if (performance.now() - this.#loadedAt > loadMs) {
       this.#loadedAt = performance.now()
@@ -106,6 +124,18 @@ export class RelaySupervision implements Disposable {
       this.#sent.delete(slug)
       this.#relay.send({ type: 'relayed-agent', slug })
     }
+  }
+
+  /** Lets the relay reach the servers of these agents. */
+  async #allow(entries: readonly AgentEntry[]): Promise<void> {
+    const { egress, updateEgress } = this.#options
+    if (egress === undefined) return
+    const destinations = [...new Set([...egress, ...entries.flatMap(destinationsOf)])].sort()
+    const text = destinations.join()
+    if (text === this.#egress) return
+    this.#folder.settings.egress = destinations
+    if (this.#relay !== undefined) await updateEgress(this.#folder)
+    this.#egress = text
   }
 
   #descriptionOf(entry: AgentEntry): RelayedAgent | undefined {

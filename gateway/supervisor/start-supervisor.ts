@@ -144,10 +144,19 @@ function processHooks(
 
 function relayOf(
   supervisor: Supervisor,
-  { registry, credentials, relayAddress: address, addresses, log }: SupervisedAgentsOptions,
+  { registry, credentials, relayAddress: address, addresses, config, log }: SupervisedAgentsOptions,
 ): RelaySupervision {
   const start = (folder: AgentFolder) => supervisor.start(folder)
-  return new RelaySupervision({ registry, credentials, address, gatewayUrl: addresses.public, start, log })
+  return new RelaySupervision({
+    registry,
+    credentials,
+    address,
+    gatewayUrl: addresses.public,
+    start,
+    egress: config.isolation.egress,
+    updateEgress: (folder) => supervisor.isolation.updateEgress(folder),
+    log,
+  })
 }
 
 /** Gives agents their own databases and users, and returns which protections are missing. */
