@@ -5,8 +5,11 @@ import { isTerminal } from '@parley/wire/model/task'
 import type { A2aClient } from '../client/a2a-client.ts'
 import { AgentRefused } from '../client/agent-errors.ts'
 import type { LinkStore } from '../store/links.ts'
+import { lateAnswerMs } from './relayed-run.ts'
 
 const [attemptsMax, timeoutMs] = [3, 10_000]
+/** How long a run that has just begun may take to store that it sends, and how often the link is read. */
+const [startMs, checkMs] = [2000, 250]
 
 /** Returns a listener that cancels the task at the agent when ours ends first: by a cancellation, a deadline or an expiry. */
 export function cancelAtAgent(parts: {
@@ -16,9 +19,21 @@ export function cancelAtAgent(parts: {
   log: Log
 }): CommitListener {
   const { slug, client, links, log } = parts
+  /** Waits until the agent has named its task. */
+  const knownLink = async (taskId: string) => {
+    const until = performance.now() + lateAnswerMs
+    const startUntil = performance.now() + startMs
+    for (;;) {
+      const link = await links.task(slug, taskId)
+      if (link?.taskId !== undefined) return { ...link, taskId: link.taskId }
+      const isOver = performance.now() > (link === undefined ? startUntil : until)
+      if (link?.isEnded === true || isOver) return undefined
+      await wait(checkMs, undefined, { ref: false })
+    }
+  }
   const cancel = async (taskId: string) => {
-    const link = await links.task(slug, taskId)
-    if (link?.taskId === undefined || link.isEnded) return
+    const link = await knownLink(taskId)
+    if (link === undefined || link.isEnded) return
     for (let attempt = 1; ; attempt += 1) {
       try {
         await client.cancel(link.taskId, AbortSignal.timeout(timeoutMs))

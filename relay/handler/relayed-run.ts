@@ -32,6 +32,9 @@ export interface RelayTiming {
 
 const defaultTiming: RelayTiming = { pollMs: 500, pollMaxMs: 5000, unreachableMaxMs: 300_000 }
 
+/** How long after a cancellation the agent may name the task, so that it is canceled there too. */
+export const lateAnswerMs = 300_000
+
 /**
  * Runs one message of a task at a foreign agent, and yields what its handler would yield. A run after a restart follows the
  * task that the earlier run created.
@@ -84,9 +87,10 @@ class Run {
     const { context, message, signal } = this.#context
     const params = await this.#params()
     await this.#saveLink({ messageId: message.messageId, isAnswered: false })
+    signal.throwIfAborted()
     let answered = false
     try {
-      for await (const frame of client.send(params, signal)) {
+      for await (const frame of this.#answerTo(client, params)) {
         yield* this.#take(frame)
         if (!answered) {
           answered = true
@@ -103,6 +107,55 @@ class Run {
     }
     if (this.#task.taskId === undefined && this.#task.message === undefined)
       throw new InvalidAgentAnswer("The agent's stream ended without a task or a message")
+  }
+
+  /**
+   * Sends the message. A run that ends before the agent has named its task leaves the request open, so that a cancellation can
+   * reach the task.
+   */
+  async *#answerTo(client: RelayedAgent['client'], params: SendMessage): AsyncGenerator<ReadFrame> {
+    const { signal } = this.#context
+    const sending = new AbortController()
+    const frames = client.send(params, sending.signal)
+    const stop = () => sending.abort(signal.reason)
+    const aborted = Promise.withResolvers<never>()
+    const leave = () => aborted.reject(signal.reason)
+    signal.addEventListener('abort', leave)
+    const first = frames.next()
+    try {
+      let next = await Promise.race([first, aborted.promise])
+      signal.addEventListener('abort', stop)
+      while (next.done !== true) {
+        yield next.value
+        next = await frames.next()
+      }
+    } finally {
+      signal.removeEventListener('abort', leave)
+      signal.removeEventListener('abort', stop)
+      if (!signal.aborted || this.#link?.isAnswered === true) await frames.return(undefined)
+      else if (this.#link?.taskId !== undefined) stop()
+      else void this.#saveLate(first, frames, sending)
+    }
+  }
+
+  /** Stores the agent's ID of a task that arrives after the end of the run. */
+  async #saveLate(
+    first: Promise<IteratorResult<ReadFrame>>,
+    frames: AsyncGenerator<ReadFrame>,
+    sending: AbortController,
+  ): Promise<void> {
+    const timer = setTimeout(() => sending.abort(), lateAnswerMs).unref()
+    try {
+      const { value } = await first
+      const taskId = taskIdIn(value)
+      await this.#saveLink(taskId === undefined ? { isEnded: true } : { isAnswered: true, taskId })
+    } catch (error) {
+      this.#context.log.debug({ err: error }, 'the agent did not name the task of a canceled message')
+    } finally {
+      clearTimeout(timer)
+      sending.abort()
+      await frames.return(undefined).catch(() => {})
+    }
   }
 
   /** Continues after a restart of the relay. */
@@ -228,6 +281,11 @@ class Run {
       configuration: { acceptedOutputModes, wait: false },
     }
   }
+}
+
+function taskIdIn(frame: ReadFrame | undefined): string | undefined {
+  if (frame?.kind === 'task') return frame.task.id
+  return frame?.kind === 'status-update' || frame?.kind === 'artifact-update' ? frame.taskId : undefined
 }
 
 /** Returns the error that fails the task, with a sentence for the caller. */

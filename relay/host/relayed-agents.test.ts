@@ -69,6 +69,41 @@ test('a cancellation reaches the agent, also for a paused task', async () => {
   expect(foreign.requests.at(-1)?.params).toMatchObject({ id: 't-1' })
 })
 
+test('a cancellation before the agent has named its task reaches the task later', async () => {
+  const relay = await startRelay()
+  const named = Promise.withResolvers<void>()
+  const foreign = await foreignAgent(async ({ method }, reply) => {
+    if (method === 'SendMessage') await named.promise
+    reply.result(method === 'CancelTask' ? taskOf('CANCELED') : { task: taskOf('WORKING') })
+  })
+  await relay.change('one', foreign)
+  const task = await relay.caller('one').send('hello')
+  await expect.poll(() => foreign.requests.length).toBe(1)
+  await relay.caller('one').cancel(task.id)
+  await expect.poll(async () => (await relay.caller('one').get(task.id)).status.state).toBe('canceled')
+  expect(foreign.requests).toHaveLength(1)
+  named.resolve()
+  await expect.poll(() => foreign.requests.map(({ method }) => method)).toEqual(['SendMessage', 'CancelTask'])
+  expect(foreign.requests.at(-1)?.params).toMatchObject({ id: 't-1' })
+})
+
+test('a bare message after a cancellation is dropped', async () => {
+  const relay = await startRelay()
+  const named = Promise.withResolvers<void>()
+  const foreign = await foreignAgent(async (_request, reply) => {
+    await named.promise
+    reply.result({ message: { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'Hi' }] } })
+  })
+  await relay.change('one', foreign)
+  const task = await relay.caller('one').send('hello')
+  await expect.poll(() => foreign.requests.length).toBe(1)
+  await relay.caller('one').cancel(task.id)
+  named.resolve()
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  expect(foreign.requests).toHaveLength(1)
+  expect((await relay.caller('one').get(task.id)).status.state).toBe('canceled')
+})
+
 test('open tasks continue after a restart without a request', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'relay-'))
   let isDone = false
