@@ -30,7 +30,7 @@ export interface RelayTiming {
   unreachableMaxMs: number
 }
 
-const defaultTiming: RelayTiming = { pollMs: 500, pollMaxMs: 5000, unreachableMaxMs: 300_000 }
+const defaultTiming: RelayTiming = { pollMs: 500, pollMaxMs: 5000, unreachableMaxMs: 120_000 }
 
 /** How long after a cancellation the agent may name the task, so that it is canceled there too. */
 export const lateAnswerMs = 300_000

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -9,7 +11,7 @@ import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { agentConfig } from '@parley/kit/process/config'
 import { makeLog } from '@parley/kit/process/log'
 import { type ForeignAgent, type ForeignScript, startForeignAgent } from '@parley/tools/testing/foreign-agent'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { openLinks } from '../store/links.ts'
 import { startRelayServer } from './relay-server.ts'
 import { RelayedAgents } from './relayed-agents.ts'
@@ -125,6 +127,37 @@ test('open tasks continue after a restart without a request', async () => {
   expect(foreign.requests.filter(({ method }) => method === 'SendMessage')).toHaveLength(1)
 })
 
+describe('an agent whose process is killed in the middle of a task', () => {
+  test.each([
+    ['the task is known', 'answers', 'The agent is no longer reachable'],
+    ['the message is unanswered', 'is silent', 'It is not known whether it has received the message'],
+  ])('fails the task with the reason, when %s', async (_when, behaviour, reason) => {
+    const relay = await startRelay()
+    const foreign = await startForeignProcess(behaviour)
+    await relay.change('one', foreign)
+    const task = await relay.caller('one').send('hello')
+    await once(foreign.process, 'message')
+    foreign.process.kill('SIGKILL')
+    const ended = await relay.caller('one').wait(task.id, { signal: AbortSignal.timeout(15_000) })
+    expect(ended.status.state).toBe('failed')
+    expect(JSON.stringify(ended.status.message)).toContain(reason)
+  })
+
+  test('fails the task when the process that replaces it does not know the task', async () => {
+    const relay = await startRelay({ unreachableMaxMs: 20_000 })
+    const foreign = await startForeignProcess('answers')
+    await relay.change('one', foreign)
+    const task = await relay.caller('one').send('hello')
+    await once(foreign.process, 'message')
+    foreign.process.kill('SIGKILL')
+    await once(foreign.process, 'exit')
+    await startForeignProcess('has forgotten', Number(new URL(foreign.url).port))
+    const ended = await relay.caller('one').wait(task.id, { signal: AbortSignal.timeout(25_000) })
+    expect(ended.status.state).toBe('failed')
+    expect(JSON.stringify(ended.status.message)).toContain('The agent no longer knows the task')
+  })
+})
+
 test('a new credential is used by the next message, and a removed agent is not served', async () => {
   const relay = await startRelay()
   const foreign = await foreignAgent(hello)
@@ -138,6 +171,31 @@ test('a new credential is used by the next message, and a removed agent is not s
   expect(status).toBe(503)
 })
 
+/** Starts an agent as a process, which sends a message after the first read of its task, or when it receives a message. */
+async function startForeignProcess(behaviour: string, port = 0) {
+  const server = import.meta.resolve('@parley/tools/testing/foreign-agent')
+  const code = `
+    import { startForeignAgent } from '${server}'
+    const task = { id: 't-1', contextId: 'c-1', status: { state: 'TASK_STATE_WORKING' } }
+    const agent = await startForeignAgent(({ method }, reply) => {
+      if ('${behaviour}' === 'has forgotten') return reply.error(-32001, 'Task not found')
+      if ('${behaviour}' === 'is silent') return process.send('received')
+      reply.result(method === 'SendMessage' ? { task } : task)
+      if (method === 'GetTask') process.send('read')
+    }, ${port})
+    process.send(agent.url)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  disposables.push({
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL')
+    },
+  })
+  const [url]: unknown[] = await once(child, 'message')
+  return { url: String(url), process: child }
+}
+
 async function foreignAgent(script: ForeignScript): Promise<ForeignAgent> {
   const agent = await startForeignAgent(script)
   disposables.push(agent)
@@ -145,8 +203,15 @@ async function foreignAgent(script: ForeignScript): Promise<ForeignAgent> {
 }
 
 async function startRelay(
-  options: { folder?: string; idleMs?: number; checkEveryMs?: number; provider?: TestIdentityProvider } = {},
+  options: {
+    folder?: string
+    idleMs?: number
+    checkEveryMs?: number
+    unreachableMaxMs?: number
+    provider?: TestIdentityProvider
+  } = {},
 ) {
+  const { unreachableMaxMs = 300 } = options
   const folder = options.folder ?? (await mkdtemp(path.join(os.tmpdir(), 'relay-')))
   const provider = options.provider ?? (await TestIdentityProvider.start())
   if (options.provider === undefined) disposables.push(provider)
@@ -165,7 +230,7 @@ async function startRelay(
       introspector,
       log: makeLog({ level: 'silent', name: 'relay' }),
       allowed: parseAllowedHosts('127.0.0.1'),
-      timing: { pollMs: 20, pollMaxMs: 50 },
+      timing: { pollMs: 20, pollMaxMs: 50, unreachableMaxMs },
       drainMs: 100,
     },
     options,
@@ -186,7 +251,7 @@ async function startRelay(
     provider,
     stop,
     url: server.address,
-    change: (slug: string, { url }: ForeignAgent, more: Partial<RelayedAgent> = {}) =>
+    change: (slug: string, { url }: Pick<ForeignAgent, 'url'>, more: Partial<RelayedAgent> = {}) =>
       agents.change({ type: 'relayed-agent', slug, agent: { ...descriptionOf(slug, url), ...more } }),
     caller: (slug: string) => {
       const client = new AgentClient({ url: `${server.address}/${slug}/`, token })
