@@ -86,14 +86,16 @@ describe.each(['1.0', '0.3'] as const)('A2A %s', (version) => {
     const both = await Promise.all([alice.pay(id, payment), alice.pay(id, payment), alice.pay(id)])
     const paid = both.filter(({ task }) => task.id === id)
     expect(paid.length).toBeGreaterThan(0)
-    const again = await alice.pay(id, payment)
-    const { task } = again.task.id === id ? again : await alice.get(id)
-    expect(task.state).toBe('completed')
+    expect((await alice.get(id)).task.state).toBe('completed')
     await expect.poll(() => statesOf(agent)).toEqual({ earned: 1 })
-    expect(runs).toEqual(['hello'])
-    const other = await alice.pay(id)
-    expect(other.error).toBeDefined()
-    expect(await statesOf(agent)).toEqual({ earned: 1 })
+    const next = (await alice.send('again')).task.id
+    const nextPayment = await alice.payment()
+    const { task } = await alice.pay(next, nextPayment)
+    expect(task.state).toBe('completed')
+    expect((await alice.pay(next, nextPayment)).task).toEqual(task)
+    expect((await alice.pay(next)).error).toBeDefined()
+    await expect.poll(() => statesOf(agent)).toEqual({ earned: 2 })
+    expect(runs).toEqual(['hello', 'again'])
   })
 
   test('a refused payment leaves the task waiting, with a code, a failed receipt and the terms', async () => {
@@ -156,12 +158,32 @@ describe.each(['1.0', '0.3'] as const)('A2A %s', (version) => {
     expect(await statesOf(agent)).toEqual({})
   })
 
+  test('a payment of x402 version 1 whose times are numbers is accepted', async () => {
+    await using agent = await paidAgent()
+    const alice = payerOf(agent)
+    const { id } = (await alice.send('hello')).task
+    const { payload } = await alice.payment()
+    const { authorization } = payload
+    const times = {
+      validAfter: Number(authorization['validAfter']),
+      validBefore: Number(authorization['validBefore']),
+    }
+    const payment = {
+      x402Version: 1,
+      scheme: 'exact',
+      network: 'base-sepolia',
+      payload: { ...payload, authorization: { ...authorization, ...times } },
+    }
+    expect((await alice.pay(id, payment)).task.state).toBe('completed')
+  })
+
   test('the payment may be in the first message or in a header', async () => {
     await using agent = await paidAgent()
     const alice = payerOf(agent)
     const submitted = { [status]: 'payment-submitted', 'x402.payment.payload': await alice.payment() }
     const first = await alice.send('hello', { metadata: submitted })
     expect(first.task).toMatchObject({ state: 'completed', metadata: { [status]: 'payment-completed' } })
+    expect(JSON.stringify(await alice.get(first.task.id))).not.toContain('x402.payment.payload')
     const header = await alice.send('hello', {}, { 'x-payment': encoded(await alice.payment()) })
     expect(header.task).toMatchObject({ state: 'completed', metadata: { [receipts]: [{ success: true }] } })
     expect(header.headers.get('x-payment-response')).not.toBeNull()
@@ -196,6 +218,7 @@ describe.each(['1.0', '0.3'] as const)('A2A %s', (version) => {
     expect(task).toMatchObject({ state: 'completed', metadata: { [status]: 'payment-completed' } })
     expect(task.metadata[receipts]).toMatchObject([{ success: true }, { success: false }, { success: true }])
     expect(task.artifacts).toMatchObject([{ parts: [{ text: 'two: Here is the payment' }] }])
+    expect(JSON.stringify(task)).not.toContain('x402.payment.payload')
   })
 
   test('metadata answers a bid', async () => {

@@ -16,7 +16,11 @@ export type PresentedPayment =
 const headerMaxChars = 16 * 1024
 
 const hex = (bytes: number) => z.string().regex(new RegExp(`^0x[\\da-fA-F]{${bytes * 2}}$`))
-const uint = z.string().regex(/^\d{1,78}$/)
+/** Some clients write numbers. A signature covers the value, in either form. */
+const uint = z.preprocess(
+  (given) => (Number.isSafeInteger(given) ? String(given) : given),
+  z.string().regex(/^\d{1,78}$/),
+)
 /** Contract wallets produce signatures longer than 65 bytes. The facilitator verifies those signatures. */
 const transfer = z.object({
   signature: z.string().regex(/^0x(?:[\da-fA-F]{2}){65,4096}$/),
