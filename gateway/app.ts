@@ -136,7 +136,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const trust = stack.use(startTrust({ ...trustOptions, gatewayUrl: publicUrl, ownAddresses }))
   const access = callerAccess({ config, state, registry, gatewayUrl: publicUrl, log })
   const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, agents, access, trust }))
-  const { upstream, dispatcherFor, probe, relayAddress } = openUpstreams(trust, stack)
+  const { upstream, dispatcherFor, probe, relayAddress } = openUpstreams(trust, log, stack)
   const { detector, keeper } = watchAgents({ registry, state, probe, log }, stack)
   const tokens = new AgentTokens(options.tokenExchange ?? oauth.tokenExchange, namesOf(publicUrl, trust))
   const credentials = new AgentCredentials(state.oauth)

@@ -139,6 +139,21 @@ test.each([
   expect(JSON.stringify(json)).toContain(reason)
 })
 
+test('a changed card is read again, and another origin of the interface ends the admission', async () => {
+  const foreign = await startForeign(greet)
+  await post('/registry/agents', await gateway.carol(), { url: foreign.url })
+  await admit()
+  const card = { ...cardOf(foreign.url), description: 'Greets everyone' }
+  foreign.card = card
+  const entry = () => gateway.gateway.registry.find('greeter')
+  await expect.poll(() => entry()?.description, { timeout: 20_000 }).toBe('Greets everyone')
+  expect(entry()).toMatchObject({ admitted: true, cardChanges: [{ field: 'description' }] })
+  const other = await startForeign(greet)
+  foreign.card = { ...card, supportedInterfaces: cardOf(other.url).supportedInterfaces }
+  await post('/registry/agents', await gateway.carol(), { url: foreign.url })
+  expect(entry()?.admitted).toBe(false)
+})
+
 const hasNft = process.getuid?.() === 0 && spawnSync('nft', ['list', 'ruleset']).status === 0
 
 test.skipIf(!hasNft)(

@@ -1,6 +1,8 @@
 import os from 'node:os'
+import type { Log } from '@parley/kit/process/log'
 import type { Agent } from 'undici'
 import type { RelayAddress } from './addresses.ts'
+import { ForeignCards } from './health/foreign-cards.ts'
 import { probeAgent } from './health/probe.ts'
 import { isLoopback } from './oauth/client-rules.ts'
 import type { AgentEntry } from './registry/entry.ts'
@@ -24,7 +26,8 @@ export interface Upstreams {
 
 /** Foreign agents are reached through the relay, and other external agents through the private-address guard. */
 export function openUpstreams(
-  { upstream: external }: Pick<Trust, 'upstream'>,
+  { upstream: external, registration }: Pick<Trust, 'upstream' | 'registration'>,
+  log: Log,
   stack: AsyncDisposableStack,
 ): Upstreams {
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
@@ -35,11 +38,13 @@ export function openUpstreams(
     if (entry.relay !== undefined) return relay
     return ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : external)
   }
+  const cards = new ForeignCards({ renew: (id) => registration.renew(id), log })
   const probe = async (entry: AgentEntry, signal: AbortSignal) => {
     if (runsElsewhere(entry)) return false
     // The relay is up while the foreign agent may be down.
-    const dispatcher = entry.relay === undefined ? dispatcherFor(entry) : external
-    return probeAgent(entry, signal, { dispatcher })
+    if (entry.relay !== undefined)
+      return cards.probe(entry, signal, { dispatcher: external }).catch(() => false)
+    return probeAgent(entry, signal, { dispatcher: dispatcherFor(entry) })
   }
   return { upstream, dispatcherFor, probe, relayAddress }
 }

@@ -10,6 +10,7 @@ export interface ProbeOptions {
   timeoutMs?: number
   /** Maximum size of the response body. Defaults to 1 MiB. */
   answerMaxBytes?: number
+  headers?: Record<string, string>
 }
 
 /**
@@ -17,29 +18,19 @@ export interface ProbeOptions {
  * serves its card. Never rejects.
  */
 export async function probeAgent(
-  entry: Pick<AgentEntry, 'url' | 'relay'>,
+  entry: Pick<AgentEntry, 'url'>,
   signal: AbortSignal,
   options: ProbeOptions,
 ): Promise<boolean> {
   try {
-    if (entry.relay !== undefined) return await servesCard(entry.url, signal, options)
-    const health = await get(`${entry.url}/health`, signal, options)
+    const health = await readText(`${entry.url}/health`, signal, options)
     if (health.status === 200) return true
     if (health.status !== 404 && health.status !== 405) return false
-    const card = await get(`${entry.url}/.well-known/agent.json`, signal, options)
+    const card = await readText(`${entry.url}/.well-known/agent.json`, signal, options)
     return card.status === 200 && typeof jsonObjectOf(card.text)?.['name'] === 'string'
   } catch {
     return false
   }
-}
-
-/** Whether a foreign agent serves its card at one of the paths. */
-async function servesCard(url: string, signal: AbortSignal, options: ProbeOptions): Promise<boolean> {
-  for (const file of ['agent-card.json', 'agent.json']) {
-    const { status, text } = await get(`${url}/.well-known/${file}`, signal, options)
-    if (status === 200 && typeof jsonObjectOf(text)?.['name'] === 'string') return true
-  }
-  return false
 }
 
 /**
@@ -47,7 +38,7 @@ async function servesCard(url: string, signal: AbortSignal, options: ProbeOption
  * @throws Error if the response is not a 200 that contains an object
  */
 export async function readJson(url: string, signal: AbortSignal, options: ProbeOptions): Promise<JsonObject> {
-  const { status, text } = await get(url, signal, options).catch((cause: unknown) => {
+  const { status, text } = await readText(url, signal, options).catch((cause: unknown) => {
     throw new Error(`${url} could not be read: ${String(cause)}`, { cause })
   })
   const object = status === 200 ? jsonObjectOf(text) : undefined
@@ -55,7 +46,8 @@ export async function readJson(url: string, signal: AbortSignal, options: ProbeO
   return object
 }
 
-async function get(url: string, signal: AbortSignal, options: ProbeOptions) {
+/** Reads a text within limits on time and size. Redirects are not followed. @throws Error if there is no answer */
+export async function readText(url: string, signal: AbortSignal, options: ProbeOptions) {
   const { timeoutMs = 5000 } = options
   const ended = new AbortController()
   const end = () => ended.abort()
@@ -72,14 +64,19 @@ async function get(url: string, signal: AbortSignal, options: ProbeOptions) {
 }
 
 async function read(url: string, signal: AbortSignal, options: ProbeOptions) {
-  const { dispatcher, answerMaxBytes = 1024 * 1024 } = options
+  const { dispatcher, answerMaxBytes = 1024 * 1024, headers } = options
   const { origin, pathname, search } = new URL(url)
   const response = await dispatcher.request({
     origin,
     path: pathname + search,
     method: 'GET',
-    headers: { accept: 'application/json' },
+    headers: { accept: 'application/json', ...headers },
     signal,
   })
-  return { status: response.statusCode, text: await boundedText(response.body, answerMaxBytes) }
+  const { etag } = response.headers
+  return {
+    status: response.statusCode,
+    text: await boundedText(response.body, answerMaxBytes),
+    etag: typeof etag === 'string' && etag.length <= 256 ? etag : undefined,
+  }
 }

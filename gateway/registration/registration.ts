@@ -83,6 +83,31 @@ export class AgentRegistration {
     }
   }
 
+  /**
+   * Reads the card of a foreign agent again. The rules are those of a registration by its owner.
+   * @returns undefined if there is no such foreign agent
+   * @throws ParleyError InvalidParams, Conflict
+   */
+  async renew(id: string): Promise<AgentEntry | undefined> {
+    const { registry, open } = this.#options
+    const known = registry.find(id)
+    if (known?.relay === undefined) return undefined
+    const { identity: _, ...found } = await fetchAgent(known.url, this.#options)
+    if (found.relay === undefined)
+      throw registrationError('card', 'The card is no longer that of a foreign A2A agent: register it again')
+    const announcement = {
+      ...found,
+      url: known.url,
+      owner: known.owner,
+      origin: known.origin,
+      verified: found.cardSignature?.verified === true,
+      admitted: open,
+      ...(open && { admittedBy: byOpenRegistry }),
+    }
+    if (known.admitted) requireDistinct(announcement, registry.all())
+    return registry.register({ ...announcement, renews: id })
+  }
+
   /** Returns the key that signed the request or the challenge, or undefined if there is no proof. */
   async #proof(
     { caller, signed }: RegistrationRequest,

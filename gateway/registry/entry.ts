@@ -127,6 +127,8 @@ export type Announcement = Pick<
   > & {
     /** Id of the registering process if the agent runs in several. */
     replicaId?: string
+    /** Id of the entry that the gateway renews by itself. The entry must still exist with this address and owner. */
+    renews?: string
   }
 
 /** Fields that an entry has even before its first registration. */

@@ -27,6 +27,7 @@ import {
   withReplicas,
 } from './replicas.ts'
 import {
+  checkRenewed,
   entryChangedError,
   isFormerIdentity,
   replacedEntries,
@@ -154,7 +155,8 @@ export class Registry implements AgentDirectory {
     return this.#entries.serialize(() => this.#register(announcement, heir))
   }
 
-  async #register({ replicaId, ...announcement }: Announcement, heir: Heir): Promise<AgentEntry> {
+  async #register({ replicaId, renews, ...announcement }: Announcement, heir: Heir): Promise<AgentEntry> {
+    if (renews !== undefined) checkRenewed(this.#index.byId(renews), announcement)
     const slug = slugOf(announcement.name)
     if (slug === undefined) {
       throw new ParleyError('InvalidParams', {

@@ -28,6 +28,12 @@ export function sameAgent(index: EntryIndex, registrant: Registrant, slug: strin
   return holder
 }
 
+/** @throws ParleyError Conflict if the entry has been removed, or has another address or owner */
+export function checkRenewed(entry: AgentEntry | undefined, { url, owner }: Registrant): void {
+  const isSame = entry?.left === undefined && entry?.url === url && entry.owner === owner
+  if (!isSame) throw entryChangedError()
+}
+
 function isSameWithoutDid(holder: AgentEntry, registrant: Registrant): boolean {
   return holder.did === undefined && registrant.did === undefined && holder.url === registrant.url
 }
