@@ -56,6 +56,7 @@ async function start(
   const agents = stack.use(
     new RelayedAgents({
       config,
+      relay: identity.key,
       links,
       log,
       introspector: acceptingStatements(provider, new StatementVerifier(gatewayUrl)),

@@ -3,7 +3,8 @@ import { resolveAgent } from '@parley/agent/internal/author/agent'
 import type { SkillDefinition } from '@parley/agent/internal/author/define-agent'
 import { type AgentApp, type AgentAppOptions, startAgentApp } from '@parley/agent/internal/server/app'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
-import { agentIdentity } from '@parley/kit/did/identity'
+import { gatewayIdentity, type Identity } from '@parley/kit/did/identity'
+import type { KeyPair } from '@parley/kit/did/keys'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import type { AgentConfig } from '@parley/kit/process/config'
 import type { Log } from '@parley/kit/process/log'
@@ -17,6 +18,8 @@ import type { LinkStore } from '../store/links.ts'
 export interface HostParts
   extends Pick<AgentAppOptions, 'introspector' | 'clientKeys' | 'storeUrl' | 'redisUrl' | 'drainMs'> {
   config: AgentConfig
+  /** The relay's own key. Relays with the same key are processes of the same agents. */
+  relay: KeyPair
   links: LinkStore
   log: Log
   /** Exceptions to the private-address guard for calls of agents. */
@@ -30,7 +33,7 @@ const concurrency = 256
 
 /** Starts the server of one foreign agent: the same as for our agents, with a handler that calls the foreign one. */
 export async function openApp(slug: string, agent: RelayedAgent, parts: HostParts): Promise<AgentApp> {
-  const { config, links, log: all, allowed, timing, ...options } = parts
+  const { config, links, log: all, allowed, timing, relay, ...options } = parts
   const log = all.child({ agent: slug })
   await using stack = new AsyncDisposableStack()
   const { url, protocolVersion, streaming, credential } = agent
@@ -55,7 +58,7 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
         concurrency,
         handle: (context) => relayedRun(relayed, context),
       }),
-      identity: await agentIdentity('relay', path.join(config.dataDir, folder, 'agent.key.json')),
+      identity: identityOf(slug, relay),
       config: {
         ...config,
         dataDir: path.join(config.dataDir, folder),
@@ -69,6 +72,15 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
   )
   const open = stack.move()
   return { ...app, [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+/** Derives the key of an agent from that of the relay, so that copies of the relay on several machines agree on it. */
+function identityOf(slug: string, relay: KeyPair): Identity {
+  return gatewayIdentity({
+    seed: relay.deriveSecret(`parley relayed agent ${slug}`),
+    author: 'relay',
+    name: 'agent',
+  })
 }
 
 const mimeType = /^[\w.+*-]+\/[\w.+*-]+$/

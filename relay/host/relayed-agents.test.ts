@@ -7,11 +7,13 @@ import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-pr
 import { AgentClient } from '@parley/client/internal/client'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
+import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { agentConfig } from '@parley/kit/process/config'
 import { makeLog } from '@parley/kit/process/log'
 import { type ForeignAgent, type ForeignScript, startForeignAgent } from '@parley/tools/testing/foreign-agent'
 import { afterEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { openLinks } from '../store/links.ts'
 import { startRelayServer } from './relay-server.ts'
 import { RelayedAgents } from './relayed-agents.ts'
@@ -36,6 +38,20 @@ test('an app is opened by the first request, and serves the agent at its path', 
   expect(relay.agents.openCount).toBe(1)
   const card = await fetch(`${relay.url}/one/.well-known/agent-card.json`)
   expect(await card.json()).toMatchObject({ name: 'Foreign one', skills: [{ id: 'greet-', name: 'Greet' }] })
+})
+
+test('relays with the same key have the same agents, on any machine', async () => {
+  const foreign = await foreignAgent(hello)
+  const didAt = async (slug: string, seed: number) => {
+    const relay = await startRelay({ seed })
+    await relay.change(slug, foreign)
+    const card = z.object({ did: z.string() })
+    return card.parse(await (await fetch(`${relay.url}/${slug}/.well-known/agent.json`)).json()).did
+  }
+  const did = await didAt('one', 1)
+  expect(await didAt('one', 1)).toBe(did)
+  expect(await didAt('two', 1)).not.toBe(did)
+  expect(await didAt('one', 2)).not.toBe(did)
 })
 
 test('an unknown agent is awaited for a short time', async () => {
@@ -208,10 +224,11 @@ async function startRelay(
     idleMs?: number
     checkEveryMs?: number
     unreachableMaxMs?: number
+    seed?: number
     provider?: TestIdentityProvider
   } = {},
 ) {
-  const { unreachableMaxMs = 300 } = options
+  const { unreachableMaxMs = 300, seed = 1 } = options
   const folder = options.folder ?? (await mkdtemp(path.join(os.tmpdir(), 'relay-')))
   const provider = options.provider ?? (await TestIdentityProvider.start())
   if (options.provider === undefined) disposables.push(provider)
@@ -226,6 +243,7 @@ async function startRelay(
   const agents = new RelayedAgents(
     {
       config,
+      relay: keyPairFromSeed(Buffer.alloc(32, seed)),
       links,
       introspector,
       log: makeLog({ level: 'silent', name: 'relay' }),
