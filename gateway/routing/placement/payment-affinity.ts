@@ -51,7 +51,7 @@ export function cannotBePaid(entry: AgentEntry, payment: PresentedPayment | unde
 /** The error for a payment whose address belongs to no candidate. */
 export function payeeUnknown(headers: Record<string, string>): ParleyError {
   const message =
-    'The payment address belongs to no agent that can handle this task. Send the message without a payment first; a paid agent responds with 402 and its price'
+    'The payment address belongs to no agent that can handle this task. Send the message without a payment first; a paid agent responds with its price'
   const data = {
     reason: 'payee_unknown',
     issues: [{ path: 'X-PAYMENT', message: 'belongs to no such agent' }],
