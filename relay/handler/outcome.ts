@@ -5,6 +5,7 @@ import {
   pause,
   streamedArtifact,
 } from '@parley/agent/internal/author/output'
+import { paymentNoticeIn } from '@parley/wire/codecs/x402'
 import type { Artifact, Part, TaskState } from '@parley/wire/model/task'
 import type { ForeignTask } from './foreign-task.ts'
 
@@ -33,7 +34,11 @@ export function* outcomeOf(task: ForeignTask, { reply }: Pick<HandlerContext, 'r
   else if (state === 'auth-required')
     yield pause('auth', promptOr(prompt, 'The agent requires authentication.'))
   else if (state === 'completed') yield* completed(task, reply)
-  else yield pause('ask', promptOr(prompt, 'The agent requires more input.'))
+  else {
+    // The caller pays the agent in the metadata of its next message, which the agent receives unchanged.
+    const payment = paymentNoticeIn(task.status?.message?.metadata)
+    yield pause('ask', promptOr(prompt, 'The agent requires more input.'), payment)
+  }
 }
 
 function* completed(task: ForeignTask, reply: HandlerContext['reply']): Generator<Output> {

@@ -163,6 +163,25 @@ describe('ends and pauses', () => {
     expect(foreign.requests[1]?.params['message']).toMatchObject({ taskId: 't-1', contextId: 'c-1' })
   })
 
+  test('the terms of a paid agent reach the caller, whose payment reaches the agent', async () => {
+    const terms = { 'x402.payment.status': 'payment-required', 'x402.payment.required': { accepts: [{}] } }
+    const asked = taskOf('INPUT_REQUIRED', {}, 'Pay me')
+    Object.assign(asked.status.message ?? {}, { metadata: { ...terms, other: 'x' } })
+    const { caller, foreign } = await relayed((request, reply) => {
+      if (request.method === 'GetTask') return reply.result(taskOf('COMPLETED'))
+      return reply.result({ task: foreign.requests.length === 1 ? asked : taskOf('COMPLETED') })
+    })
+    const paused = await caller.sendAndWait('hello')
+    expect(paused.status.message?.metadata).toEqual(terms)
+    const metadata = {
+      'x402.payment.status': 'payment-submitted',
+      'x402.payment.payload': { x402Version: 1 },
+    }
+    const answer = { parts: [{ kind: 'text' as const, text: 'paid' }], metadata }
+    await caller.sendAndWait({ ...answer, taskId: paused.id, contextId: paused.context_id })
+    expect(foreign.requests[1]?.params['message']).toMatchObject({ taskId: 't-1', metadata })
+  })
+
   test('a later task of the context names the context of the agent', async () => {
     const { caller, foreign } = await relayed((_, reply) => reply.result({ task: taskOf('COMPLETED') }))
     const first = await caller.sendAndWait('hello')

@@ -63,6 +63,8 @@ export interface Pause {
   kind: 'ask' | 'auth' | 'payment' | 'bid' | 'decline'
   /** The message to the caller. */
   parts: Part[]
+  /** The metadata of the message. */
+  metadata?: JsonObject
 }
 
 /** The result of `reply` of the context. A handler returns it. */
@@ -130,8 +132,8 @@ export function reply(content: string | readonly Content[], { asTask = false } =
   return { [brand]: 'reply', parts: contents.map(partOf), asTask }
 }
 
-export function pause(kind: Pause['kind'], parts: Part[]): Pause {
-  return { [brand]: 'pause', kind, parts }
+export function pause(kind: Pause['kind'], parts: Part[], metadata?: JsonObject): Pause {
+  return { [brand]: 'pause', kind, parts, ...(metadata && { metadata }) }
 }
 
 export function partOf(content: Content): Part {

@@ -30,6 +30,16 @@ export function withoutPayload(metadata: JsonObject): JsonObject {
   return rest
 }
 
+const ofStatus = [statusKey, requiredKey, receiptsKey, errorKey]
+const noticeMaxChars = 64 * 1024
+
+/** Returns what the status message of another server states about payments; undefined if it states nothing or too much. */
+export function paymentNoticeIn(metadata: JsonObject | undefined): JsonObject | undefined {
+  const known = Object.entries(metadata ?? {}).filter(([key]) => ofStatus.some((one) => one === key))
+  const notice: JsonObject = Object.fromEntries(known)
+  return known.length > 0 && JSON.stringify(notice).length <= noticeMaxChars ? notice : undefined
+}
+
 /** Returns the metadata of a status message. */
 export function paymentMetadata({ status, required, receipts, error }: StatusPayment): JsonObject {
   return {

@@ -73,7 +73,10 @@ function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: R
     dueAt: Math.min(Date.now() + pauseMaxMs, record.deadlineAt ?? Number.POSITIVE_INFINITY),
     workedMs,
   } as const
-  if (pause.kind !== 'payment') return { ...paused, message: agentMessage(record, pause.parts) }
+  if (pause.kind !== 'payment') {
+    const { parts, metadata } = pause
+    return { ...paused, message: { ...agentMessage(record, parts), ...(metadata && { metadata }) } }
+  }
   if (prompt === undefined)
     return failed(record, 'The agent requested a payment, but its definition has no executionCost.')
   const request = paymentRequestOf(pause.parts)
