@@ -39,6 +39,7 @@ import { type OAuth, startOAuth } from './oauth/start-oauth.ts'
 import type { TokenExchange } from './oauth/token-exchange.ts'
 import { AgentCredentials } from './registration/agent-credentials.ts'
 import type { GuardedClientOptions } from './registration/guarded-client.ts'
+import { RelayAddresses } from './registration/relay-addresses.ts'
 import type { CallerAccess } from './registry/caller-access.ts'
 import { Registry } from './registry/registry.ts'
 import { type RegistrySync, startRegistrySync } from './registry/registry-sync.ts'
@@ -136,7 +137,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const trust = stack.use(startTrust({ ...trustOptions, gatewayUrl: publicUrl, ownAddresses }))
   const access = callerAccess({ config, state, registry, gatewayUrl: publicUrl, log })
   const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, agents, access, trust }))
-  const { upstream, dispatcherFor, probe, relayAddress } = openUpstreams(trust, log, stack)
+  const relays = { store: state.oauth, isShared: registry.shared, host: os.hostname(), log }
+  const relayAddress = stack.use(new RelayAddresses(relays))
+  const { upstream, dispatcherFor, probe } = openUpstreams(trust, relayAddress, log, stack)
   const { detector, keeper } = watchAgents({ registry, state, probe, log }, stack)
   const tokens = new AgentTokens(options.tokenExchange ?? oauth.tokenExchange, namesOf(publicUrl, trust))
   const credentials = new AgentCredentials(state.oauth)

@@ -20,18 +20,16 @@ export interface Upstreams {
   dispatcherFor: DispatcherFor
   /** Returns whether the agent responds. */
   probe: (entry: AgentEntry, signal: AbortSignal) => Promise<boolean>
-  /** Where the supervisor states the address of the relay. */
-  relayAddress: RelayAddress
 }
 
 /** Foreign agents are reached through the relay, and other external agents through the private-address guard. */
 export function openUpstreams(
   { upstream: external, registration }: Pick<Trust, 'upstream' | 'registration'>,
+  relayAddress: RelayAddress,
   log: Log,
   stack: AsyncDisposableStack,
 ): Upstreams {
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
-  const relayAddress: RelayAddress = {}
   const relay = stack.adopt(createRelayUpstream(relayAddress), (agent) => agent.destroy())
   const ways = new ReplicaBalancer()
   const dispatcherFor: DispatcherFor = (entry) => {
@@ -46,7 +44,7 @@ export function openUpstreams(
       return cards.probe(entry, signal, { dispatcher: external }).catch(() => false)
     return probeAgent(entry, signal, { dispatcher: dispatcherFor(entry) })
   }
-  return { upstream, dispatcherFor, probe, relayAddress }
+  return { upstream, dispatcherFor, probe }
 }
 
 /** Returns whether the agent runs on another machine at a loopback address, which is unreachable from here. */
