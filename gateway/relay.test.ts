@@ -57,7 +57,10 @@ test('a card in A2A 1.0 calls the agent through the gateway, with an A2A client 
   await admit()
   const token = await gateway.carol()
   const card = await fetch(`${address()}/agents/greeter/.well-known/agent-card.json`)
-  expect(JSON.stringify(await card.json())).not.toContain(foreign.url)
+  const read = await card.json()
+  expect(JSON.stringify(read)).not.toContain(foreign.url)
+  // The relay offers both for agents that do not.
+  expect(read).toMatchObject({ capabilities: { streaming: true, pushNotifications: true } })
   const parts = [{ text: 'hello' }]
   const { json } = await post('/agents/greeter/a2a/v1', token, {
     jsonrpc: '2.0',

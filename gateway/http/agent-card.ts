@@ -32,6 +32,8 @@ const digests = new WeakMap<object, string | null>()
 export function agentCard(entry: AgentEntry, { gatewayUrl, did, tokenUrl, signCard }: CardServer): AgentCard {
   const { card, skills, verified } = entry
   const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
+  // The relay offers streams and webhooks for agents that do not.
+  const offers = (name: string) => entry.relay !== undefined || capabilities[name] === true
   const url = agentUrl(entry.slug, gatewayUrl)
   const proven = verified ? entry.did : undefined
   const vouched = vouchedCard({
@@ -52,8 +54,8 @@ export function agentCard(entry: AgentEntry, { gatewayUrl, did, tokenUrl, signCa
     url,
     version: lineIn(card, 'version') ?? '0',
     author: lineIn(card, 'author'),
-    streaming: capabilities['streaming'] === true,
-    pushNotifications: capabilities['pushNotifications'] === true,
+    streaming: offers('streaming'),
+    pushNotifications: offers('pushNotifications'),
     signsArtifacts: proven !== undefined,
     skills: skills.map((skill) => ({
       id: skill.id,
