@@ -22,13 +22,24 @@ export class ForeignTask {
   message: Message | undefined
   readonly #artifacts = new Map<string, Artifact>()
   readonly #maxBytes: number
+  readonly #earlierPause: string | undefined
   #lastMessage: Message | undefined
   #bytes = 0
 
-  /** @param taskId the agent's own ID, if the task is known from an earlier message */
-  constructor(maxBytes: number, taskId?: string) {
+  /**
+   * @param known the agent's own ID, if the task is known from an earlier message, and the pause that the message ends. Some
+   * agents begin the answer with the task as it was, so a status of this pause is not a new one.
+   */
+  constructor(maxBytes: number, known: { taskId?: string | undefined; pause?: string | undefined } = {}) {
     this.#maxBytes = maxBytes
-    this.taskId = taskId
+    this.taskId = known.taskId
+    this.#earlierPause = known.pause
+  }
+
+  /** Identifies the current pause. Undefined if the task is not paused. */
+  get pause(): string | undefined {
+    const { status } = this
+    return status === undefined ? undefined : pauseIn(status)
   }
 
   get artifacts(): Artifact[] {
@@ -81,6 +92,7 @@ export class ForeignTask {
   #takeStatus(status: TaskStatus): void {
     // A task that is running does not return to the queue.
     if (status.state === 'submitted' && this.status !== undefined) return
+    if (this.#earlierPause !== undefined && pauseIn(status) === this.#earlierPause) return
     this.status = status
   }
 
@@ -117,6 +129,11 @@ export class ForeignTask {
     const isNew = known === undefined || append
     return first === artifact.artifactId && isNew ? artifact.parts : []
   }
+}
+
+function pauseIn({ state, timestamp, message }: TaskStatus): string | undefined {
+  const isPaused = state === 'input-required' || state === 'auth-required'
+  return isPaused ? `${state} ${timestamp} ${message?.messageId ?? ''}` : undefined
 }
 
 /** Appends parts; texts without other fields continue the last text, as agents send them word by word. */

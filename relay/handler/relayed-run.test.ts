@@ -182,6 +182,31 @@ describe('ends and pauses', () => {
     expect(foreign.requests[1]?.params['message']).toMatchObject({ taskId: 't-1', metadata })
   })
 
+  test('a snapshot of the earlier pause, with which agents of a2a-js continue a task, does not pause it', async () => {
+    const pause = { ...statusOf('INPUT_REQUIRED', 'Which?'), timestamp: '2026-01-01T00:00:00.000Z' }
+    const snapshot = { task: taskOf('INPUT_REQUIRED', { status: pause }) }
+    const { caller, foreign } = await relayed(
+      async (_request, reply) => {
+        reply.frame(snapshot)
+        if (foreign.requests.length > 1) {
+          await wait(20)
+          reply.frame(status('WORKING'))
+          reply.frame(status('COMPLETED', 'Done'))
+        }
+        reply.end()
+      },
+      { streaming: true },
+    )
+    const paused = await caller.sendAndWait('hello')
+    expect(paused.status.state).toBe('input-required')
+    const task = await caller.sendAndWait({
+      parts: [{ kind: 'text', text: 'this' }],
+      taskId: paused.id,
+      contextId: paused.context_id,
+    })
+    expect(task.status).toMatchObject({ state: 'completed', message: { parts: [{ text: 'Done' }] } })
+  })
+
   test('a later task of the context names the context of the agent', async () => {
     const { caller, foreign } = await relayed((_, reply) => reply.result({ task: taskOf('COMPLETED') }))
     const first = await caller.sendAndWait('hello')

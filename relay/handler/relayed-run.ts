@@ -67,9 +67,11 @@ class Run {
     const { links, slug, outputMaxBytes } = this.#agent
     const { task, message, reply } = this.#context
     this.#link = await links.task(slug, task.id)
-    this.#task = new ForeignTask(outputMaxBytes, this.#link?.taskId)
+    const isNewMessage = this.#link?.messageId !== message.messageId
+    const { taskId, pause } = this.#link ?? {}
+    this.#task = new ForeignTask(outputMaxBytes, { taskId, pause: isNewMessage ? pause : undefined })
     const isContinued = this.#link?.taskId !== undefined
-    if (this.#link?.messageId === message.messageId) yield* this.#resume(this.#link)
+    if (this.#link !== undefined && !isNewMessage) yield* this.#resume(this.#link)
     else yield* this.#send()
     if (!this.#isDone()) yield* this.#follow()
     // Agents do not send the artifacts of earlier messages again.
@@ -216,14 +218,16 @@ class Run {
   async #saveEnd(): Promise<void> {
     const { status, message } = this.#task
     const isPaused = status?.state === 'input-required' || status?.state === 'auth-required'
-    if (this.#link?.isEnded === true || (isPaused && message === undefined)) return
-    await this.#saveLink({ isAnswered: true, isEnded: true, taskId: this.#task.taskId })
+    if (this.#link?.isEnded === true) return
+    const { taskId, pause } = this.#task
+    const isEnded = !isPaused || message !== undefined
+    await this.#saveLink({ isAnswered: true, isEnded, taskId, ...(!isEnded && { pause }) })
   }
 
   async #readWhole(): Promise<void> {
     try {
       const task = await this.#read()
-      const whole = new ForeignTask(this.#agent.outputMaxBytes, this.#task.taskId)
+      const whole = new ForeignTask(this.#agent.outputMaxBytes, { taskId: this.#task.taskId })
       whole.take({ kind: 'task', task })
       if (task.status.state === 'completed') this.#task = whole
     } catch (error) {

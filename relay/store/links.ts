@@ -14,6 +14,8 @@ const taskLink = z.object({
   isAnswered: z.boolean(),
   /** Whether the task has ended at the agent. */
   isEnded: z.boolean(),
+  /** The last pause, as `ForeignTask.pause` identifies it. */
+  pause: z.string().optional(),
 })
 /** The task of a foreign agent that belongs to a task of ours. */
 export type TaskLink = z.infer<typeof taskLink>
