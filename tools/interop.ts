@@ -1,45 +1,75 @@
 /**
  * `npm run interop`: runs the clients of the official SDKs of A2A (npm `@a2a-js/sdk`, PyPI `a2a-sdk`, both versions)
- * against the calculator: at its own address, at `/agents/calculator/` and at the gateway's address. Prints a table of
- * steps, clients and addresses. The exit code is 1 after a failure. Python 3.12 or newer is needed for `a2a-sdk`.
+ * against the calculator: at its own address, at `/agents/calculator/` and at the gateway's address. Then registers agents
+ * built with these SDKs at the gateway and calls them in each dialect. Prints a table of each. The exit code is 1 after a
+ * failure. Python 3.12 or newer is needed for `a2a-sdk`. With the argument `clients` or `agents`, only this table.
  */
 import { printTable } from './bench/support/report.ts'
 import { startDeployment } from './interop/deployment.ts'
+import { type ForeignServer, join, jsServers, pythonServers } from './interop/foreign.ts'
 import { jsV1 } from './interop/js-v1.ts'
 import { jsV03 } from './interop/js-v03.ts'
+import { own } from './interop/own.ts'
 import { a2aSdk, pythonClients } from './interop/python.ts'
-import { addresses, type Cell, runSteps, shown } from './interop/run.ts'
-import { steps } from './interop/steps.ts'
+import { addresses, type Cell, runSteps, runStepsAt, shown } from './interop/run.ts'
+import { type Step, steps } from './interop/steps.ts'
 import { installPython } from './testing/python.ts'
 
+const [only] = process.argv.slice(2)
 const reason = Object.values(a2aSdk).map(installPython).find(Boolean)
-if (reason !== undefined) console.log(`The clients of a2a-sdk are skipped: ${reason}`)
-const clients = [jsV1('JSON-RPC'), jsV1('REST'), jsV03, ...(reason === undefined ? pythonClients : [])]
+if (reason !== undefined) console.log(`The clients and agents of a2a-sdk are skipped: ${reason}`)
 const failures: string[] = []
-const rows = new Map(steps.map((step) => [step, [step.name]]))
 
 await using deployment = await startDeployment(['calculator'])
-for (const kind of clients) {
-  console.log(`Running ${kind.name}`)
-  for (const address of addresses) {
-    for (const [step, cell] of await runSteps(kind, deployment, address)) {
-      rows.get(step)?.push(shown(cell))
-      note(`${step.name}, ${kind.name}, ${address}`, cell)
-    }
-  }
-}
-
-console.log('Each cell: the agent itself, /agents/calculator/, the gateway')
-printTable(
-  ['', ...clients.map(({ name }) => name)],
-  [...rows.values()].map(([name = '', ...cells]) => [
-    name,
-    ...clients.map((_, at) => cells.slice(at * addresses.length, (at + 1) * addresses.length).join(' ')),
-  ]),
-)
+if (only !== 'agents') await tableOfClients()
+if (only !== 'clients') await tableOfAgents()
 for (const failure of failures) console.log(failure)
 if (failures.length > 0) process.exitCode = 1
 
-function note(name: string, cell: Cell): void {
-  if (typeof cell === 'object') failures.push(`FAILED: ${name}: ${cell.failure}`)
+async function tableOfClients(): Promise<void> {
+  const clients = [jsV1('JSON-RPC'), jsV1('REST'), jsV03, ...(reason === undefined ? pythonClients : [])]
+  const rows = new Map(steps.map((step) => [step, [step.name]]))
+  for (const kind of clients) {
+    console.log(`Running ${kind.name}`)
+    const found: string[][] = steps.map(() => [])
+    for (const address of addresses) {
+      const cells = await runSteps(kind, deployment, address)
+      note(`${kind.name}, ${address}`, cells)
+      steps.forEach((step, at) => found[at]?.push(shown(cells.get(step))))
+    }
+    steps.forEach((step, at) => rows.get(step)?.push(found[at]?.join(' ') ?? ''))
+  }
+  console.log('\nThe calculator, called at: the agent itself, /agents/calculator/, the gateway')
+  printTable(['', ...clients.map(({ name }) => name)], [...rows.values()])
+}
+
+async function tableOfAgents(): Promise<void> {
+  const callers = [own, jsV1('JSON-RPC'), jsV03]
+  const servers = [...jsServers, ...(reason === undefined ? pythonServers : [])]
+  const rows = []
+  for (const server of servers) rows.push([server.name, ...(await callsTo(server))])
+  console.log(
+    '\nAgents of A2A SDKs behind the gateway, called in each dialect: steps passed of those that the client has',
+  )
+  printTable(['', ...callers.map(({ name, dialect }) => `${name} (${dialect})`)], rows)
+
+  async function callsTo(server: ForeignServer): Promise<string[]> {
+    console.log(`Running calls to an agent of ${server.name}`)
+    await using agent = await server.start()
+    await join(agent.url, server.slug, deployment)
+    const base = `${deployment.gateway}agents/${server.slug}/`
+    const results = []
+    for (const kind of callers) {
+      const cells = await runStepsAt(kind, { base, token: deployment.token })
+      note(`${kind.name} calls ${server.name}`, cells)
+      const ran = [...cells.values()].filter((cell) => cell !== undefined)
+      results.push(`${ran.filter((cell) => cell === 'ok').length} of ${ran.length}`)
+    }
+    return results
+  }
+}
+
+function note(name: string, cells: Map<Step, Cell>): void {
+  for (const [step, cell] of cells)
+    if (typeof cell === 'object') failures.push(`FAILED: ${name}, ${step.name}: ${cell.failure}`)
 }

@@ -34,7 +34,7 @@ export interface InteropClient extends AsyncDisposable {
 export interface ClientKind {
   /** Package, version and binding. */
   name: string
-  dialect: '1.0' | '0.3'
+  dialect: '1.0' | '0.3' | 'parley'
   /** Operations that the SDK does not have. */
   lacks: readonly Operation[]
   /** Reads the card. @param token absent: no credentials */

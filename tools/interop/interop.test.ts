@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ClientKind } from './client.ts'
 import { type InteropDeployment, startDeployment } from './deployment.ts'
+import { type ForeignServer, join, jsServers, pythonServers } from './foreign.ts'
 import { jsV1 } from './js-v1.ts'
 import { jsV03 } from './js-v03.ts'
+import { own } from './own.ts'
 import { a2aSdkIsThere, pythonClients } from './python.ts'
-import { type Address, addresses, runSteps } from './run.ts'
+import { type Address, addresses, type Cell, runSteps, runStepsAt } from './run.ts'
+import type { Step } from './steps.ts'
 
 let deployment: InteropDeployment
 
@@ -13,11 +16,18 @@ beforeAll(async () => {
 })
 afterAll(() => deployment?.[Symbol.asyncDispose]())
 
+const failuresIn = (cells: Map<Step, Cell>) =>
+  [...cells].flatMap(([{ name }, cell]) => (typeof cell === 'object' ? [`${name}: ${cell.failure}`] : []))
+
 async function failuresOf(kind: ClientKind, address: Address): Promise<string[]> {
-  const cells = await runSteps(kind, deployment, address)
-  return [...cells].flatMap(([{ name }, cell]) =>
-    typeof cell === 'object' ? [`${name}: ${cell.failure}`] : [],
-  )
+  return failuresIn(await runSteps(kind, deployment, address))
+}
+
+async function failuresAt(server: ForeignServer, kind: ClientKind): Promise<string[]> {
+  await using agent = await server.start()
+  await join(agent.url, server.slug, deployment)
+  const base = `${deployment.gateway}agents/${server.slug}/`
+  return failuresIn(await runStepsAt(kind, { base, token: deployment.token }))
 }
 
 /** Each client has another address. */
@@ -37,11 +47,32 @@ test.each(at(jsClients, 2))(
   },
 )
 
-describe.skipIf(!a2aSdkIsThere())('clients of Python (needs a2a-sdk)', () => {
+/** Each agent is called in another dialect, mostly not in that of the agent. */
+const callsTo = (servers: readonly ForeignServer[], callers: readonly ClientKind[]) =>
+  servers.map((server, index) => {
+    const kind = callers[index] ?? own
+    return { server, kind, agent: server.name, caller: kind.name }
+  })
+
+test.each(callsTo(jsServers, [jsV03, own]))(
+  'every step of $caller passes for an agent of $agent behind the gateway',
+  async ({ server, kind }) => {
+    expect(await failuresAt(server, kind)).toEqual([])
+  },
+)
+
+describe.skipIf(!a2aSdkIsThere())('clients and agents of Python (needs a2a-sdk)', () => {
   test.each(at(pythonClients, 1))(
     'every step of $name passes at the address: $address',
     async ({ kind, address }) => {
       expect(await failuresOf(kind, address)).toEqual([])
+    },
+  )
+
+  test.each(callsTo(pythonServers, [jsV03, jsV1('JSON-RPC')]))(
+    'every step of $caller passes for an agent of $agent behind the gateway',
+    async ({ server, kind }) => {
+      expect(await failuresAt(server, kind)).toEqual([])
     },
   )
 })

@@ -49,7 +49,7 @@ async function call(client: Client, operation: Operation, given: Given): Promise
     }
     case 'listPush':
       return await client.listTaskPushNotificationConfig({ id })
-    case 'deletePush':
+    default:
       await client.deleteTaskPushNotificationConfig({ id, pushNotificationConfigId: configId })
       return null
   }

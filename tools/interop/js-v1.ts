@@ -59,7 +59,7 @@ async function call(client: Client, operation: Operation, given: Given): Promise
       const { configs } = await client.listTaskPushNotificationConfig(request)
       return configs.map((one) => TaskPushNotificationConfig.toJSON(one))
     }
-    case 'deletePush':
+    default:
       await client.deleteTaskPushNotificationConfig(config)
       return null
   }

@@ -15,16 +15,23 @@ export function baseOf(deployment: InteropDeployment, address: Address): string 
   return address === 'named' ? `${deployment.gateway}agents/calculator/` : deployment.gateway
 }
 
-/** Runs every step with this client at this address. A failed step does not stop the others. */
+/** Runs every step with this client at this address of the calculator. */
 export async function runSteps(
   kind: ClientKind,
   deployment: InteropDeployment,
   address: Address,
 ): Promise<Map<Step, Cell>> {
+  const token = address === 'direct' ? await deployment.tokenFor('calculator') : deployment.token
+  return await runStepsAt(kind, { base: baseOf(deployment, address), token })
+}
+
+/** Runs every step. A failed step does not stop the others. */
+export async function runStepsAt(
+  kind: ClientKind,
+  { base, token }: { base: string; token: string },
+): Promise<Map<Step, Cell>> {
   const cells = new Map<Step, Cell>()
   await using receiver = await WebhookReceiver.start()
-  const base = baseOf(deployment, address)
-  const token = address === 'direct' ? await deployment.tokenFor('calculator') : deployment.token
   const connecting = await kind.connect(base, token).catch((error: unknown) => String(error))
   if (typeof connecting === 'string') {
     for (const step of steps) cells.set(step, { failure: connecting })
