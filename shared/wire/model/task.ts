@@ -92,7 +92,7 @@ export interface TaskStatus {
   state: TaskState
   timestamp: Timestamp
   message?: Message
-  /** Absent if the task has never waited for a payment and has no payments. */
+  /** Absent for a task without payments that has never paused for one. */
   payment?: StatusPayment
 }
 

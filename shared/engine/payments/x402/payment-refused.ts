@@ -92,13 +92,13 @@ function errorCodeOf(refusal: string): string {
   return /^[A-Z][A-Z0-9_]{0,99}$/.test(code) ? code : 'SETTLEMENT_FAILED'
 }
 
-/** What the status of a task states while it waits for a payment: the terms and, if there was one, the last refusal. */
+/** Returns the payments in the status of a task that waits for one: the terms and, if there was one, the last refusal. */
 export function awaitedPayment({ refusal, required, terms }: PaymentRequired): StatusPayment {
   if (refusal === 'payment_required') return { status: 'payment-required', required }
   return { ...failedPayment(refusal, terms), required }
 }
 
-/** What the status of a task states after a payment that was refused. */
+/** Returns the payments in the status of a task whose payment was refused. */
 export function failedPayment(refusal: string, terms: readonly PaymentTerms[]): StatusPayment {
   const receipts = [failedReceipt(refusal, terms[0])]
   return { status: 'payment-failed', error: errorCodeOf(refusal), receipts }
