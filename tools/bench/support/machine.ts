@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import os from 'node:os'
 
 /** The cores to which processes are assigned. The server under test has its own core. */
@@ -32,6 +32,14 @@ export function cpuMicrosOf(pid: number): number {
   // The program name, in parentheses, can contain any character.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10_000
+}
+
+/** The running processes that this process and its descendants have started. */
+export function descendantsOf(pid: number): number[] {
+  const children = globSync(`/proc/${pid}/task/*/children`).flatMap((file) =>
+    readFileSync(file, 'latin1').trim().split(' ').filter(Boolean).map(Number),
+  )
+  return children.flatMap((child) => [child, ...descendantsOf(child)])
 }
 
 /** Resident memory in bytes. */

@@ -30,10 +30,11 @@ export interface Figures {
 export async function measure(
   generator: LoadGenerator,
   server: Pick<ServerProcess, 'address' | 'cpuMicros'>,
-  load: Pick<Load, 'requests' | 'mustHold'>,
+  load: Pick<Load, 'requests' | 'mustHold'> & { warmUp?: number },
 ): Promise<{ figures: Figures; accepted: number }> {
-  const whole = { ...load, address: server.address, connections }
-  const warmUp = await generator.run({ ...whole, total: warmUpRequests })
+  const { warmUp: total = warmUpRequests, ...sent } = load
+  const whole = { ...sent, address: server.address, connections }
+  const warmUp = await generator.run({ ...whole, total })
   await wait(200)
   const [cpu, own, theirs] = [server.cpuMicros, coreTimes(cores.server), coreTimes(cores.load)]
   const result = await generator.run({ ...whole, seconds: measuredSeconds })
