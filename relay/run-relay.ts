@@ -56,7 +56,7 @@ async function start(
   const agents = stack.use(
     new RelayedAgents({
       config,
-      relay: identity.key,
+      relay: identity,
       links,
       log,
       introspector: acceptingStatements(provider, new StatementVerifier(gatewayUrl)),
@@ -75,7 +75,7 @@ async function start(
   }
   process.on('message', listen)
   stack.defer(() => void process.off('message', listen))
-  const server = stack.use(await startRelayServer(agents, { host: config.host, port: config.port }))
+  const server = stack.use(await startRelayServer(agents, { host: config.host, port: config.port, log }))
   log.info({ url: server.address }, 'relay is ready')
   reportReady(server.address, {})
   const open = stack.move()

@@ -20,7 +20,11 @@ test.skipIf(!hasRedis)('an agent reaches only its own keys and channels (needs r
   const redis = await connected(users.urlFor('one'))
   await redis.set('parley:{id-1}:written', '1')
   await redis.publish('parley:{id-1}:task:1', 'event')
+  await redis.set('parley:{id-1.slug}:written', '1')
+  await redis.set('parley:id-1.slug:meta', '1')
   const refused = [
+    () => redis.get('parley:{id-10.slug}:written'),
+    () => redis.get('parley:id-2.id-1.slug:meta'),
     () => redis.get('parley:{id-2}:written'),
     () => redis.set('parley:id-2:meta', '1'),
     () => redis.get('parley:registry'),

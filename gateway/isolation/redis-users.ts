@@ -87,6 +87,8 @@ export class RedisUsers implements AsyncDisposable {
 
 /** Glob characters do not occur in an agent id, which is a UUID. */
 function rulesFor(agentId: string): string[] {
-  const data = [`parley:{${agentId}}:*`, `parley:${agentId}:*`]
+  // The relay serves several agents, with names of the form <agent id>.<slug>.
+  const names = [agentId, `${agentId}.*`]
+  const data = names.flatMap((name) => [`parley:{${name}}:*`, `parley:${name}:*`])
   return [...data.flatMap((one) => [`~${one}`, `&${one}`]), '+@all', '-@admin', '-@dangerous', '+info']
 }

@@ -3,6 +3,7 @@ import { resolveAgent } from '@parley/agent/internal/author/agent'
 import type { SkillDefinition } from '@parley/agent/internal/author/define-agent'
 import { type AgentApp, type AgentAppOptions, startAgentApp } from '@parley/agent/internal/server/app'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
+import { agentId } from '@parley/kit/did/did'
 import { gatewayIdentity, type Identity } from '@parley/kit/did/identity'
 import type { KeyPair } from '@parley/kit/did/keys'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
@@ -18,8 +19,8 @@ import type { LinkStore } from '../store/links.ts'
 export interface HostParts
   extends Pick<AgentAppOptions, 'introspector' | 'clientKeys' | 'storeUrl' | 'redisUrl' | 'drainMs'> {
   config: AgentConfig
-  /** The relay's own key. Relays with the same key are processes of the same agents. */
-  relay: KeyPair
+  /** The relay's own identity. Relays with the same key are processes of the same agents. */
+  relay: Pick<Identity, 'did' | 'key'>
   links: LinkStore
   log: Log
   /** Exceptions to the private-address guard for calls of agents. */
@@ -58,7 +59,7 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
         concurrency,
         handle: (context) => relayedRun(relayed, context),
       }),
-      identity: identityOf(slug, relay),
+      identity: identityOf(slug, relay.key),
       config: {
         ...config,
         dataDir: path.join(config.dataDir, folder),
@@ -66,6 +67,7 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
         publicUrl: agent.publicUrl,
         audiences: [...config.audiences, ...agent.audiences],
       },
+      redisName: `${agentId(relay.did)}.${slug}`,
       servedAt: agent.publicUrl,
       committed: cancelAtAgent({ slug, client, links, log }),
     }),

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Log } from '@parley/kit/process/log'
 import type { RelayedAgents } from './relayed-agents.ts'
 
 export interface RelayServer extends AsyncDisposable {
@@ -10,10 +11,13 @@ export interface RelayServer extends AsyncDisposable {
 /** Listens for requests from the gateway and passes them to the app of the agent that the path names. */
 export async function startRelayServer(
   agents: Pick<RelayedAgents, 'use'>,
-  at: { host: string; port: number },
+  { log, ...at }: { host: string; port: number; log: Log },
 ): Promise<RelayServer> {
   const server = createServer((request, response) => {
-    answer(agents, request, response).catch(() => refuse(response, 503, 'The agent cannot be started'))
+    answer(agents, request, response).catch((error: unknown) => {
+      log.error({ err: error }, 'a request to an agent failed')
+      refuse(response, 503, 'The agent cannot be started')
+    })
   })
   // The gateway keeps its connections open, and limits the requests of clients itself.
   server.keepAliveTimeout = 72_000

@@ -7,7 +7,7 @@ import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-pr
 import { AgentClient } from '@parley/client/internal/client'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
-import { keyPairFromSeed } from '@parley/kit/did/keys'
+import { gatewayIdentity } from '@parley/kit/did/identity'
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { agentConfig } from '@parley/kit/process/config'
 import { makeLog } from '@parley/kit/process/log'
@@ -243,7 +243,7 @@ async function startRelay(
   const agents = new RelayedAgents(
     {
       config,
-      relay: keyPairFromSeed(Buffer.alloc(32, seed)),
+      relay: gatewayIdentity({ seed: Buffer.alloc(32, seed), author: 'relay', name: 'agent' }),
       links,
       introspector,
       log: makeLog({ level: 'silent', name: 'relay' }),
@@ -253,7 +253,11 @@ async function startRelay(
     },
     options,
   )
-  const server = await startRelayServer(agents, { host: '127.0.0.1', port: 0 })
+  const server = await startRelayServer(agents, {
+    host: '127.0.0.1',
+    port: 0,
+    log: makeLog({ level: 'silent', name: 'relay' }),
+  })
   let isStopped = false
   const stop = async () => {
     if (isStopped) return

@@ -75,6 +75,8 @@ export interface AgentAppOptions {
   storeUrl?: string | undefined
   /** REDIS_URL, through which this agent's processes share the queue and events. Default: this is the only process. */
   redisUrl?: string | undefined
+  /** The name of this agent's data in Redis, without colons. Default: the ID of the agent. */
+  redisName?: string | undefined
   /** WEBHOOK_TOKEN, the token of the global webhook. */
   webhookToken?: string | undefined
   /** How long running handlers may take to finish when the agent stops, in milliseconds. Default 10,000. */
@@ -101,15 +103,15 @@ export interface AgentApp extends AsyncDisposable {
 
 /** The composition root of an agent: creates every part and passes it to the parts that use it. */
 export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp> {
-  const { agent, config, log } = options
+  const { agent, config, log, redisUrl, storeUrl } = options
   const { did, document, key } = options.identity
   await using stack = new AsyncDisposableStack()
   const id = agentId(did)
-  const { redisUrl, storeUrl } = options
   const { store, backend } = await openStore({ storeUrl, storeDir: config.storeDir, agentId: id, log })
   stack.use(store)
   const metrics = createMetrics()
-  const queue = await openQueue({ redisUrl, agentId: id, concurrency: agent.concurrency, log }, stack)
+  const shared = { redisUrl, agentId: options.redisName ?? id, concurrency: agent.concurrency, log }
+  const queue = await openQueue(shared, stack)
   const stopping = new AbortController()
   const parts = await assemble(options, { store, queue, metrics, stopping: stopping.signal }, stack)
   const { services, authenticator, limits } = parts
@@ -314,9 +316,9 @@ async function assembleCallers(
   { store, baseUrl, did }: Services,
   stack: AsyncDisposableStack,
 ) {
-  const { config, introspector, log, redisUrl } = options
+  const { config, introspector, log, redisUrl, redisName: name = agentId(did) } = options
   const perMinute = config.rateLimitPerMinute
-  const limits = await openLimits({ perMinute, redisUrl, name: agentId(did), log }, stack)
+  const limits = await openLimits({ perMinute, redisUrl, name, log }, stack)
   const watched = limits?.watch(introspector) ?? introspector
   const own = () => [baseUrl(), did]
   const audiences = () => [...own(), ...config.audiences]
@@ -334,19 +336,18 @@ async function assembleCallers(
 
 /** Undefined for an agent without push notifications; stored webhooks then receive no events (spec/webhooks.md#capability). */
 async function webhooksOf(
-  { agent, config, identity, log, webhookToken, redisUrl }: AgentAppOptions,
+  { agent, config, identity, log, webhookToken, redisUrl, redisName }: AgentAppOptions,
   store: Store,
   metrics: Metrics,
 ) {
   if (!agent.capabilities.pushNotifications) return undefined
-  const id = agentId(identity.did)
   return startWebhooks({
     store,
     redisUrl,
-    agentId: id,
+    agentId: redisName ?? agentId(identity.did),
     allowed: config.webhookAllowedHosts,
     globalWebhook: globalWebhookOf(agent.globalWebhook, { url: config.webhookUrl, token: webhookToken }),
-    metrics: createWebhookMetrics(metrics.registry, id),
+    metrics: createWebhookMetrics(metrics.registry, agentId(identity.did)),
     log,
   })
 }
