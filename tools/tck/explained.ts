@@ -8,7 +8,7 @@ const explained: readonly (readonly [name: string, reason: string])[] = [
   ['test_https_url_in_agent_card', 'The agent of the run has no TLS.'],
   [
     'test_task_state_transitions',
-    'The test expects a task in `submitted` or `working` as the answer of a send. The agent pauses at once, because other ' +
+    'The test expects a task in `submitted` or `working` as the answer of a send. The agent pauses immediately, because other ' +
       'tests of this branch continue and cancel the task, and a blocking send waits for the pause.',
   ],
 ]
