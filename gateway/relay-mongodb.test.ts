@@ -1,3 +1,4 @@
+import { cp } from 'node:fs/promises'
 import path from 'node:path'
 import { AgentClient } from '@parley/client/internal/client'
 import { startForeignAgent } from '@parley/tools/testing/foreign-agent'
@@ -75,6 +76,31 @@ test.skipIf(!hasMongodb || !hasRedis)(
     const redis = stack.use(await startRedis())
     const { one } = await open(stack, { REDIS_URL: redis.url })
     expect(await answerOf(await callerAt(one, one))).toMatchObject([{ text: 'Hi' }])
+  },
+  120_000,
+)
+
+test.skipIf(!hasMongodb || !hasRedis)(
+  'relays of two machines with copies of one key serve the same tasks (needs mongod and redis-server)',
+  async () => {
+    await using stack = new AsyncDisposableStack()
+    const redis = stack.use(await startRedis())
+    // On one machine, two gateways with copies of one data folder would end the processes of each other's users.
+    const { one, other, env } = await open(stack, { REDIS_URL: redis.url, AGENT_ISOLATION: 'permission' })
+    const first = await callerAt(one, one)
+    const { id } = await first.send('hello')
+    await first.wait(id, { signal: AbortSignal.timeout(30_000) })
+    const dataDir = path.join(other.folder, 'data')
+    await cp(path.join(one.folder, 'data'), dataDir, { recursive: true })
+    await other.start({ ...env, DATA_DIR: dataDir }, {}, { agentsDir: path.join(other.folder, 'agents') })
+    await expect
+      .poll(() => other.gateway.supervisor?.pids().length ?? 0, { timeout: 20_000 })
+      .toBeGreaterThan(0)
+    const second = await callerAt(other, one)
+    expect((await second.get(id)).status.state).toBe('completed')
+    const later = await second.send('hello')
+    await second.wait(later.id, { signal: AbortSignal.timeout(30_000) })
+    expect((await first.get(later.id)).status.state).toBe('completed')
   },
   120_000,
 )
