@@ -18,9 +18,7 @@ import type { AgentDatabases } from '../isolation/mongodb/agent-databases.ts'
 import { RedisUsers } from '../isolation/redis-users.ts'
 import type { IdentityProvider } from '../oauth/identity-provider.ts'
 import { readCard } from '../registry/card.ts'
-import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
-import { leaseOf } from '../registry/replicas.ts'
 import type { Claims } from '../store/claims.ts'
 import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
 import { logForwarder } from './process-output.ts'
@@ -131,7 +129,7 @@ async function accessToServers(options: SupervisedAgentsOptions, stack: AsyncDis
 
 /** Opens the MongoDB databases of the agents. Undefined if the store is embedded. The driver is loaded only if needed. */
 async function agentDatabases(options: SupervisedAgentsOptions): Promise<AgentDatabases | undefined> {
-  const { agentsDir, environment, config, registry, log } = options
+  const { agentsDir, environment, config, log } = options
   const { claims } = options.state
   const url = databaseUrl(environment['STORE_URL'])
   if (url === undefined || claims === undefined) return undefined
@@ -143,12 +141,9 @@ async function agentDatabases(options: SupervisedAgentsOptions): Promise<AgentDa
     withUsers: config.isolation.mode !== 'none',
     names: folders.map(({ name }) => name),
     claims,
-    isRunning: (id) => registry.all().some((entry) => agentId(entry.did ?? '') === id && isRunning(entry)),
     log,
   })
 }
-
-const isRunning = (entry: AgentEntry) => entry.status === 'ready' && leaseOf(entry) > Date.now()
 
 /** Creates Redis users for the agents, and returns which protections of connections are missing. */
 async function redisUsersFor({ environment, config, log }: SupervisedAgentsOptions) {

@@ -28,7 +28,7 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
 
   const optionsFor = (url: string, more: Partial<AgentDatabasesOptions> = {}): AgentDatabasesOptions => {
     const claims = claimsIn(memoryDocuments(), 'gateway_claims')
-    return { url, dataDir: '/data', withUsers: true, names: [], claims, isRunning: () => false, log, ...more }
+    return { url, dataDir: '/data', withUsers: true, names: [], claims, quietMs: 200, log, ...more }
   }
 
   /** A proxy with roles in front of the server, and its URL for an operator with these roles. */
@@ -236,34 +236,37 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     const agentId = randomUUID()
     await (await openMongodbStore({ url, agentId }))[Symbol.asyncDispose]()
     let isHeld = true
-    let runs = true
     const claims = { hold: async () => isHeld, holders: async () => [] }
-    const options = { claims, claimMs: 200, isRunning: () => runs }
+    const options = { claims, claimMs: 200, quietMs: 1200 }
     await using databases = await AgentDatabases.open(optionsFor(url, options))
     const moved = databases.urlFor({ name: 'one', agentId })
     moved.catch(() => undefined)
     await wait(400)
     isHeld = false
-    await wait(400)
-    runs = false
     await expect(moved).rejects.toThrow('the claim to move its data was lost')
     isHeld = true
     expect(await databases.urlFor({ name: 'one', agentId })).toContain('_one_')
   })
 
-  test('data is not moved while another process of the agent runs', async () => {
+  test('data is not moved while another process of the agent is idle or runs a task', async () => {
     const url = server.newUrl()
     const agentId = randomUUID()
-    await (await openMongodbStore({ url, agentId }))[Symbol.asyncDispose]()
-    let runs = true
-    const options = optionsFor(url, { isRunning: (id) => runs && id === agentId, waitMs: 100 })
-    await using databases = await AgentDatabases.open(options)
-    await expect(databases.urlFor({ name: 'one', agentId })).rejects.toThrow(
-      /another process of this agent runs/,
-    )
+    await using store = await openMongodbStore({ url, agentId })
+    const lease = { holder: 'other', until: 1 }
+    const task = sampleRecord({ lease })
+    await store.createTask(task)
+    await using databases = await AgentDatabases.open(optionsFor(url, { quietMs: 600, waitMs: 2000 }))
+    let changes = 0
+    const signs = [() => store.ping(), () => store.renewLeases('other', [task.id], (changes += 1))]
+    for (const sign of signs) {
+      // Each process gives one of these signs every second.
+      const timer = setInterval(() => void sign(), 100)
+      const moved = databases.urlFor({ name: 'one', agentId })
+      await expect(moved).rejects.toThrow(/another process of this agent runs/)
+      clearInterval(timer)
+    }
     // An agent without data need not wait.
     await databases.urlFor({ name: 'two', agentId: randomUUID() })
-    runs = false
     expect(await databases.urlFor({ name: 'one', agentId })).toContain('_one_')
   })
 })

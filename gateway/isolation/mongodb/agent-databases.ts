@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import os from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
-import { assignDatabase, holdsData, moveAgent } from '@parley/engine/migration/mongodb/move'
+import { assignDatabase, holdsData, moveAgent, signOfLife } from '@parley/engine/migration/mongodb/move'
 import { ownDatabases } from '@parley/engine/store/mongodb/own-database'
 import { connectMongodb, type MongodbDatabase } from '@parley/kit/database/mongodb/database'
 import type { Log } from '@parley/kit/process/log'
@@ -19,8 +19,8 @@ export interface AgentDatabasesOptions {
   /** The names of the agents that this gateway runs. */
   names: readonly string[]
   claims: Claims
-  /** Whether a process of the agent runs, according to the registry. */
-  isRunning: (agentId: string) => boolean
+  /** How long a store has to be unchanged until no process uses it. Default 6 s. Processes change it each second. */
+  quietMs?: number
   /** How long to wait for the end of the agent's other processes. Default 60 s. */
   waitMs?: number
   /** How long a gateway holds the claim to move the data of an agent without renewing it. Default 30 s. */
@@ -266,18 +266,22 @@ export class AgentDatabases implements AsyncDisposable {
 
   /** A process that still runs on the shared database could write there after the copy. */
   async #waitForOthers({ name, agentId }: SupervisedAgent): Promise<void> {
-    const { isRunning, waitMs = 60_000, log } = this.#options
+    const { quietMs = 6000, waitMs = 60_000, log } = this.#options
     const { db } = this.#database
     const known = await ownDatabases(db).findOne({ _id: agentId, agent_id: agentId })
     if (known?.state !== 'moving' || !(await holdsData(db, agentId))) return
+    log.info({ agent: name }, 'waiting until no process of the agent uses the shared database')
     const end = performance.now() + waitMs
-    for (let isLogged = false; isRunning(agentId); isLogged = true) {
-      if (!isLogged) log.info({ agent: name }, 'waiting for the other processes of the agent to end')
+    let sign = await signOfLife(db, agentId)
+    for (let since = performance.now(); performance.now() - since < quietMs; ) {
+      await wait(quietMs / 12)
+      const next = await signOfLife(db, agentId)
+      if (next !== sign) since = performance.now()
+      sign = next
       if (performance.now() > end)
         throw new Error(
           `its data has to be moved from ${this.#base} to its own database, but another process of this agent runs: stop it (docs/guides/isolation.md#mongodb)`,
         )
-      await wait(500)
     }
   }
 
