@@ -135,6 +135,14 @@ test('an agent that is quarantined cannot act for its callers', async () => {
   const authorization = `Bearer ${json.access_token}`
   expect((await post('/agents/two/', rpc('message/send', saying('go')), { authorization })).status).toBe(401)
   expect((await exchange(statement, 'one')).status).toBe(400)
+  const issued = identityProvider().issue('alice', {
+    act: { sub: 'one' },
+    aud: gateway().addresses.public,
+  })
+  const refused = await post('/agents/two/', rpc('message/send', saying('go')), {
+    authorization: `Bearer ${issued}`,
+  })
+  expect(refused.status).toBe(401)
 })
 
 test('an unverified agent of another operator cannot exchange its statement', async () => {
