@@ -18,7 +18,7 @@ import { auditError, auditRoutes, isDecision } from './audit-routes.ts'
 import { allowOrigins } from './cors.ts'
 import { faultOfHead } from './fault-of-head.ts'
 import { linger } from './linger.ts'
-import { watchRequests } from './metrics.ts'
+import { countRequest } from './metrics.ts'
 import type { RequestLimits } from './request-limits.ts'
 import { securityHeaders } from './security-headers.ts'
 import { watchRoutes } from './wrong-method.ts'
@@ -103,10 +103,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('onRequest', (request, reply, done) => {
+    countRequest(options.metrics.requests, request, reply)
     reply.headers(headers).header('x-request-id', request.id)
     done(faultOfHead(request.raw))
   })
-  watchRequests(app, options.metrics)
   app.setErrorHandler<FastifyError>(handleError)
   const refuse = watchRoutes(app)
   app.setNotFoundHandler((request, reply) => handleError(refuse(request), request, reply))
