@@ -14,7 +14,7 @@ import { connectMongodb } from '@parley/kit/database/mongodb/database'
 import { startRoleProxy } from '@parley/tools/testing/mongodb/roles'
 import { hasMongodb, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { freePorts } from '@parley/tools/testing/port'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 const agentsDir = path.join(root, 'tools/testing/isolated-agents')
 /** A user without an account, for gateways that do not run as root. */
@@ -64,9 +64,33 @@ interface StartOptions {
   prefix?: string[]
 }
 
-async function start({ mode, env = {}, prefix = [] }: StartOptions): Promise<Started> {
+/** Starts a deployment until the end of the test. */
+function start(options: StartOptions): Promise<Started> {
   const stack = new AsyncDisposableStack()
   open.push(stack)
+  return startOn(stack, options)
+}
+
+/** Starts a deployment for all tests of the block. */
+function startForBlock(options: StartOptions): { started: Started } {
+  const stack = new AsyncDisposableStack()
+  let started: Started | undefined
+  beforeAll(async () => {
+    started = await startOn(stack, options)
+  })
+  afterAll(() => stack.disposeAsync())
+  return {
+    get started() {
+      if (started === undefined) throw new Error('the deployment has not started')
+      return started
+    },
+  }
+}
+
+async function startOn(
+  stack: AsyncDisposableStack,
+  { mode, env = {}, prefix = [] }: StartOptions,
+): Promise<Started> {
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-isolation-'))
   stack.defer(() => rm(folder, { recursive: true, force: true }))
   const [dataDir, cache] = [path.join(folder, 'data'), path.join(folder, 'cache')]
@@ -175,38 +199,75 @@ async function gainsOf(agent: string, started: Started): Promise<string[]> {
 }
 
 const modes = (['user', 'namespace', 'permission'] as const).map((mode) => ({ mode, reason: obstacle(mode) }))
-const environments = [
-  ['development', {}],
-  ['production', production],
-] as const
+const limits = { AGENT_MEMORY_MAX_MB: '400', AGENT_FILES_MAX: '256', AGENT_PROCESSES_MAX: '150' }
+/** No agent is isolated from the network in this mode, so the list only appears in the table. */
+const unenforcedEgress = { AGENT_EGRESS: '127.0.0.1:9' }
 
 const titleOf = ({ mode, reason }: (typeof modes)[number]) =>
   reason === undefined ? `isolation mode ${mode}` : `isolation mode ${mode} (${reason})`
 
 for (const { mode, reason } of modes) {
-  test.skipIf(reason !== undefined).each(environments)(
-    `${titleOf({ mode, reason })}, %s: a hostile agent reaches nothing of the gateway or of another agent`,
-    async (_name, env) => {
-      const started = await start({ mode, env })
-      expect(started.gateway.output).toMatch(new RegExp(`\\nisolation +${mode} `))
-      // Without its own user or namespace, an agent can send signals. The start reports it as missing.
-      const pids = [started.gateway.pid, ...pidsOf('neighbour', started.gateway)]
-      const known = mode === 'permission' ? pids.map((pid) => `signal ${pid}`) : []
-      expect(await gainsOf('intruder', started)).toEqual(known)
-      const reported = /missing +protection .* from signals/.test(started.gateway.output)
-      expect(reported).toBe(mode === 'permission')
-    },
-  )
+  describe.skipIf(reason !== undefined)(`${titleOf({ mode, reason })}, development`, () => {
+    const env = { ...limits, ...(mode === 'namespace' && unenforcedEgress) }
+    const deployment = startForBlock({ mode, env })
+    testAttempts(mode, deployment)
+
+    test('open files and memory of an agent are limited', async () => {
+      const { gateway, ask } = deployment.started
+      const files = await ask('intruder', { what: 'files' })
+      expect(files).toContain('EMFILE')
+      expect(countIn(files)).toBeLessThan(256)
+      const before = pidsOf('intruder', gateway)
+      void ask('intruder', { what: 'memory' }).catch(() => undefined)
+      await expect.poll(() => gateway.output).toContain('exceeded its memory limit of 400 MiB')
+      await expect.poll(() => pidsOf('intruder', gateway)).toHaveLength(1)
+      expect(pidsOf('intruder', gateway)).not.toEqual(before)
+    })
+
+    test.runIf(mode === 'namespace')(
+      'an egress list that cannot be enforced is reported in the table',
+      () => {
+        expect(deployment.started.gateway.output).toMatch(
+          /missing +the egress list of intruder .*: it can connect to every address/,
+        )
+      },
+    )
+
+    // The gateway is stopped, so this test is the last one of the deployment.
+    test.skipIf(mode === 'permission')(
+      'the processes of an agent are limited, and those that left its group are killed with it',
+      async () => {
+        const { gateway, ask } = deployment.started
+        const started = countIn(await ask('intruder-with-processes', { what: 'processes' }))
+        expect(started).toBeGreaterThan(50)
+        expect(started).toBeLessThan(150)
+        const sleeping = () => spawnSync('pgrep', ['-f', '^/bin/sleep 1000$']).status === 0
+        expect(await gateway.stop()).toBe(0)
+        expect(sleeping()).toBe(false)
+      },
+    )
+  })
+
+  describe.skipIf(reason !== undefined)(`${titleOf({ mode, reason })}, production`, () => {
+    testAttempts(mode, startForBlock({ mode, env: production }))
+  })
 }
 
-for (const { mode, reason } of modes.filter((one) => one.mode !== 'permission')) {
-  test.skipIf(reason !== undefined)(
-    `${titleOf({ mode, reason })}: neither does a hostile agent that may start programs`,
-    async () => {
-      const started = await start({ mode })
-      expect(await gainsOf('intruder-with-processes', started)).toEqual([])
-    },
-  )
+function testAttempts(mode: Mode, deployment: { started: Started }): void {
+  test('a hostile agent reaches nothing of the gateway or of another agent', async () => {
+    const { started } = deployment
+    expect(started.gateway.output).toMatch(new RegExp(`\\nisolation +${mode} `))
+    // Without its own user or namespace, an agent can send signals. The start reports it as missing.
+    const pids = [started.gateway.pid, ...pidsOf('neighbour', started.gateway)]
+    const known = mode === 'permission' ? pids.map((pid) => `signal ${pid}`) : []
+    expect(await gainsOf('intruder', started)).toEqual(known)
+    const reported = /missing +protection .* from signals/.test(started.gateway.output)
+    expect(reported).toBe(mode === 'permission')
+  })
+
+  test.skipIf(mode === 'permission')('neither does a hostile agent that may start programs', async () => {
+    expect(await gainsOf('intruder-with-processes', deployment.started)).toEqual([])
+  })
 }
 
 test.skipIf(process.getuid?.() !== 0)(
@@ -282,38 +343,6 @@ test.skipIf(!hasMongodb)(
   },
 )
 
-const limits = { AGENT_MEMORY_MAX_MB: '400', AGENT_FILES_MAX: '256', AGENT_PROCESSES_MAX: '150' }
-
-for (const { mode, reason } of modes) {
-  test.skipIf(reason !== undefined)(
-    `${titleOf({ mode, reason })}: open files and memory of an agent are limited`,
-    async () => {
-      const { gateway, ask } = await start({ mode, env: limits })
-      const files = await ask('intruder', { what: 'files' })
-      expect(files).toContain('EMFILE')
-      expect(countIn(files)).toBeLessThan(256)
-      const before = pidsOf('intruder', gateway)
-      void ask('intruder', { what: 'memory' }).catch(() => undefined)
-      await expect.poll(() => gateway.output).toContain('exceeded its memory limit of 400 MiB')
-      await expect.poll(() => pidsOf('intruder', gateway)).toHaveLength(1)
-      expect(pidsOf('intruder', gateway)).not.toEqual(before)
-    },
-  )
-}
-
-test.each(modes.filter(({ mode, reason }) => mode !== 'permission' && reason === undefined))(
-  'isolation mode $mode: the processes of an agent are limited, and those that left its group are killed with it',
-  async ({ mode }) => {
-    const { gateway, ask } = await start({ mode, env: limits })
-    const started = countIn(await ask('intruder-with-processes', { what: 'processes' }))
-    expect(started).toBeGreaterThan(50)
-    expect(started).toBeLessThan(150)
-    const sleeping = () => spawnSync('pgrep', ['-f', '^/bin/sleep 1000$']).status === 0
-    expect(await gateway.stop()).toBe(0)
-    expect(sleeping()).toBe(false)
-  },
-)
-
 function countIn(answer: string): number {
   const { text } = JSON.parse(answer) as { text: string }
   return (JSON.parse(text) as { count: number }).count
@@ -355,13 +384,5 @@ test.skipIf(obstacle('user') !== undefined || !hasNft)(
     expect(await gateway.stop()).toBe(0)
     expect(spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout).not.toContain('parley_')
     for (const server of [allowed, refused]) server.close()
-  },
-)
-
-test.skipIf(obstacle('namespace') !== undefined)(
-  'an egress list that cannot be enforced is reported in the table',
-  async () => {
-    const { gateway } = await start({ mode: 'namespace', env: { AGENT_EGRESS: '127.0.0.1:9' } })
-    expect(gateway.output).toMatch(/missing +the egress list of intruder .*: it can connect to every address/)
   },
 )
