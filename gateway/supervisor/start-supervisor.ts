@@ -100,16 +100,16 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     command: agentCommand,
     isolation: config.isolation,
     needed: neededDestinations(options),
+    authorities: authorityFiles(environment['STORE_URL']),
     ...options.overrides,
   })
   const open = stack.move()
-  const { isolation } = supervisor
-  isolation.missing.push(...missing)
+  supervisor.isolation.missing.push(...missing)
   return {
     settled: () => supervisor.settled(),
     notStarted: () => supervisor.notStarted(),
     pids: () => supervisor.pids(),
-    isolation,
+    isolation: supervisor.isolation,
     [Symbol.asyncDispose]: async () => {
       clearInterval(registerTimer)
       await supervisor[Symbol.asyncDispose]()
@@ -178,6 +178,12 @@ function registerAgain(processes: Iterable<RegisteredProcess>, options: Supervis
 function agentCommand(folder: string) {
   const entry = fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
+}
+
+/** Returns the file that STORE_URL names for the certificate of the database. */
+function authorityFiles(storeUrl = ''): string[] {
+  const [, file] = /[?&]tlsCAFile=([^&]+)/i.exec(storeUrl) ?? []
+  return file === undefined ? [] : [path.resolve(decodeURIComponent(file))]
 }
 
 /** Returns the servers that every agent connects to, as `host:port`. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { openMongodbStore } from '@parley/engine/store/mongodb/store'
 import { artifactOf, sampleRecord } from '@parley/engine/store/sample-record.cases'
@@ -299,6 +300,11 @@ test.each([
     'mongodb+srv://parley-1:a%2Fb@cluster.example.com/own?retryWrites=true&authSource=own',
   ],
   ['mongodb://u:p@h/parley?AuthSource=x&tls=true', null, 'mongodb://h/own?tls=true'],
+  [
+    'mongodb://h/parley?tlsCAFile=certificates%2Fca.pem',
+    null,
+    `mongodb://h/own?tlsCAFile=${encodeURIComponent(path.resolve('certificates/ca.pem'))}`,
+  ],
 ])('from %s, the URL of another user keeps the hosts and options', (url, as, expected) => {
   expect(withDatabase(url, { database: 'own', authSource: 'own', as })).toBe(expected)
 })
