@@ -300,7 +300,7 @@ describe('a delegated token is not active', () => {
     const { text } = await exchange(await statementFor({ token: issue() }))
     expect(await introspector.introspect(text)).toEqual({ active: false })
   })
-  test('a sealed subject is no delegated token', async () => {
+  test('if it is a sealed subject with the prefix of a delegated token', async () => {
     const sealed = delegated.sealSubject(issue()) ?? ''
     expect(await delegated.introspect(`pdt_${sealed}`)).toEqual({ active: false })
   })

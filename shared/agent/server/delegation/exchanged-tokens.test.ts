@@ -118,7 +118,7 @@ test('concurrent and later callers share one exchange of a statement', async () 
 })
 
 describe('the gateway refuses', () => {
-  test('the agent’s own token: the agent requests a new one, and tries once more', async () => {
+  test('the agent’s own token: the agent requests a new one, and tries again', async () => {
     answers['/oauth2/token'] = {
       status: 401,
       body: { error: 'invalid_client', error_description: 'The token is not active' },
