@@ -16,6 +16,7 @@ import {
 // The OAuth server is an external one, so agents receive statements.
 gatewayForEachTest()
 
+const bearerCard = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } }
 const rpc = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 'one', method, params })
 const tokenIn = (headers: { authorization?: string | undefined } | undefined) =>
   headers?.authorization?.replace('Bearer ', '') ?? ''
@@ -145,8 +146,21 @@ test('an agent that is quarantined cannot act for its callers', async () => {
   expect(refused.status).toBe(401)
 })
 
+test('an admitted agent that has proven its key exchanges its statement with the client that registered it', async () => {
+  const sky = await agent('sky', 'Weather', {
+    origin: 'registered',
+    admittedBy: 'operator',
+    did: 'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK',
+    owner: 'client of sky',
+    card: bearerCard,
+  })
+  const statement = await statementFor(sky, bearer('alice'))
+  expect((await exchange(statement, 'client of sky')).status).toBe(200)
+  for (const client of ['sky', 'alice', 'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK'])
+    expect((await exchange(statement, client)).status).toBe(400)
+})
+
 test('an unverified agent of another operator cannot exchange its statement', async () => {
-  const bearerCard = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } }
   const sky = await agent('sky', 'Weather', {
     origin: 'registered',
     admittedBy: 'operator',
