@@ -26,14 +26,17 @@ export interface Figures {
   othersOnServerCore: number
 }
 
-/** Warms the server up, then measures it. `accepted` includes the warm-up. */
+/**
+ * Warms the server up, then measures it. `accepted` includes the warm-up.
+ * @param load.warmUp Default 15,000 requests.
+ */
 export async function measure(
   generator: LoadGenerator,
   server: Pick<ServerProcess, 'address' | 'cpuMicros'>,
-  load: Pick<Load, 'requests' | 'mustHold'>,
+  { warmUp: total = warmUpRequests, ...load }: Pick<Load, 'requests' | 'mustHold'> & { warmUp?: number },
 ): Promise<{ figures: Figures; accepted: number }> {
   const whole = { ...load, address: server.address, connections }
-  const warmUp = await generator.run({ ...whole, total: warmUpRequests })
+  const warmUp = await generator.run({ ...whole, total })
   await wait(200)
   const [cpu, own, theirs] = [server.cpuMicros, coreTimes(cores.server), coreTimes(cores.load)]
   const result = await generator.run({ ...whole, seconds: measuredSeconds })
