@@ -166,6 +166,38 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     },
   )
 
+  test.each([
+    ['a lost connection', 'lost' as const],
+    [
+      'a change of the primary',
+      { ok: 0, code: 10_107, errmsg: 'not primary', codeName: 'NotWritablePrimary' },
+    ],
+  ])('%s is not taken for a server without roles: the start fails', async (_title, failure) => {
+    let isFailing = true
+    const failing = (command: string) => (isFailing && command === 'createUser' ? failure : undefined)
+    const { proxy, url } = await withRoles(admin, { failing })
+    await using _proxy = proxy
+    await expect(AgentDatabases.open(optionsFor(url))).rejects.toThrow(/Start the gateway again/)
+    isFailing = false
+    await using databases = await AgentDatabases.open(optionsFor(url))
+    expect(databases.missing).toEqual([])
+  })
+
+  test('a server that refuses logins of new users is reported', async () => {
+    const failed = { ok: 0, code: 18, errmsg: 'Authentication failed.', codeName: 'AuthenticationFailed' }
+    let isCreated = false
+    const failing = (command: string) => {
+      isCreated ||= command === 'createUser'
+      return isCreated && command === 'saslStart' ? failed : undefined
+    }
+    const { proxy, url } = await withRoles(admin, { failing })
+    await using _proxy = proxy
+    await using databases = await AgentDatabases.open(optionsFor(url))
+    expect(databases.missing).toEqual([
+      expect.stringMatching(/refuses a user with the role readWrite: Authentication failed\./),
+    ])
+  })
+
   test('where the user may use one database only, agents share it, and the reason is reported', async () => {
     const { proxy, url } = await withRoles([])
     await using _proxy = proxy

@@ -3,9 +3,10 @@ import os from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { assignDatabase, holdsData, moveAgent, signOfLife } from '@parley/engine/migration/mongodb/move'
 import { ownDatabases } from '@parley/engine/store/mongodb/own-database'
+import { DatabaseRefused } from '@parley/kit/database/errors'
 import { connectMongodb, type MongodbDatabase } from '@parley/kit/database/mongodb/database'
 import type { Log } from '@parley/kit/process/log'
-import { type Db, MongoServerError } from 'mongodb'
+import { type Db, MongoAPIError, MongoError, MongoServerError } from 'mongodb'
 import type { Claims } from '../../store/claims.ts'
 import { databaseNameFor, type User, withDatabase } from './agent-url.ts'
 
@@ -38,6 +39,10 @@ const dropLimitMs = 5000
 const unauthorized = 13
 const userNotFound = 11
 const userExists = 51_003
+/** Errors of a server that is starting, stopping, overloaded or no longer the primary (the driver's retryable errors). */
+const temporary = new Set([
+  6, 7, 50, 64, 89, 91, 112, 134, 189, 262, 9001, 10_107, 11_600, 11_602, 13_435, 13_436,
+])
 
 /**
  * Gives each supervised agent a MongoDB database, with the documents that the gateway's database contained, and a user
@@ -120,9 +125,7 @@ export class AgentDatabases implements AsyncDisposable {
     } catch (error) {
       if (codeOf(error) === unauthorized)
         return `the user of STORE_URL may use only ${this.#base}: grant it readWriteAnyDatabase`
-      if (error instanceof MongoServerError)
-        return `the server refuses a second database: ${firstLine(error)}`
-      throw error
+      return `the server refuses a second database: ${firstLine(this.#refusalIn(error))}`
     }
   }
 
@@ -137,10 +140,28 @@ export class AgentDatabases implements AsyncDisposable {
     } catch (error) {
       if (codeOf(error) === unauthorized)
         return 'the user of STORE_URL may not create users: grant it userAdminAnyDatabase'
-      return `the server at ${this.#where} refuses a user with the role readWrite: ${firstLine(error)}`
+      return `the server at ${this.#where} refuses a user with the role readWrite: ${firstLine(this.#refusalIn(error))}`
     } finally {
       await this.#dropUser(database).catch(() => undefined)
     }
+  }
+
+  /**
+   * Returns the error if it shows that the server lacks something. After a temporary failure, agents would otherwise get the
+   * user of STORE_URL. @throws DatabaseRefused after a temporary failure
+   */
+  #refusalIn(error: unknown): unknown {
+    const found = error instanceof DatabaseRefused ? (error.cause ?? error) : error
+    const isTemporary =
+      found instanceof MongoServerError
+        ? temporary.has(Number(found.code))
+        : found instanceof MongoError && !(found instanceof MongoAPIError)
+    // Users of agents connect without the gateway's certificate, which the server may require.
+    if (!isTemporary || this.#database.client.options.tlsCertificateKeyFile !== undefined) return found
+    throw new DatabaseRefused(
+      `The MongoDB server at ${this.#where} stopped answering while the gateway tried what it offers for agents. Start the gateway again.`,
+      { cause: error },
+    )
   }
 
   get #where(): string {

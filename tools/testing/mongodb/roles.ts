@@ -19,6 +19,8 @@ export interface RoleOptions {
   enforced?: boolean
   /** Whether commands without a user are accepted. */
   anonymous?: boolean
+  /** Returns an error response in place of the command, or `lost` to close the connection. */
+  failing?: (command: string) => Document | 'lost' | undefined
 }
 
 /** Address of the proxy and its users, which tests may read. */
@@ -100,7 +102,9 @@ class Session {
     if (code !== opMsg) return void this.upstream.write(message)
     const command = commandOf(message)
     const name = Object.keys(command)[0] ?? ''
-    const answer = this.#answer(name, command)
+    const failure = this.#options.failing?.(name)
+    if (failure === 'lost') return void this.#socket.destroy()
+    const answer = failure ?? this.#answer(name, command)
     if (answer === undefined) return void this.upstream.write(message)
     this.#socket.write(reply(message, answer))
   }
