@@ -131,6 +131,20 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   })
 })
 
+test('the only gateway on a database keeps neither expired grants nor more than 32 MiB of them', async () => {
+  const records = ownGrants()
+  const until = Date.now() + 60_000
+  const large = 'x'.repeat(1024 * 1024)
+  for (let number = 0; number < 40; number += 1) await records.save(`${number}`, large, until)
+  const found = await Promise.all(Array.from({ length: 40 }, (_, number) => records.find(`${number}`)))
+  expect(found.map((sealed) => sealed !== undefined)).toEqual(found.map((_, number) => number >= 8))
+  vi.useFakeTimers({ toFake: ['Date'], now: until })
+  await records.save('next', large, until + 60_000)
+  expect(await records.find('39')).toBeUndefined()
+  expect(await records.find('next')).toBe(large)
+  vi.useRealTimers()
+})
+
 test('a message without a grant is sent if the database fails, and a token that is bound to a key gets none', async () => {
   const down = { ...ownGrants(), save: () => Promise.reject(new Error('down')) }
   expect(await grantsOf(down).create(token, 'agent', ['a'])).toBeUndefined()

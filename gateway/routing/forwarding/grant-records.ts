@@ -1,5 +1,4 @@
 import { type DocumentDatabase, declareCollection } from '@parley/kit/database/documents'
-import { RecentMap } from '@parley/kit/did/recent-map'
 
 /** Stores the encrypted grants of `ReferenceGrants` until they expire, so that each gateway finds those of the others. */
 export interface GrantRecords {
@@ -9,14 +8,25 @@ export interface GrantRecords {
   find(id: string): Promise<string | undefined>
 }
 
-const ownMax = 10_000
+/** Limits of the grants in memory, in number and characters. The oldest ones are removed first. */
+const [ownMax, ownMaxChars] = [10_000, 32 * 1024 * 1024]
 
 /** The grants of the only gateway on a database. They are in memory, because they end a minute later anyway. */
 export function ownGrants(): GrantRecords {
-  const grants = new RecentMap<string, string>(ownMax)
+  // Grants are valid for the same time, so they are in the order of their expiry.
+  const grants = new Map<string, { sealed: string; until: number }>()
+  let chars = 0
   return {
-    save: async (id, sealed) => grants.set(id, sealed),
-    find: async (id) => grants.get(id),
+    save: async (id, sealed, until) => {
+      grants.set(id, { sealed, until })
+      chars += sealed.length
+      for (const [first, oldest] of grants) {
+        if (oldest.until > Date.now() && grants.size <= ownMax && chars <= ownMaxChars) return
+        grants.delete(first)
+        chars -= oldest.sealed.length
+      }
+    },
+    find: async (id) => grants.get(id)?.sealed,
   }
 }
 
