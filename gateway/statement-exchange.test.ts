@@ -1,3 +1,4 @@
+import { decodeJwt } from 'jose'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import {
@@ -161,16 +162,17 @@ test('an admitted agent that has proven its key exchanges its statement with the
 })
 
 test('an unverified agent of another operator cannot exchange its statement', async () => {
-  const sky = await agent('sky', 'Weather', {
-    origin: 'registered',
-    admittedBy: 'operator',
-    verified: false,
-    card: bearerCard,
-  })
-  expect(await exchange(await statementFor(sky, bearer('alice')), 'sky')).toMatchObject({
+  const external = { origin: 'registered', admittedBy: 'operator', card: bearerCard }
+  const sky = await agent('sky', 'Weather', { ...external, verified: false })
+  const statement = await statementFor(sky, bearer('alice'))
+  expect(await exchange(statement, 'sky')).toMatchObject({
     status: 400,
     json: { error: 'invalid_request' },
   })
+  // It gets no form of the caller's token. Once it is verified, it needs one.
+  expect(decodeJwt(statement)).not.toHaveProperty('sealed_subject')
+  await sky.register('sky', 'Weather', { ...external, verified: true })
+  expect(decodeJwt(await statementFor(sky, bearer('alice')))).toHaveProperty('sealed_subject')
 })
 
 test.each<[string, Record<string, string>, number, string]>([

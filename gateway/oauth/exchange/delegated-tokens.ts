@@ -186,7 +186,7 @@ export class DelegatedTokens implements Introspector {
     if (sealed === undefined)
       throw new ExchangeRefused(
         'too_large',
-        `The statement cannot be exchanged, because the caller’s token has more than ${subjectMaxChars} characters`,
+        `The statement cannot be exchanged: the caller’s token has more than ${subjectMaxChars} characters, or the agent was not admitted when the message was sent`,
       )
     const opened = this.#subjects.open(sealed)
     if (opened === undefined)
