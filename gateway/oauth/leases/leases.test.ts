@@ -239,6 +239,27 @@ test('a client that revokes too often is refused for a second, others are not', 
   expect(await server.provider.introspect(token)).toMatchObject({ active: false })
 })
 
+test('a refused revocation says so, and the token stays active', async () => {
+  const alice = await ensure('alice')
+  const token = await server.token(alice)
+  const own = await server.provider.keys.create({
+    clientId: 'alice',
+    name: 'key',
+    scope: 'agent:read',
+    exp: inAnHour(),
+  })
+  // No revocations are added meanwhile.
+  vi.useFakeTimers({ toFake: ['performance'] })
+  await Promise.all(
+    Array.from({ length: 200 }, () => server.post('/oauth2/revoke', { token: 'nothing' }, alice)),
+  )
+  for (const one of [token, own?.key ?? '']) {
+    expect((await server.post('/oauth2/revoke', { token: one }, alice)).status).toBe(429)
+    expect(await server.provider.introspect(one)).toMatchObject({ active: true })
+  }
+  vi.useRealTimers()
+})
+
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3600
 
 /** Polls as a new holder, whose answer has the number of the last invalidation. */
