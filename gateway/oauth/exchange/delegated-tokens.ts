@@ -150,14 +150,14 @@ export class DelegatedTokens implements Introspector {
     const subject = await this.#read(token)
     if (!isActive(subject)) throw inactiveRefusal(subject)
     const { client_id: clientId, sub, act } = stated
-    const stood = act === undefined ? [] : actorsOf(act)
-    const own = ownActors(stood, subject)
+    const earlier = act === undefined ? [] : actorsOf(act)
+    const own = ownActors(earlier, subject)
     if (!isSubject(subject, { clientId, sub }) || own === undefined || !this.#mayAct(own))
       throw new ExchangeRefused(
         'inactive',
         'A party of the statement may no longer act: send the message again',
       )
-    const actors = actorsWith(actorId, clientId, stood, [gatewayUrl])
+    const actors = actorsWith(actorId, clientId, earlier, [gatewayUrl])
     if (actingAgents({ actors: [actorId], gateways: [gatewayUrl] }).length === 0)
       throw new ExchangeRefused('already_in_chain', 'The gateway does not exchange statements for itself')
     const held = narrowed(subject.scope ?? '', { scope: stated.scope ?? '', actorScope: actor.scope ?? '' })

@@ -36,7 +36,7 @@ const headerBytes = 16
 const iterations = 4096
 
 /**
- * Adds users and roles to a MongoDB-compatible server without them. It stands for a MongoDB server with access control,
+ * Adds users and roles to a MongoDB-compatible server without them. It replaces a MongoDB server with access control,
  * of which it implements SCRAM-SHA-256, the commands for users, and the roles `readWrite`, `readWriteAnyDatabase` and
  * `userAdminAnyDatabase`. It refuses more than a real server: each command that is not known to stay in the database of
  * its `$db`.

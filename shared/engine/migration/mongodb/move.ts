@@ -80,7 +80,7 @@ export async function moveAgent(options: MoveOptions): Promise<number> {
   const { agentId, from, to, signal } = options
   const ours = { _id: agentId, agent_id: agentId }
   const known = await ownDatabases(from).findOne(ours)
-  if (known === null) throw new Error('The agent has no database of its own yet')
+  if (known === null) throw new Error('No database is assigned to the agent yet')
   await refuseUnfinishedImport(from, agentId)
   const isMoved = known.state === 'moved'
   if (!isMoved) {
