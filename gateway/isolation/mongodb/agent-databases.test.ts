@@ -281,6 +281,26 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     expect(await databases.urlFor({ name: 'one', agentId })).toContain('_one_')
   })
 
+  test('data that an earlier version writes after the move is not moved while its process runs', async () => {
+    const url = server.newUrl()
+    const agent = { name: 'one', agentId: randomUUID() }
+    await (await openMongodbStore({ url, agentId: agent.agentId }))[Symbol.asyncDispose]()
+    await using first = await AgentDatabases.open(optionsFor(url))
+    await first.urlFor(agent)
+    // Earlier versions do not know that the data was moved.
+    await using earlier = await connectMongodb({ url })
+    const settings = earlier.db.collection<{ _id: string; agent_id: string; at: number }>('settings')
+    const ping = { _id: `${agent.agentId}/ping`, agent_id: agent.agentId }
+    let at = 0
+    const write = () => settings.updateOne(ping, { $set: { at: (at += 1) } }, { upsert: true })
+    await write()
+    await using databases = await AgentDatabases.open(optionsFor(url, { quietMs: 600, waitMs: 2000 }))
+    using timer = setInterval(() => void write(), 100)
+    await expect(databases.urlFor(agent)).rejects.toThrow(/another process of this agent runs/)
+    clearInterval(timer)
+    expect(await databases.urlFor(agent)).toContain('_one_')
+  })
+
   test('data is not moved while another process of the agent is idle or runs a task', async () => {
     const url = server.newUrl()
     const agentId = randomUUID()

@@ -289,8 +289,7 @@ export class AgentDatabases implements AsyncDisposable {
   async #waitForOthers({ name, agentId }: SupervisedAgent): Promise<void> {
     const { quietMs = 6000, waitMs = 60_000, log } = this.#options
     const { db } = this.#database
-    const known = await ownDatabases(db).findOne({ _id: agentId, agent_id: agentId })
-    if (known?.state !== 'moving' || !(await holdsData(db, agentId))) return
+    if (!(await holdsData(db, agentId))) return
     log.info({ agent: name }, 'waiting until no process of the agent uses the shared database')
     const end = performance.now() + waitMs
     let sign = await signOfLife(db, agentId)
