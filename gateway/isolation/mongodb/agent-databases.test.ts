@@ -183,6 +183,17 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     expect(databases.missing).toEqual([])
   })
 
+  test('a lost connection without a user does not show that the server requires one', async () => {
+    let finds = 0
+    // The driver repeats a read once.
+    const failing = (command: string) => (command === 'find' && (finds += 1) <= 2 ? 'lost' : undefined)
+    const { proxy, url } = await withRoles(admin, { failing, anonymous: true })
+    await using _proxy = proxy
+    await expect(AgentDatabases.open(optionsFor(url))).rejects.toThrow(/Start the gateway again/)
+    await using databases = await AgentDatabases.open(optionsFor(url))
+    expect(databases.missing).toEqual([expect.stringMatching(/gives data to clients without a user/)])
+  })
+
   test('a server that refuses logins of new users is reported', async () => {
     const failed = { ok: 0, code: 18, errmsg: 'Authentication failed.', codeName: 'AuthenticationFailed' }
     let isCreated = false

@@ -160,7 +160,7 @@ export class AgentDatabases implements AsyncDisposable {
     if (!isTemporary || this.#database.client.options.tlsCertificateKeyFile !== undefined) return found
     throw new DatabaseRefused(
       `The MongoDB server at ${this.#where} stopped answering while the gateway tried what it offers for agents. Start the gateway again.`,
-      { cause: error },
+      { cause: found },
     )
   }
 
@@ -188,8 +188,9 @@ export class AgentDatabases implements AsyncDisposable {
         },
       )
     } catch (error) {
-      if (as === null) return false
-      throw error
+      if (as !== null) throw error
+      this.#refusalIn(error)
+      return false
     }
   }
 
