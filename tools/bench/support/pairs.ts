@@ -18,7 +18,7 @@ export interface PairedFigures {
 }
 
 const warmUpRequests = quick ? 6000 : 15_000
-const pairs = quick ? 7 : 25
+const defaultPairs = quick ? 7 : 25
 const seconds = 1
 
 /**
@@ -26,7 +26,12 @@ const seconds = 1
  * the state of the machine and of the compiled code is the same for both, and the median of the ratios is repeatable
  * on a machine that other programs use as well.
  */
-export async function inPairs(generator: LoadGenerator, one: Side, other: Side): Promise<PairedFigures> {
+export async function inPairs(
+  generator: LoadGenerator,
+  one: Side,
+  other: Side,
+  { pairs = defaultPairs } = {},
+): Promise<PairedFigures> {
   const send = ({ server, load }: Side, extent: Pick<Load, 'total' | 'seconds'>) =>
     generator.run({ ...load, ...extent, address: server.address, connections })
   const microsOf = async (side: Side) => {
