@@ -20,7 +20,7 @@ import type { IdentityProvider } from '../oauth/identity-provider.ts'
 import { readCard } from '../registry/card.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Claims } from '../store/claims.ts'
-import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
+import type { AgentFolder } from './agent-folders.ts'
 import { logForwarder } from './process-output.ts'
 import type { ReadyAgent } from './supervised-agent.ts'
 import { Supervisor, type SupervisorOptions } from './supervisor.ts'
@@ -60,11 +60,9 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
   const { config, environment, provider, registry, log } = options
   const processes = new Map<string, RegisteredProcess>()
   await using stack = new AsyncDisposableStack()
-  const { databases, redisUsers, missing } = await accessToServers(options, stack)
-  const registerTimer = setInterval(
-    () => registerAgain(processes.values(), options),
-    registerAgainEveryMs,
-  ).unref()
+  const { databases, redisUsers, missing, stopping } = await accessToServers(options, stack)
+  const again = () => registerAgain(processes.values(), options)
+  const registerTimer = setInterval(again, registerAgainEveryMs).unref()
   const supervisor = await Supervisor.start({
     agentsDir: options.agentsDir,
     dataDir: config.dataDir,
@@ -112,6 +110,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     isolation: supervisor.isolation,
     [Symbol.asyncDispose]: async () => {
       clearInterval(registerTimer)
+      stopping.abort(new Error('the gateway stops'))
       await supervisor[Symbol.asyncDispose]()
       await open.disposeAsync()
     },
@@ -120,27 +119,29 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
 
 /** Gives agents their own databases and users, and returns which protections are missing. */
 async function accessToServers(options: SupervisedAgentsOptions, stack: AsyncDisposableStack) {
-  const databases = await agentDatabases(options)
+  const stopping = new AbortController()
+  const databases = await agentDatabases(options, stopping.signal)
   if (databases !== undefined) stack.use(databases)
   const { redisUsers, missing } = await redisUsersFor(options)
   if (redisUsers !== undefined) stack.use(redisUsers)
-  return { databases, redisUsers, missing: [...(databases?.missing ?? []), ...missing] }
+  return { databases, redisUsers, stopping, missing: [...(databases?.missing ?? []), ...missing] }
 }
 
 /** Opens the MongoDB databases of the agents. Undefined if the store is embedded. The driver is loaded only if needed. */
-async function agentDatabases(options: SupervisedAgentsOptions): Promise<AgentDatabases | undefined> {
-  const { agentsDir, environment, config, log } = options
+async function agentDatabases(
+  options: SupervisedAgentsOptions,
+  signal: AbortSignal,
+): Promise<AgentDatabases | undefined> {
+  const { environment, config, log } = options
   const { claims } = options.state
   const url = databaseUrl(environment['STORE_URL'])
   if (url === undefined || claims === undefined) return undefined
   const { AgentDatabases } = await import('../isolation/mongodb/agent-databases.ts')
-  const folders = await findAgentFolders(agentsDir)
   return AgentDatabases.open({
     url,
-    dataDir: config.dataDir,
     withUsers: config.isolation.mode !== 'none',
-    names: folders.map(({ name }) => name),
     claims,
+    signal,
     log,
   })
 }

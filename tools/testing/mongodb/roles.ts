@@ -145,6 +145,10 @@ class Session {
       users.push({ name: given, source: db, password: String(command['pwd']), roles: command['roles'] })
       return { ok: 1 }
     }
+    if (name === 'usersInfo') {
+      const found = users.filter(({ source }) => source === db)
+      return { ok: 1, users: found.map((user) => ({ user: user.name, db })) }
+    }
     if (at === -1) return { ok: 0, code: 11, errmsg: `User '${given}@${db}' not found` }
     const [user] = name === 'dropUser' ? users.splice(at, 1) : users.slice(at, at + 1)
     if (user !== undefined && name === 'updateUser')
