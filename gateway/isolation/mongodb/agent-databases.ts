@@ -331,7 +331,7 @@ export class AgentDatabases implements AsyncDisposable {
         throw new Error(
           `another gateway on ${this.#base} has been moving its data for more than ${waitMs / 1000} s: wait until that gateway has finished, or stop it (docs/guides/isolation.md#mongodb)`,
         )
-      await wait(claimMs / 30, undefined, { signal })
+      await wait(claimMs / 30, undefined, { signal }).catch(() => signal.throwIfAborted())
     }
     const lost = new AbortController()
     const renew = async () => {
