@@ -43,7 +43,8 @@ test('watch --webhook receives the events of a running task through the webhook'
   resolve()
   const { code, stdout, stderr } = await watching
   expect([code, stdout]).toEqual([0, 'done\n'])
-  expect(stderr).toMatch(/[23] events by webhook, [01] by tasks\/events/)
+  // An event that is committed while the command reads the log arrives both ways, and the first one counts.
+  expect(stderr).toMatch(/1 events by webhook, 2 by|2 events by webhook, 1 by|3 events by webhook, 0 by/)
 })
 
 test('listen receives every event that send --webhook requested, starting with the first', async () => {

@@ -186,6 +186,10 @@ test('a task of the agent that the gateway chose is canceled, although its creat
   await expect(async () =>
     expect(await countTasks()).toEqual({ active: 0, canceled: before.canceled + 1 }),
   ).toPass()
+  // The next test needs the creator, which is restarting.
+  await expect(async () =>
+    expect((await fetch(`${deployment.url}/agents/first/health`)).status).toBe(200),
+  ).toPass()
 })
 
 test('a client that is revoked in the middle ends the chain at the next call, with a clear reason', async () => {

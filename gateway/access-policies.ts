@@ -32,6 +32,7 @@ export function callerAccess({ config, state, registry, gatewayUrl, log }: Acces
 
 /** The agents as clients of the OAuth server. */
 export function agentClients(registry: Registry, gatewayUrl: string): OAuthOptions['agents'] {
+  const ownedBy = (clientId: string) => registry.all().filter(({ owner }) => owner === clientId)
   return {
     isTrusted: (clientId) => registry.isTrusted(clientId),
     namesOf: (clientId) => {
@@ -43,14 +44,16 @@ export function agentClients(registry: Registry, gatewayUrl: string): OAuthOptio
       return entry?.owner === clientId && (!entry.admitted || entry.quarantine?.by !== undefined)
     },
     mayAct: (clientId, audience) =>
-      registry
-        .all()
-        .some(
-          (entry) =>
-            entry.owner === clientId &&
-            (audience === undefined || audienceNamesOf(entry, gatewayUrl).includes(audience)) &&
-            mayActForCallers(entry),
-        ),
+      ownedBy(clientId).some(
+        (entry) =>
+          (audience === undefined || audienceNamesOf(entry, gatewayUrl).includes(audience)) &&
+          mayActForCallers(entry),
+      ),
+    isQuarantined: (clientId) => {
+      const left = registry.left().filter(({ owner }) => owner === clientId)
+      const entries = [...ownedBy(clientId), ...left]
+      return entries.some(({ quarantine }) => quarantine?.by !== undefined) && !entries.some(mayActForCallers)
+    },
   }
 }
 

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { StatementVerifier } from '@parley/kit/auth/statement'
 import { makeLog } from '@parley/kit/process/log'
 import { price } from '@parley/tools/testing/paid-agent'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -187,6 +188,11 @@ test('a revoked token is refused by the next request, although the gateway has e
   const body = new URLSearchParams({ ...client, token: bearer })
   expect((await fetch(`${addresses.public}/oauth2/revoke`, { method: 'POST', body })).status).toBe(200)
   expect(await list()).toMatchObject({ status: 401, json: { id: '1', error: { code: -32010 } } })
+})
+
+test('a gateway with its own OAuth server says that it signs no statements', async () => {
+  const { addresses } = await start({}, false)
+  expect(await new StatementVerifier(addresses.public).gateways()).toBeUndefined()
 })
 
 test('responses that differ per caller keep the Vary header of CORS', async () => {

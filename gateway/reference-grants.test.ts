@@ -86,7 +86,8 @@ test('the header has no form of the client’s token, and the same length for ea
 
 const introspection = { active: true }
 const subject = { text: 'secret-token', hash: '', introspection }
-const token = { caller: {} as never, subject }
+const caller = { id: 'alice', subject: 'alice', scopes: new Set<never>() }
+const token = { caller, subject }
 
 /** The grants of a gateway. */
 function grantsOf(records: GrantRecords, seed = 0): ReferenceGrants {
@@ -110,8 +111,8 @@ function cases(name: string, open: () => Promise<GrantRecords>): void {
       ),
     ).toBeUndefined()
     // What is stored reveals neither the token nor the secret that the agent has.
-    const [id, sealed] = save.mock.calls[0] ?? ['', '']
-    const stored = id + Buffer.from(sealed, 'base64url').toString('latin1')
+    const [saved] = save.mock.calls[0] ?? []
+    const stored = saved?.id + Buffer.from(saved?.sealed ?? '', 'base64url').toString('latin1')
     for (const text of ['secret-token', secret, 'agent']) expect(stored).not.toContain(text)
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 61_000 })
     expect(await other.find(secret, 'a')).toBeUndefined()
@@ -129,6 +130,36 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
     const database = stack.use(await openGatewayMongodb({ url: server.newUrl() }))
     return database.guard(sharedGrants(database.documents))
   })
+})
+
+test('the only gateway on a database keeps neither expired grants nor more than 32 MiB of them', async () => {
+  const records = ownGrants()
+  const until = Date.now() + 60_000
+  const large = 'x'.repeat(1024 * 1024)
+  const save = (id: string, owner: string, sealed = large) => records.save({ id, sealed, until, owner })
+  for (let number = 0; number < 40; number += 1) await save(`${number}`, 'alice')
+  const found = await Promise.all(Array.from({ length: 40 }, (_, number) => records.find(`${number}`)))
+  expect(found.map((sealed) => sealed !== undefined)).toEqual(found.map((_, number) => number >= 8))
+  vi.useFakeTimers({ toFake: ['Date'], now: until })
+  await records.save({ id: 'next', sealed: large, until: until + 60_000, owner: 'bob' })
+  expect(await records.find('39')).toBeUndefined()
+  expect(await records.find('next')).toBe(large)
+  vi.useRealTimers()
+})
+
+test.each([
+  ['large', 'x'.repeat(1024 * 1024), 100],
+  ['many', 'x', 10_100],
+])('a client with %s grants displaces only its own ones', async (_, sealed, count) => {
+  const records = ownGrants()
+  const until = Date.now() + 60_000
+  const save = (id: string, owner: string, text = sealed) => records.save({ id, sealed: text, until, owner })
+  for (const id of ['alice 1', 'alice 2']) await save(id, 'alice')
+  for (let number = 0; number < count; number += 1) await save(`${number}`, 'mallory')
+  for (const id of ['bob 1', 'alice 3']) await save(id, id.split(' ')[0] ?? '')
+  for (const id of ['alice 1', 'alice 2', 'alice 3', 'bob 1', `${count - 1}`])
+    expect([id, await records.find(id)]).toEqual([id, sealed])
+  expect(await records.find('0')).toBeUndefined()
 })
 
 test('a message without a grant is sent if the database fails, and a token that is bound to a key gets none', async () => {

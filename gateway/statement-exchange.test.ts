@@ -1,3 +1,4 @@
+import { decodeJwt } from 'jose'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import {
@@ -16,6 +17,7 @@ import {
 // The OAuth server is an external one, so agents receive statements.
 gatewayForEachTest()
 
+const bearerCard = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } }
 const rpc = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 'one', method, params })
 const tokenIn = (headers: { authorization?: string | undefined } | undefined) =>
   headers?.authorization?.replace('Bearer ', '') ?? ''
@@ -135,20 +137,42 @@ test('an agent that is quarantined cannot act for its callers', async () => {
   const authorization = `Bearer ${json.access_token}`
   expect((await post('/agents/two/', rpc('message/send', saying('go')), { authorization })).status).toBe(401)
   expect((await exchange(statement, 'one')).status).toBe(400)
+  const issued = identityProvider().issue('alice', {
+    act: { sub: 'one' },
+    aud: gateway().addresses.public,
+  })
+  const refused = await post('/agents/two/', rpc('message/send', saying('go')), {
+    authorization: `Bearer ${issued}`,
+  })
+  expect(refused.status).toBe(401)
 })
 
-test('an unverified agent of another operator cannot exchange its statement', async () => {
-  const bearerCard = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } }
+test('an admitted agent that has proven its key exchanges its statement with the client that registered it', async () => {
   const sky = await agent('sky', 'Weather', {
     origin: 'registered',
     admittedBy: 'operator',
-    verified: false,
+    did: 'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK',
+    owner: 'client of sky',
     card: bearerCard,
   })
-  expect(await exchange(await statementFor(sky, bearer('alice')), 'sky')).toMatchObject({
+  const statement = await statementFor(sky, bearer('alice'))
+  expect((await exchange(statement, 'client of sky')).status).toBe(200)
+  for (const client of ['sky', 'alice', 'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK'])
+    expect((await exchange(statement, client)).status).toBe(400)
+})
+
+test('an unverified agent of another operator cannot exchange its statement', async () => {
+  const external = { origin: 'registered', admittedBy: 'operator', card: bearerCard }
+  const sky = await agent('sky', 'Weather', { ...external, verified: false })
+  const statement = await statementFor(sky, bearer('alice'))
+  expect(await exchange(statement, 'sky')).toMatchObject({
     status: 400,
     json: { error: 'invalid_request' },
   })
+  // It gets no form of the caller's token. Once it is verified, it needs one.
+  expect(decodeJwt(statement)).not.toHaveProperty('sealed_subject')
+  await sky.register('sky', 'Weather', { ...external, verified: true })
+  expect(decodeJwt(await statementFor(sky, bearer('alice')))).toHaveProperty('sealed_subject')
 })
 
 test.each<[string, Record<string, string>, number, string]>([

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, chownSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { chmodSync, cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, statSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
@@ -14,12 +14,15 @@ import { connectMongodb } from '@parley/kit/database/mongodb/database'
 import { startRoleProxy } from '@parley/tools/testing/mongodb/roles'
 import { hasMongodb, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { freePorts } from '@parley/tools/testing/port'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
 const agentsDir = path.join(root, 'tools/testing/isolated-agents')
 /** A user without an account, for gateways that do not run as root. */
 const unprivileged = 61_234
 const open: AsyncDisposableStack[] = []
+/** Compiled code of the gateway from earlier deployments. Each deployment starts with a copy. */
+const warmCache = mkdtempSync(path.join(tmpdir(), 'parley-isolation-cache-'))
+afterAll(() => rm(warmCache, { recursive: true, force: true }))
 
 afterEach(async () => {
   while (open.length > 0) await open.pop()?.disposeAsync()
@@ -64,9 +67,33 @@ interface StartOptions {
   prefix?: string[]
 }
 
-async function start({ mode, env = {}, prefix = [] }: StartOptions): Promise<Started> {
+/** Starts a deployment until the end of the test. */
+function start(options: StartOptions): Promise<Started> {
   const stack = new AsyncDisposableStack()
   open.push(stack)
+  return startOn(stack, options)
+}
+
+/** Starts a deployment for all tests of the block. */
+function startForBlock(options: StartOptions): { started: Started } {
+  const stack = new AsyncDisposableStack()
+  let started: Started | undefined
+  beforeAll(async () => {
+    started = await startOn(stack, options)
+  })
+  afterAll(() => stack.disposeAsync())
+  return {
+    get started() {
+      if (started === undefined) throw new Error('the deployment has not started')
+      return started
+    },
+  }
+}
+
+async function startOn(
+  stack: AsyncDisposableStack,
+  { mode, env = {}, prefix = [] }: StartOptions,
+): Promise<Started> {
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-isolation-'))
   stack.defer(() => rm(folder, { recursive: true, force: true }))
   const [dataDir, cache] = [path.join(folder, 'data'), path.join(folder, 'cache')]
@@ -74,7 +101,8 @@ async function start({ mode, env = {}, prefix = [] }: StartOptions): Promise<Sta
   // Agents with their own user have to reach their data folder.
   chmodSync(folder, 0o755)
   const demoted = mode !== 'user' && process.getuid?.() === 0
-  if (demoted) for (const one of [folder, dataDir, cache]) chownSync(one, unprivileged, unprivileged)
+  cpSync(warmCache, cache, { recursive: true })
+  if (demoted) spawnSync('chown', ['-R', `${unprivileged}:${unprivileged}`, folder])
   const port = await freePorts(4)
   const command = [
     ...prefix,
@@ -102,6 +130,7 @@ async function start({ mode, env = {}, prefix = [] }: StartOptions): Promise<Sta
   })
   stack.defer(async () => void (await gateway.stop()))
   await gateway.start()
+  cpSync(cache, warmCache, { recursive: true })
   const client = { ...operatorClient(dataDir), scope: 'agent:read agent:write' }
   const ask = async (agent: string, message: object) => {
     const token = await new ClientToken(client).get()
@@ -175,36 +204,92 @@ async function gainsOf(agent: string, started: Started): Promise<string[]> {
 }
 
 const modes = (['user', 'namespace', 'permission'] as const).map((mode) => ({ mode, reason: obstacle(mode) }))
-const environments = [
-  ['development', {}],
-  ['production', production],
-] as const
+const limits = { AGENT_MEMORY_MAX_MB: '400', AGENT_FILES_MAX: '256', AGENT_PROCESSES_MAX: '150' }
+/** No agent is isolated from the network in this mode, so the list only appears in the table. */
+const unenforcedEgress = { AGENT_EGRESS: '127.0.0.1:9' }
+
+/** The modes to which a test applies, for `test.each`. A skipped test would count as one that this machine can run. */
+const where = (applies: boolean, mode: Mode): Mode[] => (applies ? [mode] : [])
 
 const titleOf = ({ mode, reason }: (typeof modes)[number]) =>
   reason === undefined ? `isolation mode ${mode}` : `isolation mode ${mode} (${reason})`
 
 for (const { mode, reason } of modes) {
-  test.skipIf(reason !== undefined).each(environments)(
-    `${titleOf({ mode, reason })}, %s: a hostile agent reaches nothing of the gateway or of another agent`,
-    async (_name, env) => {
-      const started = await start({ mode, env })
-      expect(started.gateway.output).toMatch(new RegExp(`\\nisolation +${mode} `))
-      // Without its own user or namespace, an agent can send signals. The start reports it as missing.
-      const pids = [started.gateway.pid, ...pidsOf('neighbour', started.gateway)]
-      const known = mode === 'permission' ? pids.map((pid) => `signal ${pid}`) : []
-      expect(await gainsOf('intruder', started)).toEqual(known)
-      const reported = /missing +protection .* from signals/.test(started.gateway.output)
-      expect(reported).toBe(mode === 'permission')
-    },
-  )
+  describe.skipIf(reason !== undefined)(`${titleOf({ mode, reason })}, development`, () => {
+    const env = { ...limits, ...(mode === 'namespace' && unenforcedEgress) }
+    const deployment = startForBlock({ mode, env })
+    testAttempts(mode, deployment)
+
+    test('open files and memory of an agent are limited', async () => {
+      const { gateway, ask } = deployment.started
+      const files = await ask('intruder', { what: 'files' })
+      expect(files).toContain('EMFILE')
+      expect(countIn(files)).toBeLessThan(256)
+      const before = pidsOf('intruder', gateway)
+      void ask('intruder', { what: 'memory' }).catch(() => undefined)
+      await expect.poll(() => gateway.output).toContain('exceeded its memory limit of 400 MiB')
+      await expect.poll(() => pidsOf('intruder', gateway)).toHaveLength(1)
+      expect(pidsOf('intruder', gateway)).not.toEqual(before)
+    })
+
+    test.each(where(mode === 'namespace', mode))(
+      'an egress list that cannot be enforced is reported in the table',
+      () => {
+        expect(deployment.started.gateway.output).toMatch(
+          /missing +the egress list of intruder .*: it can connect to every address/,
+        )
+      },
+    )
+
+    // The gateway is stopped, so this test is the last one of the deployment.
+    test.each(where(mode !== 'permission', mode))(
+      'the processes of an agent are limited, and those that left its group are killed with it',
+      async () => {
+        const { gateway, ask } = deployment.started
+        const started = countIn(await ask('intruder-with-processes', { what: 'processes' }))
+        expect(started).toBeGreaterThan(50)
+        expect(started).toBeLessThan(150)
+        const sleeping = () => spawnSync('pgrep', ['-f', '^/bin/sleep 1000$']).status === 0
+        expect(await gateway.stop()).toBe(0)
+        expect(sleeping()).toBe(false)
+      },
+    )
+  })
+
+  describe.skipIf(reason !== undefined)(`${titleOf({ mode, reason })}, production`, () => {
+    const deployment = startForBlock({ mode, env: production })
+    testAttempts(mode, deployment)
+
+    test.each(where(mode === (obstacle('user') === undefined ? 'user' : 'permission'), mode))(
+      'an agent that floods the gateway with messages is killed and its forged messages have no effect',
+      async () => {
+        const { gateway, ask } = deployment.started
+        // The forged messages precede the one with which the agent is killed.
+        void ask('intruder', { what: 'flood' }).catch(() => undefined)
+        await expect.poll(() => gateway.output).toContain('sent more than 100 messages to the gateway')
+        const entries = await (await fetch(`${gateway.url}/.well-known/agents`)).text()
+        expect(entries).not.toContain('forged')
+      },
+    )
+  })
 }
 
-for (const { mode, reason } of modes.filter((one) => one.mode !== 'permission')) {
-  test.skipIf(reason !== undefined)(
-    `${titleOf({ mode, reason })}: neither does a hostile agent that may start programs`,
+function testAttempts(mode: Mode, deployment: { started: Started }): void {
+  test('a hostile agent reaches nothing of the gateway or of another agent', async () => {
+    const { started } = deployment
+    expect(started.gateway.output).toMatch(new RegExp(`\\nisolation +${mode} `))
+    // Without its own user or namespace, an agent can send signals. The start reports it as missing.
+    const pids = [started.gateway.pid, ...pidsOf('neighbour', started.gateway)]
+    const known = mode === 'permission' ? pids.map((pid) => `signal ${pid}`) : []
+    expect(await gainsOf('intruder', started)).toEqual(known)
+    const reported = /missing +protection .* from signals/.test(started.gateway.output)
+    expect(reported).toBe(mode === 'permission')
+  })
+
+  test.each(where(mode !== 'permission', mode))(
+    'neither does a hostile agent that may start programs',
     async () => {
-      const started = await start({ mode })
-      expect(await gainsOf('intruder-with-processes', started)).toEqual([])
+      expect(await gainsOf('intruder-with-processes', deployment.started)).toEqual([])
     },
   )
 }
@@ -282,50 +367,10 @@ test.skipIf(!hasMongodb)(
   },
 )
 
-const limits = { AGENT_MEMORY_MAX_MB: '400', AGENT_FILES_MAX: '256', AGENT_PROCESSES_MAX: '150' }
-
-for (const { mode, reason } of modes) {
-  test.skipIf(reason !== undefined)(
-    `${titleOf({ mode, reason })}: open files and memory of an agent are limited`,
-    async () => {
-      const { gateway, ask } = await start({ mode, env: limits })
-      const files = await ask('intruder', { what: 'files' })
-      expect(files).toContain('EMFILE')
-      expect(countIn(files)).toBeLessThan(256)
-      const before = pidsOf('intruder', gateway)
-      void ask('intruder', { what: 'memory' }).catch(() => undefined)
-      await expect.poll(() => gateway.output).toContain('exceeded its memory limit of 400 MiB')
-      await expect.poll(() => pidsOf('intruder', gateway)).toHaveLength(1)
-      expect(pidsOf('intruder', gateway)).not.toEqual(before)
-    },
-  )
-}
-
-test.each(modes.filter(({ mode, reason }) => mode !== 'permission' && reason === undefined))(
-  'isolation mode $mode: the processes of an agent are limited, and those that left its group are killed with it',
-  async ({ mode }) => {
-    const { gateway, ask } = await start({ mode, env: limits })
-    const started = countIn(await ask('intruder-with-processes', { what: 'processes' }))
-    expect(started).toBeGreaterThan(50)
-    expect(started).toBeLessThan(150)
-    const sleeping = () => spawnSync('pgrep', ['-f', '^/bin/sleep 1000$']).status === 0
-    expect(await gateway.stop()).toBe(0)
-    expect(sleeping()).toBe(false)
-  },
-)
-
 function countIn(answer: string): number {
   const { text } = JSON.parse(answer) as { text: string }
   return (JSON.parse(text) as { count: number }).count
 }
-
-test('an agent that floods the gateway with messages is killed and its forged messages have no effect', async () => {
-  const { gateway, ask } = await start({ mode: obstacle('user') === undefined ? 'user' : 'none' })
-  await ask('intruder', { what: 'flood' }).catch(() => undefined)
-  await expect.poll(() => gateway.output).toContain('sent more than 100 messages to the gateway')
-  const entries = await (await fetch(`${gateway.url}/.well-known/agents`)).text()
-  expect(entries).not.toContain('forged')
-})
 
 test.skipIf(obstacle('permission') !== undefined)(
   'a gateway that does not run as root refuses to start with AGENT_ISOLATION=user',
@@ -355,13 +400,5 @@ test.skipIf(obstacle('user') !== undefined || !hasNft)(
     expect(await gateway.stop()).toBe(0)
     expect(spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout).not.toContain('parley_')
     for (const server of [allowed, refused]) server.close()
-  },
-)
-
-test.skipIf(obstacle('namespace') !== undefined)(
-  'an egress list that cannot be enforced is reported in the table',
-  async () => {
-    const { gateway } = await start({ mode: 'namespace', env: { AGENT_EGRESS: '127.0.0.1:9' } })
-    expect(gateway.output).toMatch(/missing +the egress list of intruder .*: it can connect to every address/)
   },
 )

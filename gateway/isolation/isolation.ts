@@ -27,6 +27,8 @@ export interface IsolationOptions {
   command: (folder: string) => Command
   /** Destinations that every agent needs, as `host:port`. */
   needed?: readonly string[]
+  /** Files of certificate authorities that every agent may read. */
+  authorities?: readonly string[]
   log: Log
 }
 
@@ -112,8 +114,8 @@ export class Isolation implements AsyncDisposable {
     const command = this.#options.command(folder)
     for (const name of ['tmp', 'cache'])
       await mkdir(path.join(folders[0], name), { recursive: true, mode: 0o700 })
-    const authorities = env['NODE_EXTRA_CA_CERTS']
-    const read = authorities === undefined ? agent.settings.read : [...agent.settings.read, authorities]
+    const { authorities = [] } = this.#options
+    const read = [...agent.settings.read, ...authorities, env['NODE_EXTRA_CA_CERTS'] ?? []].flat()
     const readable = readablePaths({ entry: entryOf(command), folder, read, dataDir })
     const uid = this.#users?.idOf(agent.name)
     const signer = await signerVariable(agent, env['PAYMENT_SIGNER_KEY_FILE'], folders[0], uid)

@@ -117,3 +117,38 @@ test.skipIf(!isRoot)(
     for (const launch of [first, second]) await isolation.ended(launch)
   },
 )
+
+test.skipIf(!isRoot)(
+  'an agent can read the files of certificate authorities, and not those next to them',
+  async () => {
+    const agentsDir = path.join(folder, 'agents')
+    const own = path.join(agentsDir, 'reader')
+    mkdirSync(own, { recursive: true })
+    const [authority, other, script] = ['ca.pem', 'ca.key', 'agents/reader/read.cjs'].map((name) =>
+      path.join(folder, name),
+    ) as [string, string, string]
+    for (const file of [authority, other]) writeFileSync(file, path.basename(file))
+    writeFileSync(
+      script,
+      `for (const file of process.argv.slice(2))
+      try { console.log(require('fs').readFileSync(file, 'utf8')) } catch (error) { console.log(error.code) }`,
+    )
+    await using isolation = await Isolation.open({
+      settings: { mode: 'user', uids: [61_800, 61_900], limits: { memoryMb: 0, files: 0, processes: 0 } },
+      dataDir: path.join(folder, 'data'),
+      agentsDir,
+      command: () => ({ file: process.execPath, args: [script, authority, other] }),
+      authorities: [authority],
+      log: makeLog({ level: 'silent', name: 'test' }),
+    })
+    const agent = { name: 'reader', folder: own, settings: { allow: [], read: [] } }
+    const launch = await isolation.prepare(agent, {
+      env: {},
+      folders: [path.join(folder, 'data/agents/reader')],
+    })
+    const { file, args } = launch.command
+    const output = spawnSync(file, args, { cwd: launch.cwd, env: launch.env, encoding: 'utf8' })
+    expect(output.stdout.trim().split('\n')).toEqual(['ca.pem', 'ERR_ACCESS_DENIED'])
+    await isolation.ended(launch)
+  },
+)

@@ -53,6 +53,28 @@ async function refusal(run: Promise<unknown>): Promise<string> {
   return error instanceof Error ? error.message : ''
 }
 
+test('a gateway uses the key that another one with the same DATA_DIR creates during its start', async () => {
+  const { documents, open, file } = await setup()
+  let other: Promise<GatewayKeys> | undefined
+  const late: DocumentDatabase = {
+    ...documents,
+    collection: (declaration) => {
+      const collection = documents.collection(declaration)
+      const get: typeof collection.get = async (key) => {
+        other ??= open().then(async (keys) => {
+          await keys.ring()
+          return keys
+        })
+        await other
+        return collection.get(key)
+      }
+      return { ...collection, get }
+    },
+  }
+  const keys = await open(fileOnly, { documents: late })
+  expect(keys.masters).toMatchObject({ file, current: { id: (await other)?.masters.current.id } })
+})
+
 test('a sealed text opens only with the same key and context, and only unchanged', () => {
   const key = new CipherKey(randomBytes(32))
   const sealed = key.seal('text \ud83d\ude00', 'a')

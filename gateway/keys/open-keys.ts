@@ -153,11 +153,14 @@ export class GatewayKeys {
   }
 }
 
-async function firstMasterKey({ dataDir, documents, log }: KeysOptions): Promise<MasterKeys> {
+async function firstMasterKey({ dataDir, settings, documents, log }: KeysOptions): Promise<MasterKeys> {
   const file = masterKeyFile(dataDir)
   const isEncrypted =
     (await hasKeyRing(documents)) || (await encryptedFiles(path.join(dataDir, 'oauth'))).length > 0
   if (isEncrypted) {
+    // Another gateway with the same DATA_DIR may have created the file since it was read.
+    const created = await loadMasterKeys(dataDir, settings)
+    if (created !== undefined) return created
     throw new KeysRefused(
       `The stored secrets are encrypted, but there is no master key: PARLEY_MASTER_KEY is not set, and ${file} does not exist. Nothing was changed. Restore ${file} from its backup, or set PARLEY_MASTER_KEY; all gateways on one database use the same key.`,
     )

@@ -86,7 +86,7 @@ async function revokeOther(ctx: KoaContextWithOIDC, parts: Parts): Promise<void>
     const isRevoked = isKey(token) ? await keys.revokeOwn(token, who) : await exchanger.revoke(token, who)
     const action = isKey(token) ? 'oauth.revoke-key' : 'oauth.revoke-exchanged'
     if (isRevoked) audit.record({ who, address: addressOf(ctx.req), action, allowed: true })
-    const tag = hasInvalidated(ctx) ? undefined : await tagOfRevoked(store, token)
+    const tag = hasInvalidated(ctx) ? undefined : await tagOfRevoked(store, token, who)
     if (tag !== undefined) await leases.invalidate([tag])
   } catch (error) {
     const { status, headers, message } = ParleyError.from(error)

@@ -62,6 +62,8 @@ export interface OAuthOptions {
     isBarred(clientId: string): boolean
     /** Whether the client belongs to an agent that may act for its callers and, if given, that the audience names. */
     mayAct(clientId: string, audience?: string): boolean
+    /** Whether the client belongs to an agent that an operator has quarantined, and to none that may act. */
+    isQuarantined(clientId: string): boolean
   }
   /** The policies of the agents as recipients of tokens. By default, every client may use every agent. */
   access?: TokenPolicy
@@ -200,6 +202,7 @@ async function remote(options: OAuthOptions): Promise<OAuth> {
     gatewayUrl: addresses.public,
     names,
     mayAct: (clientId, audience) => options.agents.mayAct(clientId, audience),
+    isQuarantined: (clientId) => options.agents.isQuarantined(clientId),
   })
   return {
     issuer,

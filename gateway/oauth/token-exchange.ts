@@ -27,6 +27,8 @@ export interface Recipient {
   resource: string
   /** Further names of the agent. A token whose audience names the agent may be exchanged for this agent. */
   names?: readonly string[]
+  /** Whether the agent may call others for its callers. By default, it may not. */
+  mayAct?: boolean
 }
 
 /** Exchanges a caller's token for one that only one agent accepts (RFC 8693). No agent receives the caller's token. */

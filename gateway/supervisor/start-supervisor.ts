@@ -19,11 +19,9 @@ import { RedisUsers } from '../isolation/redis-users.ts'
 import type { IdentityProvider } from '../oauth/identity-provider.ts'
 import type { AgentCredentials } from '../registration/agent-credentials.ts'
 import { readCard } from '../registry/card.ts'
-import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
-import { leaseOf } from '../registry/replicas.ts'
 import type { Claims } from '../store/claims.ts'
-import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
+import type { AgentFolder } from './agent-folders.ts'
 import { logForwarder } from './process-output.ts'
 import { RelaySupervision, relayEntryIn, relayName } from './relay.ts'
 import type { ReadyAgent } from './supervised-agent.ts'
@@ -68,11 +66,9 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
   const { config, environment, provider, log } = options
   const processes = new Map<string, RegisteredProcess>()
   await using stack = new AsyncDisposableStack()
-  const { databases, redisUsers, missing } = await accessToServers(options, stack)
-  const registerTimer = setInterval(
-    () => registerAgain(processes.values(), options),
-    registerAgainEveryMs,
-  ).unref()
+  const { databases, redisUsers, missing, stopping } = await accessToServers(options, stack)
+  const again = () => registerAgain(processes.values(), options)
+  const registerTimer = setInterval(again, registerAgainEveryMs).unref()
   let relay: RelaySupervision | undefined
   const supervisor = await Supervisor.start({
     agentsDir: options.agentsDir,
@@ -96,19 +92,20 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     command: agentCommand,
     isolation: config.isolation,
     needed: neededDestinations(options),
+    authorities: authorityFiles(environment['STORE_URL']),
     ...options.overrides,
   })
   relay = stack.use(relayOf(supervisor, options))
   const open = stack.move()
-  const { isolation } = supervisor
-  isolation.missing.push(...missing)
+  supervisor.isolation.missing.push(...missing)
   return {
     settled: () => supervisor.settled(),
     notStarted: () => supervisor.notStarted(),
     pids: () => supervisor.pids(),
-    isolation,
+    isolation: supervisor.isolation,
     [Symbol.asyncDispose]: async () => {
       clearInterval(registerTimer)
+      stopping.abort(new Error('the gateway stops'))
       await supervisor[Symbol.asyncDispose]()
       await open.disposeAsync()
     },
@@ -161,33 +158,32 @@ function relayOf(
 
 /** Gives agents their own databases and users, and returns which protections are missing. */
 async function accessToServers(options: SupervisedAgentsOptions, stack: AsyncDisposableStack) {
-  const databases = await agentDatabases(options)
+  const stopping = new AbortController()
+  const databases = await agentDatabases(options, stopping.signal)
   if (databases !== undefined) stack.use(databases)
   const { redisUsers, missing } = await redisUsersFor(options)
   if (redisUsers !== undefined) stack.use(redisUsers)
-  return { databases, redisUsers, missing: [...(databases?.missing ?? []), ...missing] }
+  return { databases, redisUsers, stopping, missing: [...(databases?.missing ?? []), ...missing] }
 }
 
 /** Opens the MongoDB databases of the agents. Undefined if the store is embedded. The driver is loaded only if needed. */
-async function agentDatabases(options: SupervisedAgentsOptions): Promise<AgentDatabases | undefined> {
-  const { agentsDir, environment, config, registry, log } = options
+async function agentDatabases(
+  options: SupervisedAgentsOptions,
+  signal: AbortSignal,
+): Promise<AgentDatabases | undefined> {
+  const { environment, config, log } = options
   const { claims } = options.state
   const url = databaseUrl(environment['STORE_URL'])
   if (url === undefined || claims === undefined) return undefined
   const { AgentDatabases } = await import('../isolation/mongodb/agent-databases.ts')
-  const folders = await findAgentFolders(agentsDir)
   return AgentDatabases.open({
     url,
-    dataDir: config.dataDir,
     withUsers: config.isolation.mode !== 'none',
-    names: folders.map(({ name }) => name),
     claims,
-    isRunning: (id) => registry.all().some((entry) => agentId(entry.did ?? '') === id && isRunning(entry)),
+    signal,
     log,
   })
 }
-
-const isRunning = (entry: AgentEntry) => entry.status === 'ready' && leaseOf(entry) > Date.now()
 
 /** Creates Redis users for the agents, and returns which protections of connections are missing. */
 async function redisUsersFor({ environment, config, log }: SupervisedAgentsOptions) {
@@ -223,6 +219,12 @@ function agentCommand(folder: string) {
   const agent = () => fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
   const entry = relayEntryIn(folder) ?? agent()
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
+}
+
+/** Returns the file that STORE_URL names for the certificate of the database. */
+function authorityFiles(storeUrl = ''): string[] {
+  const [, file] = /[?&]tlsCAFile=([^&]+)/i.exec(storeUrl) ?? []
+  return file === undefined ? [] : [path.resolve(decodeURIComponent(file))]
 }
 
 /** Returns the servers that every agent connects to, as `host:port`. */

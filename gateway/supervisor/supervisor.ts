@@ -42,6 +42,8 @@ export interface SupervisorOptions {
   isolation: IsolationSettings
   /** Destinations that every agent needs, as `host:port`. */
   needed?: readonly string[]
+  /** Files of certificate authorities that every agent may read. */
+  authorities?: readonly string[]
   timing?: Timing
   /** Number of processes per agent. Defaults to 1. Several processes need a shared store and a shared queue. */
   replicas?: number
@@ -70,8 +72,8 @@ export class Supervisor implements AsyncDisposable {
    * @throws ConfigError if the agents cannot be isolated as AGENT_ISOLATION demands
    */
   static async start(options: SupervisorOptions): Promise<Supervisor> {
-    const { isolation: settings, dataDir, agentsDir, command, log, needed = [] } = options
-    const isolation = await Isolation.open({ settings, dataDir, agentsDir, command, needed, log })
+    const { isolation: settings, agentsDir, log } = options
+    const isolation = await Isolation.open({ ...options, settings })
     log.info({ isolation: isolation.mode, missing: isolation.missing }, isolation.summary)
     const supervisor = new Supervisor(options, isolation)
     for (const folder of await findAgentFolders(agentsDir)) supervisor.#add(folder)

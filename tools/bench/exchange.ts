@@ -28,7 +28,13 @@ const log = makeLog({ level: 'silent', name: 'bench' })
 const options = { config, storeUrl: undefined, supervises: false, masterKey: secrets.masterKey, log }
 const state = stack.use(await openGatewayState(options))
 const addresses = await resolveAddresses(config)
-const agents = { isTrusted: () => false, namesOf: () => [], isBarred: () => false, mayAct: () => true }
+const agents = {
+  isTrusted: () => false,
+  namesOf: () => [],
+  isBarred: () => false,
+  mayAct: () => true,
+  isQuarantined: () => false,
+}
 const trust = { identity: undefined, keysOf: async () => [] }
 const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, agents, trust }))
 const { provider, tokenExchange: exchange } = oauth

@@ -12,6 +12,8 @@ import { compare, printFigures, saveResults } from './support/report.ts'
 import { inRounds, type Subject } from './support/rounds.ts'
 
 const mustHold = '"state":"completed"'
+/** V8 compiles code of either server until about this many requests. */
+const warmUp = 50_000
 
 /** A response of an agent, and the id of its task. */
 let sample = { answer: '', taskId: '' }
@@ -29,7 +31,7 @@ const ours =
     }
     await agent.waitForCompleted(tokens)
     sample.answer = await agent.call('tasks/get', { task_id: sample.taskId }, tokens - 1)
-    return (await measure(generator, agent.server, { requests, mustHold })).figures
+    return (await measure(generator, agent.server, { requests, mustHold, warmUp })).figures
   }
 
 const theirs: Subject = async (generator) => {
@@ -41,7 +43,7 @@ const theirs: Subject = async (generator) => {
   const params = { task_id: sample.taskId }
   const body = { jsonrpc: '2.0', id: '1', method: 'tasks/get', params }
   const requests = [httpRequest({ path: '/', headers: {}, body })]
-  return (await measure(generator, server, { requests, mustHold })).figures
+  return (await measure(generator, server, { requests, mustHold, warmUp })).figures
 }
 
 const found = await inRounds({

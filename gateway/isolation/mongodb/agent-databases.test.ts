@@ -8,10 +8,9 @@ import { makeLog } from '@parley/kit/process/log'
 import { type RoleProxy, startRoleProxy } from '@parley/tools/testing/mongodb/roles'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { MongoClient } from 'mongodb'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { claimsIn } from '../../store/claims.ts'
 import { AgentDatabases, type AgentDatabasesOptions } from './agent-databases.ts'
-import { databaseNameFor, withDatabase } from './agent-url.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 const admin = [
@@ -28,7 +27,8 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
 
   const optionsFor = (url: string, more: Partial<AgentDatabasesOptions> = {}): AgentDatabasesOptions => {
     const claims = claimsIn(memoryDocuments(), 'gateway_claims')
-    return { url, dataDir: '/data', withUsers: true, names: [], claims, isRunning: () => false, log, ...more }
+    const { signal } = new AbortController()
+    return { url, withUsers: true, claims, signal, quietMs: 200, log, ...more }
   }
 
   /** A proxy with roles in front of the server, and its URL for an operator with these roles. */
@@ -94,30 +94,67 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     await anonymous.close()
   })
 
-  test('the users end with the gateway, and the next start sets other passwords', async () => {
+  /** Whether the user in the URL can connect. */
+  const isAccepted = (url: string) =>
+    connectMongodb({ url }).then(
+      (database) => database[Symbol.asyncDispose]().then(() => true),
+      (error: unknown) => !/refuses this user/.test(String(error)),
+    )
+
+  test('each gateway has its own users, which end with it', async () => {
     const { proxy, url } = await withRoles()
     await using _proxy = proxy
     const agent = { name: 'one', agentId: randomUUID() }
-    const first = await AgentDatabases.open(optionsFor(url))
+    const claims = claimsIn(memoryDocuments(), 'gateway_claims')
+    const first = await AgentDatabases.open(optionsFor(url, { claims }))
     const before = await first.urlFor(agent)
     expect(await first.urlFor(agent)).toBe(before)
     // Two replicas that start together get one user.
     expect(proxy.users).toHaveLength(2)
-    // Another gateway does not change the password.
-    await using other = await AgentDatabases.open(optionsFor(url, { dataDir: '/other' }))
-    await other.urlFor(agent)
-    await (await connectMongodb({ url: before }))[Symbol.asyncDispose]()
-    // As after a kill, the user still exists.
-    await using second = await AgentDatabases.open(optionsFor(url, { names: ['one'] }))
-    const after = await second.urlFor(agent)
-    await expect(connectMongodb({ url: before })).rejects.toThrow(/refuses this user/)
-    await (await connectMongodb({ url: after }))[Symbol.asyncDispose]()
-    await using third = await AgentDatabases.open(optionsFor(url, { names: ['two'] }))
-    expect(third.missing).toEqual([])
-    await expect(connectMongodb({ url: after })).rejects.toThrow(/refuses this user/)
+    // Another gateway, also one with the same host name and folder, does not change the password.
+    await using other = await AgentDatabases.open(optionsFor(url, { claims }))
+    const others = await other.urlFor(agent)
+    expect(await Promise.all([before, others].map(isAccepted))).toEqual([true, true])
     await first[Symbol.asyncDispose]()
+    expect(await Promise.all([before, others].map(isAccepted))).toEqual([false, true])
     await other[Symbol.asyncDispose]()
     expect(proxy.users.map(({ name }) => name)).toEqual(['operator'])
+  })
+
+  test('the users of a killed gateway are dropped when their claim has ended, and no others', async () => {
+    const { proxy, url } = await withRoles()
+    await using _proxy = proxy
+    const agent = { name: 'one', agentId: randomUUID() }
+    const claims = claimsIn(memoryDocuments(), 'gateway_claims')
+    await using killed = await AgentDatabases.open(optionsFor(url, { claims }))
+    const before = await killed.urlFor(agent)
+    const { pathname } = new URL(before)
+    const foreign = { name: 'parley-backup', source: pathname.slice(1), password: 'p', roles: [] }
+    proxy.users.push(foreign)
+    await using running = await AgentDatabases.open(optionsFor(url, { claims, userMs: 1200 }))
+    const after = await running.urlFor(agent)
+    await wait(2500)
+    expect(await Promise.all([before, after].map(isAccepted))).toEqual([true, true])
+    // The claim ends as if the gateway had not renewed it.
+    const { username } = new URL(before)
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
+    await expect.poll(() => isAccepted(before), { timeout: 5000 }).toBe(false)
+    vi.useRealTimers()
+    expect(await isAccepted(after)).toBe(true)
+    expect(proxy.users.map(({ name }) => name)).not.toContain(username)
+    expect(proxy.users).toContain(foreign)
+  })
+
+  test('a gateway that could not renew its users for a time creates them again', async () => {
+    const { proxy, url } = await withRoles()
+    await using _proxy = proxy
+    await using databases = await AgentDatabases.open(optionsFor(url, { userMs: 1200 }))
+    const agentUrl = await databases.urlFor({ name: 'one', agentId: randomUUID() })
+    proxy.users.splice(1)
+    expect(await isAccepted(agentUrl)).toBe(false)
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 10_000 })
+    await expect.poll(() => isAccepted(agentUrl), { timeout: 5000 }).toBe(true)
+    vi.useRealTimers()
   })
 
   test('the passwords of the users are stored nowhere', async () => {
@@ -165,6 +202,49 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     },
   )
 
+  test.each([
+    ['a lost connection', 'lost' as const],
+    [
+      'a change of the primary',
+      { ok: 0, code: 10_107, errmsg: 'not primary', codeName: 'NotWritablePrimary' },
+    ],
+  ])('%s is not taken for a server without roles: the start fails', async (_title, failure) => {
+    let isFailing = true
+    const failing = (command: string) => (isFailing && command === 'createUser' ? failure : undefined)
+    const { proxy, url } = await withRoles(admin, { failing })
+    await using _proxy = proxy
+    await expect(AgentDatabases.open(optionsFor(url))).rejects.toThrow(/Start the gateway again/)
+    isFailing = false
+    await using databases = await AgentDatabases.open(optionsFor(url))
+    expect(databases.missing).toEqual([])
+  })
+
+  test('a lost connection without a user does not show that the server requires one', async () => {
+    let finds = 0
+    // The driver repeats a read once.
+    const failing = (command: string) => (command === 'find' && (finds += 1) <= 2 ? 'lost' : undefined)
+    const { proxy, url } = await withRoles(admin, { failing, anonymous: true })
+    await using _proxy = proxy
+    await expect(AgentDatabases.open(optionsFor(url))).rejects.toThrow(/Start the gateway again/)
+    await using databases = await AgentDatabases.open(optionsFor(url))
+    expect(databases.missing).toEqual([expect.stringMatching(/gives data to clients without a user/)])
+  })
+
+  test('a server that refuses logins of new users is reported', async () => {
+    const failed = { ok: 0, code: 18, errmsg: 'Authentication failed.', codeName: 'AuthenticationFailed' }
+    let isCreated = false
+    const failing = (command: string) => {
+      isCreated ||= command === 'createUser'
+      return isCreated && command === 'saslStart' ? failed : undefined
+    }
+    const { proxy, url } = await withRoles(admin, { failing })
+    await using _proxy = proxy
+    await using databases = await AgentDatabases.open(optionsFor(url))
+    expect(databases.missing).toEqual([
+      expect.stringMatching(/refuses a user with the role readWrite: Authentication failed\./),
+    ])
+  })
+
   test('where the user may use one database only, agents share it, and the reason is reported', async () => {
     const { proxy, url } = await withRoles([])
     await using _proxy = proxy
@@ -203,9 +283,7 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     const counted = await before.countByState()
     const stored = await Promise.all(records.map(({ id }) => before.loadTask(id)))
     const claims = claimsIn(memoryDocuments(), 'gateway_claims')
-    const opened = await Promise.all(
-      ['/a', '/b'].map((dataDir) => AgentDatabases.open(optionsFor(url, { dataDir, claims }))),
-    )
+    const opened = await Promise.all([1, 2].map(() => AgentDatabases.open(optionsFor(url, { claims }))))
     const urls = await Promise.all(opened.map((one) => one.urlFor({ name: 'one', agentId })))
     expect(new Set(urls).size).toBe(1)
     for (const one of opened) await one[Symbol.asyncDispose]()
@@ -231,82 +309,78 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     await url
   })
 
+  test('the wait for another gateway ends at a deadline and with the gateway', async () => {
+    const claims = { hold: async (name: string) => !name.startsWith('move'), holders: async () => [] }
+    const agent = { name: 'one', agentId: randomUUID() }
+    const stopping = new AbortController()
+    const { signal } = stopping
+    const options = optionsFor(server.newUrl(), { claims, claimMs: 3000, waitMs: 500, signal })
+    await using databases = await AgentDatabases.open(options)
+    await expect(databases.urlFor(agent)).rejects.toThrow(
+      /^another gateway on parley\S* has been moving its data for more than 0.5 s: wait until/,
+    )
+    const waits = databases.urlFor(agent)
+    setTimeout(() => stopping.abort(new Error('the gateway stops')), 200)
+    await expect(waits).rejects.toThrow('the gateway stops')
+    await expect(databases.urlFor(agent)).rejects.toThrow('the gateway stops')
+  })
+
   test('a gateway that has lost its claim moves nothing', async () => {
     const url = server.newUrl()
     const agentId = randomUUID()
     await (await openMongodbStore({ url, agentId }))[Symbol.asyncDispose]()
     let isHeld = true
-    let runs = true
     const claims = { hold: async () => isHeld, holders: async () => [] }
-    const options = { claims, claimMs: 200, isRunning: () => runs }
+    const options = { claims, claimMs: 200, quietMs: 1200 }
     await using databases = await AgentDatabases.open(optionsFor(url, options))
     const moved = databases.urlFor({ name: 'one', agentId })
     moved.catch(() => undefined)
     await wait(400)
     isHeld = false
-    await wait(400)
-    runs = false
     await expect(moved).rejects.toThrow('the claim to move its data was lost')
     isHeld = true
     expect(await databases.urlFor({ name: 'one', agentId })).toContain('_one_')
   })
 
-  test('data is not moved while another process of the agent runs', async () => {
+  test('data that an earlier version writes after the move is not moved while its process runs', async () => {
+    const url = server.newUrl()
+    const agent = { name: 'one', agentId: randomUUID() }
+    await (await openMongodbStore({ url, agentId: agent.agentId }))[Symbol.asyncDispose]()
+    await using first = await AgentDatabases.open(optionsFor(url))
+    await first.urlFor(agent)
+    // Earlier versions do not know that the data was moved.
+    await using earlier = await connectMongodb({ url })
+    const settings = earlier.db.collection<{ _id: string; agent_id: string; at: number }>('settings')
+    const ping = { _id: `${agent.agentId}/ping`, agent_id: agent.agentId }
+    let at = 0
+    const write = () => settings.updateOne(ping, { $set: { at: (at += 1) } }, { upsert: true })
+    await write()
+    await using databases = await AgentDatabases.open(optionsFor(url, { quietMs: 600, waitMs: 2000 }))
+    using timer = setInterval(() => void write(), 100)
+    await expect(databases.urlFor(agent)).rejects.toThrow(/another process of this agent runs/)
+    clearInterval(timer)
+    expect(await databases.urlFor(agent)).toContain('_one_')
+  })
+
+  test('data is not moved while another process of the agent is idle or runs a task', async () => {
     const url = server.newUrl()
     const agentId = randomUUID()
-    await (await openMongodbStore({ url, agentId }))[Symbol.asyncDispose]()
-    let runs = true
-    const options = optionsFor(url, { isRunning: (id) => runs && id === agentId, waitMs: 100 })
-    await using databases = await AgentDatabases.open(options)
-    await expect(databases.urlFor({ name: 'one', agentId })).rejects.toThrow(
-      /another process of this agent runs/,
-    )
+    await using store = await openMongodbStore({ url, agentId })
+    const lease = { holder: 'other', until: 1 }
+    const task = sampleRecord({ lease })
+    await store.createTask(task)
+    await using databases = await AgentDatabases.open(optionsFor(url, { quietMs: 600, waitMs: 2000 }))
+    let changes = 0
+    const signs = [() => store.ping(), () => store.renewLeases('other', [task.id], (changes += 1))]
+    for (const sign of signs) {
+      // Each process gives one of these signs every second.
+      const timer = setInterval(() => void sign(), 100)
+      const moved = databases.urlFor({ name: 'one', agentId })
+      await expect(moved).rejects.toThrow(/another process of this agent runs/)
+      clearInterval(timer)
+    }
     // An agent without data need not wait.
     await databases.urlFor({ name: 'two', agentId: randomUUID() })
-    runs = false
     expect(await databases.urlFor({ name: 'one', agentId })).toContain('_one_')
   })
-})
-
-test.each([
-  ['parley', 'calculator', /^parley_calculator_[0-9a-f]{12}$/],
-  ['p'.repeat(63), 'Ünïcode agent/with "odd" $names.', /^p{31}_-n-code-agent-with_[0-9a-f]{12}$/],
-  ['bäse', 'x', /^b-se_x_[0-9a-f]{12}$/],
-])('the database of %s for the agent %s has a legal name', (base, name, pattern) => {
-  const made = databaseNameFor(base, { name, agentId: 'id' })
-  expect(made).toMatch(pattern)
-  expect(Buffer.byteLength(made)).toBeLessThanOrEqual(63)
-  expect(databaseNameFor(base, { name, agentId: 'other' })).not.toBe(made)
-  expect(databaseNameFor(`${base}x`, { name, agentId: 'id' })).not.toBe(made)
-})
-
-const user = { name: 'parley-1', password: 'a/b' }
-
-test.each([
-  ['mongodb://h/parley', null, 'mongodb://h/own'],
-  ['mongodb://h', user, 'mongodb://parley-1:a%2Fb@h/own?authSource=own'],
-  [
-    'mongodb://u:p@a:1,b:2/parley?replicaSet=rs&tls=true&authSource=admin&authMechanism=MONGODB-X509&tlsCertificateKeyFile=/f',
-    user,
-    'mongodb://parley-1:a%2Fb@a:1,b:2/own?replicaSet=rs&tls=true&authSource=own',
-  ],
-  [
-    'mongodb+srv://u:p@cluster.example.com/?retryWrites=true',
-    user,
-    'mongodb+srv://parley-1:a%2Fb@cluster.example.com/own?retryWrites=true&authSource=own',
-  ],
-  ['mongodb://u:p@h/parley?AuthSource=x&tls=true', null, 'mongodb://h/own?tls=true'],
-])('from %s, the URL of another user keeps the hosts and options', (url, as, expected) => {
-  expect(withDatabase(url, { database: 'own', authSource: 'own', as })).toBe(expected)
-})
-
-test('the URL of the gateway’s user keeps its credentials and their source', () => {
-  const change = (url: string, authSource?: string) => withDatabase(url, { database: 'own', authSource })
-  expect(change('mongodb://u:p@h/parley?tls=true', 'parley')).toBe(
-    'mongodb://u:p@h/own?tls=true&authSource=parley',
-  )
-  expect(change('mongodb://u:p@h/parley?authSource=admin', 'admin')).toBe(
-    'mongodb://u:p@h/own?authSource=admin',
-  )
-  expect(change('mongodb://h/parley?tls=true')).toBe('mongodb://h/own?tls=true')
 })

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import path from 'node:path'
 
 /** MongoDB's limits for the name of a database, and the lengths of the readable parts of a name. */
 const [nameBytes, baseBytes, slugBytes] = [63, 31, 18]
@@ -46,8 +47,15 @@ export function withDatabase(
   const options = query
     .split('&')
     .filter((option) => option !== '' && isKept(option.split('=')[0]?.toLowerCase() ?? ''))
+    .map(withAbsolutePath)
   if (authSource !== undefined && as !== null) options.push(`authSource=${encodeURIComponent(authSource)}`)
   const user = as ? `${encodeURIComponent(as.name)}:${encodeURIComponent(as.password)}@` : ''
   const address = `${protocol}${as === undefined ? credentials : user}${hosts}/${encodeURIComponent(database)}`
   return options.length === 0 ? address : `${address}?${options.join('&')}`
+}
+
+/** An agent runs in another folder than the gateway. */
+function withAbsolutePath(option: string): string {
+  const [, name, file] = /^(tlsCAFile)=(.+)$/i.exec(option) ?? []
+  return file === undefined ? option : `${name}=${encodeURIComponent(path.resolve(decodeURIComponent(file)))}`
 }

@@ -21,6 +21,8 @@ let signer: StatementSigner
 let delegated: DelegatedTokens
 /** The agents that may act, as `client audience`. */
 let acting: Set<string>
+/** Clients of agents that an operator has quarantined. */
+let quarantined: Set<string>
 const secretKey = randomBytes(32)
 
 beforeEach(async () => {
@@ -29,6 +31,7 @@ beforeEach(async () => {
   introspector = new HttpIntrospector({ url: provider.url, clientId: 'gateway', clientSecret: 's' })
   signer = await signerIn('keys')
   acting = new Set([`one ${agent}`, 'two did:key:two'])
+  quarantined = new Set()
   delegated = gateway()
 })
 afterEach(async () => {
@@ -53,6 +56,7 @@ const gateway = (key: Uint8Array = secretKey) =>
     secretKey: key,
     gatewayUrl,
     names: [gatewayUrl, gatewayDid],
+    isQuarantined: (client) => quarantined.has(client),
     mayAct: (client, audience) =>
       [...acting].some((one) =>
         audience === undefined ? one.split(' ')[0] === client : one === `${client} ${audience}`,
@@ -296,7 +300,7 @@ describe('a delegated token is not active', () => {
     const { text } = await exchange(await statementFor({ token: issue() }))
     expect(await introspector.introspect(text)).toEqual({ active: false })
   })
-  test('a sealed subject is no delegated token', async () => {
+  test('if it is a sealed subject with the prefix of a delegated token', async () => {
     const sealed = delegated.sealSubject(issue()) ?? ''
     expect(await delegated.introspect(`pdt_${sealed}`)).toEqual({ active: false })
   })
@@ -344,6 +348,17 @@ test('a token of 5120 characters can be exchanged, and a longer one leads to a s
   const { text } = await exchange(await statementFor({ token: long }))
   expect(text.length).toBeLessThan(12_288)
   expect(delegated.sealSubject(`${long}x`)).toBeUndefined()
+})
+
+test('a token of the OAuth server that names a quarantined agent as an actor is not active, at the first and at each further step', async () => {
+  const token = issue({ act: { sub: 'two', act: { sub: 'three' } }, aud: gatewayUrl })
+  const statement = await statementFor({ token, actors: [gatewayUrl, 'two', 'three'] })
+  const { text } = await exchange(statement)
+  expect(await delegated.introspect(token)).toMatchObject({ active: true })
+  quarantined.add('three')
+  expect(await delegated.introspect(token)).toEqual({ active: false })
+  expect(await delegated.introspect(text)).toEqual({ active: false })
+  await expect(exchange(statement)).rejects.toMatchObject({ reason: 'inactive' })
 })
 
 test('only the gateway itself counts as a gateway in a token of the OAuth server', async () => {

@@ -50,6 +50,8 @@ export interface DelegatedTokensOptions {
   names: readonly string[]
   /** Whether the client belongs to an agent that may act for its callers and, if given, that the audience names. */
   mayAct: (clientId: string, audience?: string) => boolean
+  /** Whether the client belongs to an agent that an operator has quarantined. */
+  isQuarantined: (clientId: string) => boolean
 }
 
 export interface StatementExchangeRequest {
@@ -105,11 +107,10 @@ export class DelegatedTokens implements Introspector {
 
   /** Introspects a token at the OAuth server, or the caller's token in a delegated token. */
   async introspect(token: string): Promise<Introspection> {
-    if (!isDelegatedToken(token))
-      return this.#withGateways(await this.#options.introspector.introspect(token))
+    if (!isDelegatedToken(token)) return this.#read(token)
     const claims = this.#delegated.open(token)
     if (claims === undefined) return { active: false }
-    const subject = await this.#options.introspector.introspect(claims.token)
+    const subject = await this.#read(claims.token)
     if (!isActive(subject)) return inactive(subject)
     const { clientId, sub, actors, exp } = claims
     if (exp <= now()) return { active: false, exp }
@@ -133,7 +134,7 @@ export class DelegatedTokens implements Introspector {
 
   /** @throws ExchangeRefused; ParleyError Unavailable if the OAuth server does not respond */
   async exchange({ statement, actor, resource, scope }: StatementExchangeRequest): Promise<DelegatedToken> {
-    const { introspector, statements, gatewayUrl, names, mayAct } = this.#options
+    const { statements, gatewayUrl, names, mayAct } = this.#options
     if (!isNamed(resource, names))
       throw new ExchangeRefused('resource', `The token can be issued for the gateway only: ${gatewayUrl}`)
     const stated = await statements.read(statement, renewableSeconds)
@@ -146,17 +147,17 @@ export class DelegatedTokens implements Introspector {
         `The statement is for ${stated.aud}, which is not an admitted agent of the client ${actorId}`,
       )
     const token = this.#subjectOf(stated)
-    const subject = await introspector.introspect(token)
+    const subject = await this.#read(token)
     if (!isActive(subject)) throw inactiveRefusal(subject)
     const { client_id: clientId, sub, act } = stated
-    const stood = act === undefined ? [] : actorsOf(act)
-    const own = ownActors(stood, subject)
+    const earlier = act === undefined ? [] : actorsOf(act)
+    const own = ownActors(earlier, subject)
     if (!isSubject(subject, { clientId, sub }) || own === undefined || !this.#mayAct(own))
       throw new ExchangeRefused(
         'inactive',
         'A party of the statement may no longer act: send the message again',
       )
-    const actors = actorsWith(actorId, clientId, stood, [gatewayUrl])
+    const actors = actorsWith(actorId, clientId, earlier, [gatewayUrl])
     if (actingAgents({ actors: [actorId], gateways: [gatewayUrl] }).length === 0)
       throw new ExchangeRefused('already_in_chain', 'The gateway does not exchange statements for itself')
     const held = narrowed(subject.scope ?? '', { scope: stated.scope ?? '', actorScope: actor.scope ?? '' })
@@ -185,7 +186,7 @@ export class DelegatedTokens implements Introspector {
     if (sealed === undefined)
       throw new ExchangeRefused(
         'too_large',
-        `The statement cannot be exchanged, because the caller’s token has more than ${subjectMaxChars} characters`,
+        `The statement cannot be exchanged: the caller’s token has more than ${subjectMaxChars} characters, or the agent was not admitted when the message was sent`,
       )
     const opened = this.#subjects.open(sealed)
     if (opened === undefined)
@@ -206,8 +207,14 @@ export class DelegatedTokens implements Introspector {
     return clients.every((client, at) => mayAct(client, at === 0 ? audience : undefined))
   }
 
-  #withGateways(answer: Introspection): Introspection {
-    return answer.act === undefined ? answer : { ...answer, gateways: [this.#options.gatewayUrl] }
+  /** Introspects a token at the OAuth server, which may name agents of this deployment as actors. */
+  async #read(token: string): Promise<Introspection> {
+    const { introspector, gatewayUrl, isQuarantined } = this.#options
+    const answer = await introspector.introspect(token)
+    if (answer.act === undefined) return answer
+    const gateways = [gatewayUrl]
+    const agents = actingAgents({ actors: actorsOf(answer.act), gateways })
+    return agents.some((agent) => isQuarantined(agent)) ? { active: false } : { ...answer, gateways }
   }
 }
 

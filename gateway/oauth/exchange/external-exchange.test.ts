@@ -17,7 +17,12 @@ import { ExternalTokenExchange } from './external-exchange.ts'
 import { StatementSigner } from './statements.ts'
 
 const gatewayUrl = 'https://gateway.example'
-const agent = { id: 'a1', resource: 'did:key:agent', names: ['https://gateway.example/agents/agent'] }
+const agent = {
+  id: 'a1',
+  resource: 'did:key:agent',
+  names: ['https://gateway.example/agents/agent'],
+  mayAct: true,
+}
 const grant = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>

@@ -99,10 +99,16 @@ export class ExternalTokenExchange implements TokenExchange {
       const cached = { ...subject, hash: `${subject.hash} ${scope}` }
       const exchanged = await this.#exchange(cached, recipient, scope)
       if (exchanged !== undefined) return exchanged
-      return await this.#statements.get(cached, recipient, async () => ({
-        text: await this.#state(subject, recipient, scope, this.#options.delegated.sealSubject(subject.text)),
-        renewAfterMs: statementRenewMs,
-      }))
+      const { mayAct = false } = recipient
+      const stated = { ...cached, hash: `${cached.hash} ${mayAct}` }
+      return await this.#statements.get(stated, recipient, async () => {
+        // An agent that cannot exchange the statement receives no form of the caller's token.
+        const sealed = mayAct ? this.#options.delegated.sealSubject(subject.text) : undefined
+        return {
+          text: await this.#state(subject, recipient, scope, sealed),
+          renewAfterMs: statementRenewMs,
+        }
+      })
     } catch (error) {
       throw refusalOf(error, recipient.resource)
     }
@@ -252,7 +258,7 @@ class Unsuitable extends Error {
   }
 }
 
-/** A caller must not be able to change how other callers' requests are authorized, so an unknown error is its own. */
+/** A caller must not be able to change how other callers' requests are authorized, so an unknown error concerns this caller only. */
 function refusalBy(status: number, text: string): Unsuitable {
   const error = errorResponse.safeParse(jsonOf(text)).data?.error
   const lacksEndpoint = error === undefined && [404, 405, 501].includes(status)

@@ -4,7 +4,7 @@ import { keyModel } from '../clients/long-lived-keys.ts'
 import { revocationModel } from '../introspect.ts'
 import type { OAuthEntry, OAuthStore } from '../oauth-store.ts'
 import type { Leases } from './leases.ts'
-import { markRevoked } from './revocations.ts'
+import { markClient, markGrant, markRemoved } from './revocations.ts'
 
 /** The prefix of the tag of a record, by model. Introspection responses depend on no other models. */
 const tagPrefixes: Readonly<Record<string, string>> = {
@@ -57,16 +57,23 @@ export function coherentStore(store: OAuthStore, leases: Pick<Leases, 'invalidat
     findByUid: (model, uid) => store.findByUid(model, uid),
     findByUserCode: (model, userCode) => store.findByUserCode(model, userCode),
     consume: (model, id, at) => store.consume(model, id, at),
-    destroy: (model, id) => changing(tagsOf(model, id), destroyMarked(store, model, id)),
-    revokeByGrantId: (grantId) => changing([`g:${grantId}`], store.revokeByGrantId(grantId)),
-    revokeByClientId: (clientId) => changing([`c:${clientId}`], store.revokeByClientId(clientId)),
+    destroy: (model, id) =>
+      changing(
+        tagsOf(model, id),
+        markRemoved(store, model, id).then(() => store.destroy(model, id)),
+      ),
+    revokeByGrantId: (grantId) =>
+      changing(
+        [`g:${grantId}`],
+        markGrant(store, grantId).then(() => store.revokeByGrantId(grantId)),
+      ),
+    revokeByClientId: (clientId) =>
+      changing(
+        [`c:${clientId}`],
+        markClient(store, clientId).then(() => store.revokeByClientId(clientId)),
+      ),
     sweepExpired: (before, limit) => store.sweepExpired(before, limit),
   }
-}
-
-async function destroyMarked(store: OAuthStore, model: string, id: string): Promise<void> {
-  await markRevoked(store, model, id)
-  await store.destroy(model, id)
 }
 
 function tagsOf(model: string, id: string): string[] {

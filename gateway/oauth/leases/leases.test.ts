@@ -122,6 +122,30 @@ test('a second revocation of the same token also waits for the holders', async (
   expect(Math.min(...took)).toBeGreaterThan(500)
 })
 
+test.each(['grant', 'client', 'removed grant'])(
+  'a repeated revocation of a token that is being removed with its %s waits for the holders',
+  async (how) => {
+    const [alice, exp] = [await ensure('alice'), inAnHour()]
+    const first = await agent('agent-1')
+    const [token, payload] = ['token-of-a-grant', { clientId: 'alice', accountId: 'operator', exp }]
+    const { store } = server
+    await store.upsert({ model: 'Grant', id: 'grant', payload, clientId: 'alice' })
+    const ofGrant = { payload: { ...payload, grantId: 'grant' }, clientId: 'alice', grantId: 'grant' }
+    await store.upsert({ model: 'AccessToken', id: storedId(token), ...ofGrant })
+    await first.warm(token)
+    first.proxy.fault = 'silence'
+    // The holders do not acknowledge the first revocation before the end of the test.
+    const pending = coherentStore(store, { invalidate: () => new Promise(() => {}) })
+    if (how === 'removed grant') void pending.destroy('Grant', 'grant')
+    await wait(50)
+    void (how === 'client' ? pending.revokeByClientId('alice') : pending.revokeByGrantId('grant'))
+    await expect.poll(() => store.find('AccessToken', storedId(token))).toBeUndefined()
+    expect(await revoke(token, alice)).toBeGreaterThan(500)
+    // Revocations by other clients do not wait.
+    expect(await revoke(token, await ensure('bob'))).toBeLessThan(500)
+  },
+)
+
 test('the lease route needs a client that may introspect', async () => {
   const alice = await ensure('alice')
   const poll = (headers: Record<string, string>, body = '{"holder":"h","poll":1}') =>
@@ -237,6 +261,37 @@ test('a client that revokes too often is refused for a second, others are not', 
   await wait(1000)
   await revoke(token, alice)
   expect(await server.provider.introspect(token)).toMatchObject({ active: false })
+})
+
+test('a refused revocation says so, and the token stays active', async () => {
+  const alice = await ensure('alice')
+  const token = await server.token(alice)
+  const own = await server.provider.keys.create({
+    clientId: 'alice',
+    name: 'key',
+    scope: 'agent:read',
+    exp: inAnHour(),
+  })
+  // No revocations are added meanwhile.
+  vi.useFakeTimers({ toFake: ['performance'] })
+  await Promise.all(
+    Array.from({ length: 200 }, () => server.post('/oauth2/revoke', { token: 'nothing' }, alice)),
+  )
+  for (const one of [token, own?.key ?? '']) {
+    expect((await server.post('/oauth2/revoke', { token: one }, alice)).status).toBe(429)
+    expect(await server.provider.introspect(one)).toMatchObject({ active: true })
+  }
+  // A revocation that is added while the request is processed does not turn the refusal into a success.
+  const spy = vi.spyOn(RevocationRate.prototype, 'allows')
+  spy.mockImplementationOnce(function (this: RevocationRate, ...args) {
+    spy.mockRestore()
+    const isAllowed = this.allows(...args)
+    vi.advanceTimersByTime(1000)
+    return isAllowed
+  })
+  expect((await server.post('/oauth2/revoke', { token }, alice)).status).toBe(429)
+  expect(await server.provider.introspect(token)).toMatchObject({ active: true })
+  vi.useRealTimers()
 })
 
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3600

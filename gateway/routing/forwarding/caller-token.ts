@@ -3,7 +3,7 @@ import type { Caller } from '@parley/kit/auth/caller'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { hashOf, type Recipient, type SubjectToken } from '../../oauth/token-exchange.ts'
-import { isExternal } from '../../registry/admission.ts'
+import { isExternal, mayActForCallers } from '../../registry/admission.ts'
 import { type AgentEntry, audienceNamesOf } from '../../registry/entry.ts'
 
 /** The token of a request. No agent receives it: the gateway exchanges it for each agent. */
@@ -72,11 +72,15 @@ export function isForRecipient(
   return audience.some((name) => names.includes(withoutSlash(name)))
 }
 
-export function recipientOf(entry: TokenAgent & Pick<AgentEntry, 'id'>, gateway: GatewayNames): Recipient {
+export function recipientOf(
+  entry: TokenAgent & Pick<AgentEntry, 'id' | 'left' | 'quarantine'>,
+  gateway: GatewayNames,
+): Recipient {
   return {
     id: entry.id,
     resource: resourceOf(entry),
     names: namesOf(entry, gateway),
+    mayAct: mayActForCallers(entry),
   }
 }
 

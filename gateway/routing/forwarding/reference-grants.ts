@@ -63,7 +63,8 @@ export class ReferenceGrants {
     const secret = randomBytes(keyBytes).toString('base64url')
     const { id, key } = this.#derive(secret)
     try {
-      await this.#options.records.save(id, key.seal(JSON.stringify(grant), context), until)
+      const sealed = key.seal(JSON.stringify(grant), context)
+      await this.#options.records.save({ id, sealed, until, owner: token.caller.subject })
       return secret
     } catch (error) {
       this.#options.log.warn(

@@ -142,7 +142,10 @@ export function partOf(content: Content): Part {
   return isFile(content) ? { kind: 'file', file: content.file } : { kind: 'data', data: content }
 }
 
-function isBranded(value: unknown, kind: 'file' | 'part' | 'delta' | 'artifact' | 'pause' | 'reply'): boolean {
+function isBranded(
+  value: unknown,
+  kind: 'file' | 'part' | 'delta' | 'artifact' | 'pause' | 'reply',
+): boolean {
   return typeof value === 'object' && value !== null && brand in value && value[brand] === kind
 }
 

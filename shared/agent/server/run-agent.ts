@@ -78,8 +78,8 @@ async function start(
   const client = supplied?.client ?? (await clientOf(agent.name, identity, config, secrets))
   const provider = stack.use(introspectorOf(config, client))
   const { gatewayUrl } = config
-  const introspector =
-    gatewayUrl === undefined ? provider : acceptingStatements(provider, new StatementVerifier(gatewayUrl))
+  const statements = gatewayUrl === undefined ? undefined : new StatementVerifier(gatewayUrl)
+  const introspector = statements === undefined ? provider : acceptingStatements(provider, statements)
   const clientKeys = clientKeysOf(config, client, log)
   if (clientKeys !== undefined) stack.use(clientKeys)
   else if (agent.signatures === 'required') {
@@ -97,7 +97,13 @@ async function start(
   const { redisUrl, storeUrl, webhookToken } = secrets
   const claims = membership === undefined ? {} : { signatureClaims: membership }
   const given = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken }
-  const options = { ...given, ...keys, ...claims, delegation: delegationOf(config, client), ownToken }
+  const options = {
+    ...given,
+    ...keys,
+    ...claims,
+    delegation: delegationOf(config, client, statements),
+    ownToken,
+  }
   const app = stack.use(await startAgentApp(options))
   stack.use(releaseIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
@@ -170,12 +176,14 @@ function clientKeysOf(
 function delegationOf(
   { gatewayUrl, oauth }: AgentConfig,
   client: Client | undefined,
+  statements: Pick<StatementVerifier, 'gateways'> | undefined,
 ): DelegationOptions | undefined {
   const tokenUrl = endpoint(oauth.tokenUrl, oauth.issuer, 'token_endpoint')
   if (gatewayUrl === undefined || client === undefined || tokenUrl === undefined) return undefined
   // Tokens name the gateway by its public address, which is part of the issuer of its embedded OAuth server.
-  const resource =
+  const embedded =
     oauth.issuer?.endsWith('/oauth2') === true ? oauth.issuer.slice(0, -'/oauth2'.length) : gatewayUrl
+  const resource = async () => (await statements?.gateways())?.[0] ?? embedded
   return { gatewayUrl, tokenUrl, resource, ...client }
 }
 

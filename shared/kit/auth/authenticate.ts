@@ -2,7 +2,13 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
 import { actingAgents, type Caller, delegatedOwner, forwardedBy, mayUse, type Scope } from './caller.ts'
-import { checkDidSignature, type SignatureRules, takeOnce } from './did-signature.ts'
+import {
+  checkDidSignature,
+  expectsSignature,
+  type SignatureRules,
+  type SignedRequest,
+  takeOnce,
+} from './did-signature.ts'
 import type { ProofRules } from './dpop.ts'
 import { actorsOf, type Introspection, type Introspector } from './introspection.ts'
 
@@ -66,12 +72,12 @@ export class Authenticator {
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, InvalidTokenSignature, Unavailable
    */
   async authenticate(request: RequestHead, body: Uint8Array = noBody): Promise<AuthenticatedCaller> {
-    const { headers } = request
     const caller = await this.identify(request)
-    const { introspection } = caller.credentials
-    this.#requireAudience(introspection)
-    const signed = await this.#checkSignature(caller, { headers, body })
-    return signed === undefined ? caller : { ...caller, ...signed }
+    this.#requireAudience(caller.credentials.introspection)
+    const signed = this.#signedRequest(caller, request.headers, body)
+    if (!expectsSignature(signed, this.signatures)) return caller
+    const { signature, audience } = await checkDidSignature(signed, this.signatures)
+    return { ...caller, signature, ...(audience !== undefined && { signedAudience: audience }) }
   }
 
   /**
@@ -80,7 +86,13 @@ export class Authenticator {
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
    */
   async identify(request: RequestHead): Promise<AuthenticatedCaller> {
-    const { token, introspection } = await this.#introspect(request)
+    const { isProven, token } = requireToken(request.headers)
+    const introspection = await this.introspector.introspect(token)
+    requireActive(introspection, token)
+    if (introspection.cnf !== undefined)
+      await this.#requireProof({ request, isProven, token, jkt: introspection.cnf.jkt })
+    else if (isProven)
+      throw refused('InvalidToken', 'The token is not bound to a key: send it as Authorization: Bearer')
     return callerOf(token, introspection)
   }
 
@@ -97,17 +109,6 @@ export class Authenticator {
 
   names(audience: string): boolean {
     return this.#audiences().some((name) => isSameName(name, audience))
-  }
-
-  async #introspect(request: RequestHead): Promise<AuthenticatedCaller['credentials']> {
-    const { isProven, token } = requireToken(request.headers)
-    const introspection = await this.introspector.introspect(token)
-    requireActive(introspection, token)
-    if (introspection.cnf !== undefined)
-      await this.#requireProof({ request, isProven, token, jkt: introspection.cnf.jkt })
-    else if (isProven)
-      throw refused('InvalidToken', 'The token is not bound to a key: send it as Authorization: Bearer')
-    return { token, introspection }
   }
 
   /** A token that is bound to a key is accepted only with a proof of that key (RFC 9449, section 7). */
@@ -137,18 +138,12 @@ export class Authenticator {
    * A signed audience may also name the gateway that forwarded the request. The token states which one it was, and no
    * other server accepts the token, so the request cannot be sent to another server.
    */
-  async #checkSignature(
-    caller: AuthenticatedCaller,
-    request: { headers: IncomingHttpHeaders; body: Uint8Array },
-  ): Promise<Pick<Caller, 'signature' | 'signedAudience'> | undefined> {
+  #signedRequest(caller: AuthenticatedCaller, headers: IncomingHttpHeaders, body: Uint8Array): SignedRequest {
     const gateway = forwardedBy(caller)
     const names = (audience: string) =>
       this.names(audience) || (gateway !== undefined && isSameName(audience, gateway))
     const clientId = caller.delegate ?? caller.credentials.introspection.client_id ?? ''
-    const checked = await checkDidSignature({ ...request, clientId, names }, this.signatures)
-    if (checked === undefined) return undefined
-    const { signature, audience } = checked
-    return { signature, ...(audience !== undefined && { signedAudience: audience }) }
+    return { headers, body, clientId, names }
   }
 }
 

@@ -70,19 +70,26 @@ export type SignatureFault =
 /** Maximum deviation from the clock of this server, in either direction (spec/authentication.md#did-signatures). */
 const windowSeconds = 300
 const audienceMaxChars = 2048
+const headersOfSignature = [...signatureHeaders, audienceHeader]
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+/** Whether the request is signed, or must be. A request with only some of the headers counts as signed. */
+export function expectsSignature(
+  { headers, clientId }: SignedRequest,
+  { required }: SignatureRules,
+): boolean {
+  if (required !== undefined && clientId.startsWith('did:')) return true
+  return headersOfSignature.some((name) => headers[name] !== undefined)
+}
+
 /**
- * Checks the signature of the request in the order of spec/authentication.md#did-signatures. Returns undefined if the
- * request is unsigned and no signature is required.
+ * Checks the signature of the request in the order of spec/authentication.md#did-signatures.
  * @throws ParleyError InvalidTokenSignature with the reason, Unavailable if the provider does not respond
  */
 export async function checkDidSignature(
   request: SignedRequest,
   rules: SignatureRules,
-): Promise<CheckedSignature | undefined> {
-  if (!isSigned(request) && !(rules.required !== undefined && request.clientId.startsWith('did:')))
-    return undefined
+): Promise<CheckedSignature> {
   requireHeaders(request)
   requireDidClient(request)
   requireDidOfClient(request)
@@ -128,10 +135,6 @@ export async function takeOnce(
   // A timestamp ahead of the clock of this server is valid for twice the window.
   const until = (unixNow() + 2 * windowSeconds + 1) * 1000
   if (!(await accepted.takeSignature(did, signature, until))) throw refused('replayed')
-}
-
-function isSigned({ headers }: SignedRequest): boolean {
-  return [...signatureHeaders, audienceHeader].some((name) => headers[name] !== undefined)
 }
 
 function requireHeaders({ headers }: SignedRequest): void {

@@ -49,6 +49,9 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve))
 })
 
+/** The answer of a gateway with its own OAuth server. */
+const signsNone = { status: 404, body: { error: { code: -32040, data: { reason: 'statement_keys' } } } }
+
 const now = () => Math.floor(Date.now() / 1000)
 interface Parts {
   header?: object
@@ -210,7 +213,7 @@ describe('the keys of the gateway', () => {
   })
 
   test('a gateway that signs no statements answers with 404, and no statement is active', async () => {
-    served = { status: 404, body: { error: { code: -32040 } } }
+    served = signsNone
     expect(await isActive(await statement())).toBe(false)
     expect(await isActive(await statement({ claims: { iss: '' } }))).toBe(false)
     expect(requests).toBe(1)
@@ -280,9 +283,17 @@ describe('the Authenticator of an agent', () => {
       expect(requests).toBe(1)
     })
     test('is trusted if the gateway has its own OAuth server, which refuses such clients', async () => {
-      served = { status: 404, body: {} }
+      served = signsNone
       inner.acts.set('exchanged', other)
       expect(await parties('exchanged')).toEqual({ id: 'bob', delegate: undefined })
+    })
+    test('is not trusted because a proxy answers with 404 while the gateway starts', async () => {
+      inner.acts.set('exchanged', other)
+      for (const body of [{}, '404 page not found', { error: { data: { reason: 'route' } } }]) {
+        served = { status: 404, body }
+        verifier = new StatementVerifier(url)
+        await expect(parties('exchanged')).rejects.toMatchObject({ status: 503 })
+      }
     })
     test('is refused while the keys of the gateway are unknown and cannot be read', async () => {
       served = { status: 500, body: {} }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
+import { jsonOf } from '@parley/wire/model/json-text'
 import {
   createLocalJWKSet,
   decodeJwt,
@@ -31,6 +32,9 @@ const keySet = z.object({
   issuer: z.string(),
   keys: z.array(z.looseObject({ kty: z.string(), kid: z.string() })).max(keysMax),
 })
+
+/** The answer of a gateway that signs no statements. A proxy in front of a gateway that starts may return 404 as well. */
+const signsNone = z.object({ error: z.object({ data: z.object({ reason: z.literal('statement_keys') }) }) })
 
 const timeoutMs = 2000
 /** Keys are fetched again after this time, so that a removed key is no longer accepted. */
@@ -140,8 +144,8 @@ export class StatementVerifier {
       headers: { accept: 'application/json' },
     })
     const text = await boundedText(response.body)
-    // A gateway with its own OAuth server signs no statements.
-    if (response.statusCode === 404) return this.#use({ issuer: '', keys: [] }, fetchedAt)
+    if (response.statusCode === 404 && signsNone.safeParse(jsonOf(text)).success)
+      return this.#use({ issuer: '', keys: [] }, fetchedAt)
     if (response.statusCode !== 200) throw new Error(`${this.#url} returned ${response.statusCode}`)
     return this.#use(keySet.parse(JSON.parse(text)), fetchedAt)
   }

@@ -4,11 +4,15 @@ import type { AnswerClaim } from '../process/answer-budget.ts'
 /** A connection is destroyed if its client reads nothing for this long. */
 export const stallMs = 60_000
 
-/** Releases the claim once the operating system has accepted the response or the client has disconnected. */
+/**
+ * Releases the claim once the operating system has accepted the response or the client has disconnected. For a response
+ * of one piece, call it after sending.
+ */
 export function releaseWhenRead({ raw }: FastifyReply, claim: AnswerClaim): void {
   const release = () => claim[Symbol.dispose]()
-  if (raw.destroyed || raw.closed) return release()
-  raw.once('close', release)
+  // Most responses fit into the socket buffer and need no timeout.
+  if (raw.destroyed || raw.closed || raw.writableFinished) return release()
+  raw.on('close', release)
   if (claim.bytes > 0) cutStalled(raw)
 }
 

@@ -33,12 +33,14 @@ export async function authenticateCall(
   call: CallBytes,
   progress: CallProgress,
 ): Promise<AuthenticatedCaller> {
-  const caller = await authenticator.authenticate(call, call.bytes).catch((error: unknown) => {
+  try {
+    const caller = await authenticator.authenticate(call, call.bytes)
+    progress.caller = caller.id
+    return caller
+  } catch (error) {
     progress.id = peekId(call.bytes)
     throw error
-  })
-  progress.caller = caller.id
-  return caller
+  }
 }
 
 /**

@@ -20,7 +20,7 @@ import { auditError, auditRoutes, isDecision } from './audit-routes.ts'
 import { allowOrigins } from './cors.ts'
 import { faultOfHead } from './fault-of-head.ts'
 import { linger } from './linger.ts'
-import { watchRequests } from './metrics.ts'
+import { countRequest } from './metrics.ts'
 import type { RequestLimits } from './request-limits.ts'
 import { findRestCall } from './rest-call.ts'
 import { securityHeaders } from './security-headers.ts'
@@ -110,10 +110,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('onRequest', (request, reply, done) => {
+    countRequest(options.metrics.requests, request, reply)
     reply.headers(headers).header('x-request-id', request.id)
     done(faultOfHead(request.raw))
   })
-  watchRequests(app, options.metrics)
   app.setErrorHandler<FastifyError>(handleError)
   const refuse = watchRoutes(app)
   app.setNotFoundHandler((request, reply) => handleError(refuse(request), request, reply))

@@ -33,6 +33,10 @@ test.each([0o644, 0o640, 0o604, 0o620, 0o602, 0o666])(
   },
 )
 
+test('a folder in place of the file is reported as such', async () => {
+  await expect(readSecretFile(folder)).rejects.toThrow(`${folder} is a folder.`)
+})
+
 test('a missing file is reported as ENOENT', async () => {
   await expect(readSecretFile(path.join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' })
 })

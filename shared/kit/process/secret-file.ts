@@ -3,7 +3,7 @@ import { link, mkdir, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { errorCode } from '../net/error-code.ts'
 
-/** A secret file that other users of the machine may read or change. The message contains the command to fix it. */
+/** A secret file that other users of the machine may read or change, or a folder in its place. The message says what to do. */
 export class ExposedSecretFile extends Error {
   override readonly name = 'ExposedSecretFile'
 }
@@ -19,8 +19,13 @@ const othersBits = 0o007
  */
 export async function readSecretFile(file: string): Promise<string> {
   await using handle = await open(file, 'r')
-  const { mode, uid } = await handle.stat()
+  const stat = await handle.stat()
+  const { mode, uid } = stat
   const forbiddenBits = uid === process.getuid?.() ? groupBits | othersBits : othersBits
+  if (stat.isDirectory())
+    throw new ExposedSecretFile(
+      `${file} is a folder. Docker creates one in place of a missing file that it is to mount: remove the folder and provide the file.`,
+    )
   // On Windows, every file has mode 0666.
   if (process.platform !== 'win32' && (mode & forbiddenBits) !== 0)
     throw new ExposedSecretFile(exposed(file, mode))

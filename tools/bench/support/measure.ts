@@ -26,7 +26,10 @@ export interface Figures {
   othersOnServerCore: number
 }
 
-/** Warms the server up, then measures it. `accepted` includes the warm-up. */
+/**
+ * Warms the server up, then measures it. `accepted` includes the warm-up.
+ * @param load.warmUp Default 15,000 requests.
+ */
 export async function measure(
   generator: LoadGenerator,
   server: Pick<ServerProcess, 'address' | 'cpuMicros'>,

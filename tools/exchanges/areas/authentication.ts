@@ -66,7 +66,7 @@ async function tokens(recorder: Recorder, world: World, name: string, url: strin
   await recorder.exchange(`a revoked token at ${name}`, list(plain.token))
   const payload = Buffer.from(JSON.stringify({ exp: 1_000_000_000 })).toString('base64url')
   await recorder.exchange(`an expired JWT at ${name}`, list(`eyJhbGciOiJub25lIn0.${payload}.c2ln`))
-  await recorder.exchange(`a token of 9000 characters at ${name}`, list('a'.repeat(9000)))
+  await recorder.exchange(`a token of 13,000 characters at ${name}`, list('a'.repeat(13_000)))
   const { headers, ...rest } = list('x')
   await recorder.exchange(`a token in the query at ${name}`, {
     ...rest,

@@ -19,6 +19,8 @@ export interface RoleOptions {
   enforced?: boolean
   /** Whether commands without a user are accepted. */
   anonymous?: boolean
+  /** Returns an error response in place of the command, or `lost` to close the connection. */
+  failing?: (command: string) => Document | 'lost' | undefined
 }
 
 /** Address of the proxy and its users, which tests may read. */
@@ -34,7 +36,7 @@ const headerBytes = 16
 const iterations = 4096
 
 /**
- * Adds users and roles to a MongoDB-compatible server without them. It stands for a MongoDB server with access control,
+ * Adds users and roles to a MongoDB-compatible server without them. It replaces a MongoDB server with access control,
  * of which it implements SCRAM-SHA-256, the commands for users, and the roles `readWrite`, `readWriteAnyDatabase` and
  * `userAdminAnyDatabase`. It refuses more than a real server: each command that is not known to stay in the database of
  * its `$db`.
@@ -100,7 +102,9 @@ class Session {
     if (code !== opMsg) return void this.upstream.write(message)
     const command = commandOf(message)
     const name = Object.keys(command)[0] ?? ''
-    const answer = this.#answer(name, command)
+    const failure = this.#options.failing?.(name)
+    if (failure === 'lost') return void this.#socket.destroy()
+    const answer = failure ?? this.#answer(name, command)
     if (answer === undefined) return void this.upstream.write(message)
     this.#socket.write(reply(message, answer))
   }
@@ -140,6 +144,10 @@ class Session {
       if (at !== -1) return { ok: 0, code: 51_003, errmsg: `User "${given}@${db}" already exists` }
       users.push({ name: given, source: db, password: String(command['pwd']), roles: command['roles'] })
       return { ok: 1 }
+    }
+    if (name === 'usersInfo') {
+      const found = users.filter(({ source }) => source === db)
+      return { ok: 1, users: found.map((user) => ({ user: user.name, db })) }
     }
     if (at === -1) return { ok: 0, code: 11, errmsg: `User '${given}@${db}' not found` }
     const [user] = name === 'dropUser' ? users.splice(at, 1) : users.slice(at, at + 1)

@@ -48,12 +48,12 @@ const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString('ba
 /** A statement; only the gateway checks its signature. */
 const statement = (claims: object = {}) =>
   `${encoded({ alg: 'EdDSA', typ: 'parley-statement+jwt' })}.${encoded({ iss: 'https://gateway.example', ...claims })}.AA`
-const tokens = () =>
+const tokens = (resource: string | (() => Promise<string>) = 'https://resource.example') =>
   new ExchangedTokens({
     tokenUrl: `${url}/provider/token`,
     clientId: 'agent',
     clientSecret: 'the secret',
-    resource: 'https://resource.example',
+    resource,
     gatewayUrl: `${url}/`,
   })
 const exchanges = () => received.filter(({ form }) => form['grant_type'] !== 'client_credentials')
@@ -92,6 +92,20 @@ test('the OAuth server exchanges every other token', async () => {
   ])
 })
 
+test('the name of the gateway is read until it is known', async () => {
+  const names: (() => Promise<string>)[] = [
+    async () => 'https://gateway.example',
+    () => Promise.reject(new Error('the gateway’s keys cannot be read')),
+  ]
+  const exchanged = tokens(() => names.pop()?.() ?? Promise.reject(new Error('read too often')))
+  await expect(exchanged.get('one')).rejects.toThrow('cannot be read')
+  await exchanged.get('one')
+  await exchanged.get('two')
+  expect(exchanges().map(({ form }) => form['resource'])).toEqual(
+    Array.from({ length: 2 }, () => 'https://gateway.example'),
+  )
+})
+
 test('concurrent and later callers share one exchange of a statement', async () => {
   const exchanged = tokens()
   const text = statement()
@@ -104,7 +118,7 @@ test('concurrent and later callers share one exchange of a statement', async () 
 })
 
 describe('the gateway refuses', () => {
-  test('the agent’s own token: the agent requests a new one, and tries once more', async () => {
+  test('the agent’s own token: the agent requests a new one, and tries again', async () => {
     answers['/oauth2/token'] = {
       status: 401,
       body: { error: 'invalid_client', error_description: 'The token is not active' },

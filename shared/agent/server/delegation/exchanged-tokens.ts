@@ -27,8 +27,8 @@ export interface ExchangeClient {
   tokenUrl: string | (() => Promise<string>)
   clientId: string
   clientSecret: string
-  /** The server that accepts the new tokens: the gateway. */
-  resource: string
+  /** The name of the server that accepts the new tokens: the gateway. A function is called until it succeeds. */
+  resource: string | (() => Promise<string>)
   /** The address at which this agent reaches the gateway, which exchanges its statements. */
   gatewayUrl: string
   /** The agent's own tokens, with which it authenticates at the gateway. Default: requested with client credentials. */
@@ -66,8 +66,9 @@ export class ExchangedTokens {
   readonly #breaker = new CircuitBreaker()
   readonly #gatewayBreaker = new CircuitBreaker()
   readonly #ownTokens: OwnTokens
-  /** The token endpoint, once discovery has succeeded. */
+  /** The token endpoint and the gateway's name, once they are known. */
   #tokenUrl: string | undefined
+  #resource: string | undefined
 
   constructor(client: ExchangeClient) {
     this.#client = client
@@ -110,7 +111,7 @@ export class ExchangedTokens {
       grant_type: grantType,
       subject_token: statement,
       subject_token_type: statementTokenType,
-      resource: statementIssuer(statement) ?? this.#client.resource,
+      resource: statementIssuer(statement) ?? '',
     }
     const url = this.#client.gatewayUrl.replace(/\/+$/, '') + statementExchangePath
     const send = async () => {
@@ -129,11 +130,12 @@ export class ExchangedTokens {
   async #requestToken(subject: string): Promise<Answer> {
     const { tokenUrl, clientId, clientSecret, resource } = this.#client
     this.#tokenUrl ??= typeof tokenUrl === 'string' ? tokenUrl : await tokenUrl()
+    this.#resource ??= typeof resource === 'string' ? resource : await resource()
     const form = {
       grant_type: grantType,
       subject_token: subject,
       subject_token_type: accessToken,
-      resource,
+      resource: this.#resource,
       client_id: clientId,
       client_secret: clientSecret,
     }

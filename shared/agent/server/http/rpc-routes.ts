@@ -91,12 +91,15 @@ function record(audit: Audit, request: FastifyRequest, { method, operation, call
 function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): FastifyReply {
   reply.code(answered.status).header('cache-control', 'no-store').headers(answered.headers)
   const { claim } = answered
-  if (claim !== undefined) releaseWhenRead(reply, claim)
-  if ('items' in answered)
-    return sendEventStream(reply, answered.items, { stopping, claim, writer: answered.writer })
-  reply.type(answered.type ?? jsonType)
-  if ('body' in answered) return reply.send(answered.body)
-  return reply.send(Readable.from(chunksOf(answered.json), { objectMode: false }))
+  try {
+    if ('items' in answered)
+      return sendEventStream(reply, answered.items, { stopping, claim, writer: answered.writer })
+    reply.type(answered.type ?? jsonType)
+    if ('body' in answered) return reply.send(answered.body)
+    return reply.send(Readable.from(chunksOf(answered.json), { objectMode: false }))
+  } finally {
+    if (claim !== undefined) releaseWhenRead(reply, claim)
+  }
 }
 
 function signalOf(reply: FastifyReply): AbortSignal {

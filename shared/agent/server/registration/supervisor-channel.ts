@@ -28,9 +28,10 @@ export interface Supplies {
 export const isSupervised = (): boolean => process.send !== undefined
 
 /**
- * Sends the agent's identity to the supervisor, proves that it has the key, and waits for its OAuth client and store. The client is registered after the
- * agent has a key. The secrets are not in the environment, which other processes may read.
- * @throws Error when the supervisor does not answer within `waitMs` (default 24 h, because it may move the agent's data first)
+ * Sends the agent's identity to the supervisor, proves that it has the key, and waits for its OAuth client and store. The
+ * client is registered after the agent has a key. The secrets are not in the environment, which other processes may read.
+ * @throws Error when the supervisor does not answer within `waitMs` (default 24 h, because it may move the agent's data
+ * first)
  */
 export async function requestSupplies(
   { did, document, key }: Identity,

@@ -49,6 +49,27 @@ export async function holdsData(from: Db, agentId: string): Promise<boolean> {
 }
 
 /**
+ * Returns what each process of the agent changes once a second in its store, also processes of earlier versions: the time
+ * of the last ping, or the newest lease of a task.
+ */
+export async function signOfLife(from: Db, agentId: string): Promise<string> {
+  const settings = from.collection<AnyDocument & { at?: number }>('settings')
+  const ping = await settings.findOne({ _id: `${agentId}/ping`, agent_id: agentId })
+  const isHeld = {
+    agent_id: agentId,
+    state: { $in: ['submitted', 'working'] },
+    lease_until: { $exists: true },
+  }
+  const tasks = from.collection<AnyDocument & { lease_until?: number }>('tasks')
+  const [newest] = await tasks
+    .find(isHeld, { projection: { lease_until: 1 } })
+    .sort({ lease_until: -1 })
+    .limit(1)
+    .toArray()
+  return `${ping?.at} ${newest?.lease_until}`
+}
+
+/**
  * Moves all documents of an agent into its own database: copies and verifies them, and then removes the originals. Until
  * then, no agent can open the new database. Later calls move what a process of an earlier version has written since.
  * The agent must not run, and only one call at a time may move it.
@@ -59,7 +80,7 @@ export async function moveAgent(options: MoveOptions): Promise<number> {
   const { agentId, from, to, signal } = options
   const ours = { _id: agentId, agent_id: agentId }
   const known = await ownDatabases(from).findOne(ours)
-  if (known === null) throw new Error('The agent has no database of its own yet')
+  if (known === null) throw new Error('No database is assigned to the agent yet')
   await refuseUnfinishedImport(from, agentId)
   const isMoved = known.state === 'moved'
   if (!isMoved) {
