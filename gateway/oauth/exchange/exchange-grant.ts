@@ -47,7 +47,8 @@ const parameters = [
   'resource',
   'audience',
 ]
-const tokenMaxChars = 8192
+/** The longest subject or actor token. */
+const grantTokenMaxChars = 8192
 
 /**
  * Adds the token exchange grant (RFC 8693) to the token endpoint. The authenticated client is the actor. Agents may use
@@ -123,7 +124,7 @@ async function exchange(ctx: Context, options: ExchangeGrantOptions): Promise<vo
 function requireToken(token: string | undefined, type: string | undefined, name: string): string {
   if (token === undefined || token === '') refuse(`${name} is missing`)
   if (type !== accessTokenType) refuse(`${name}_type must be ${accessTokenType}`)
-  if (token.length > tokenMaxChars) refuse(`${name} is too long`)
+  if (token.length > grantTokenMaxChars) refuse(`${name} is too long`)
   return token
 }
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { tokenMaxChars as requestTokenMaxChars } from '@parley/kit/auth/authenticate'
+import { tokenMaxChars } from '@parley/kit/auth/authenticate'
 import { actingAgents } from '@parley/kit/auth/caller'
 import { discover } from '@parley/kit/auth/discovery'
 import { actorsOf, type Introspection, type Introspector, unavailable } from '@parley/kit/auth/introspection'
@@ -53,10 +53,11 @@ const timeoutMs = 2000
 const retryMs = 600_000
 const recipientsMax = 10_000
 const callersMax = 20_000
-const tokenMaxChars = 8000
+/** The provider's tokens, which agents receive instead of the caller's. */
+const providerTokenMaxChars = 8000
 
 const tokenResponse = z.object({
-  access_token: z.string().min(1).max(tokenMaxChars),
+  access_token: z.string().min(1).max(providerTokenMaxChars),
   expires_in: z.number().nonnegative().default(60),
 })
 const errorResponse = z.object({ error: z.string() })
@@ -150,7 +151,7 @@ export class ExternalTokenExchange implements TokenExchange {
     }
     const signed = await statements.sign({ ...statement, sealedSubject })
     // The agent can still serve the caller, but not call other agents.
-    return signed.length <= requestTokenMaxChars ? signed : statements.sign(statement)
+    return signed.length <= tokenMaxChars ? signed : statements.sign(statement)
   }
 
   /** Returns undefined if the provider issues no suitable token for this agent. */

@@ -12,7 +12,7 @@ import {
 import type { ProofRules } from './dpop.ts'
 import { actorsOf, type Introspection, type Introspector } from './introspection.ts'
 
-/** A statement that contains a long token of a caller has this many characters. */
+/** The longest token of a request: a statement that contains a long token of a caller has this many characters. */
 export const tokenMaxChars = 12_288
 
 const noBody = new Uint8Array()

@@ -14,7 +14,7 @@ export interface LeasedIntrospectorOptions {
 }
 
 /** Longer tokens and responses are not cached. */
-const [tokenMaxChars, answerMaxBytes] = [4096, 8192]
+const [cachedTokenMaxChars, cachedAnswerMaxBytes] = [4096, 8192]
 /** Polls end after this many in a row without a look-up, so that an idle process sends no requests. */
 const idlePollsMax = 16
 const [retryMinMs, retryMaxMs] = [100, 5000]
@@ -97,7 +97,8 @@ export class LeasedIntrospector implements Introspector, AsyncDisposable {
       return answer
     }
     this.#grantsLeases = true
-    if (token.length <= tokenMaxChars && bytes <= answerMaxBytes) this.#cache.set(token, sent, answer, lease)
+    if (token.length <= cachedTokenMaxChars && bytes <= cachedAnswerMaxBytes)
+      this.#cache.set(token, sent, answer, lease)
     if (!this.#closing.signal.aborted) this.#polling ??= this.#keepLease()
     return answer
   }
