@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { snakeOf } from '@parley/wire/codecs/parley/spelling'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import { uuidOfHash, uuidPattern } from '@parley/wire/model/uuid'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 
@@ -21,7 +22,6 @@ export interface MissingFields {
   contextId: string | undefined
 }
 
-const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i
 const signed = ['x-did', 'x-did-timestamp', 'x-did-signature']
 
 /** Fields may be added only for external agents, and never to a signed request, whose signature covers its bytes. */
@@ -43,7 +43,7 @@ export function completeRequest(
   const request = parseJson(body)
   if (!isObject(request)) return { body }
   const { id, params } = request
-  const keepsId = typeof id === 'string' && uuid.test(id)
+  const keepsId = typeof id === 'string' && uuidPattern.test(id)
   const filled = fill === undefined ? params : withFill(params, fill, entry.card)
   if (keepsId && filled === params) return { body }
   const sent = keepsId ? id : fill === undefined ? randomUUID() : seededUuid(fill.seed, 'id')
@@ -55,17 +55,9 @@ export function completeRequest(
   }
 }
 
-/** A UUID (version 8) derived from the seed. */
+/** Derives a UUID from the seed. */
 export function seededUuid(seed: string, what: 'id' | 'task' | 'context'): string {
-  const hex = hash('sha256', `${what} ${seed}`)
-  const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 3) | 8).toString(16)
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `8${hex.slice(13, 16)}`,
-    variant + hex.slice(17, 20),
-    hex.slice(20, 32),
-  ].join('-')
+  return uuidOfHash(hash('sha256', `${what} ${seed}`, 'buffer'))
 }
 
 /** Returns `params` itself when no field is missing. */

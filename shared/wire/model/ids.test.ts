@@ -19,6 +19,10 @@ test.each(['ctx-1', '', 'a/b', 'line\nbreak', 'uuid:uuid', '🦊'])(
   },
 )
 
+test('the UUID of a string never changes, because stores keep it', () => {
+  expect(alice('ctx-1').id).toBe('969e6705-d0ff-8720-988c-2460e2e7b13a')
+})
+
 test('equal strings of two clients have different IDs', () => {
   expect(idsOf('did:example:bob')('ctx-1').id).not.toBe(alice('ctx-1').id)
 })

@@ -3,6 +3,7 @@ import { withAncestors, withSkillId } from '@parley/wire/codecs/parley/metadata'
 import type { OutgoingMessage } from '@parley/wire/codecs/parley/shapes'
 import { taskIdOfKey } from '@parley/wire/model/chosen-task-id'
 import type { Part } from '@parley/wire/model/task'
+import { uuidOfHash } from '@parley/wire/model/uuid'
 import type { CallContent, CallMessage, CallOptions } from '../../author/agents.ts'
 import { isFile } from '../../author/output.ts'
 
@@ -47,16 +48,7 @@ export function callIds(secret: Uint8Array, ...call: unknown[]): CallIds {
   const digest = (name: string, text: string) =>
     createHmac('sha256', secret).update(`${name} ${text}`).digest()
   const key = digest('call', JSON.stringify(call)).toString('base64url')
-  return { key, taskId: taskIdOfKey(key), messageId: uuidOf(digest('message', key)) }
-}
-
-/** Makes a UUID version 8 (RFC 9562) of the first 16 bytes. */
-function uuidOf(bytes: Buffer): string {
-  const id = Buffer.from(bytes.subarray(0, 16))
-  id[6] = ((id[6] ?? 0) & 0x0f) | 0x80
-  id[8] = ((id[8] ?? 0) & 0x3f) | 0x80
-  const hex = id.toString('hex')
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+  return { key, taskId: taskIdOfKey(key), messageId: uuidOfHash(digest('message', key)) }
 }
 
 /** Returns the message of a call without its own IDs. */

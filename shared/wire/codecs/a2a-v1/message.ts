@@ -5,6 +5,7 @@ import type { IncomingMessage } from '../../model/call.ts'
 import type { Ids } from '../../model/ids.ts'
 import { isJsonObject } from '../../model/json-text.ts'
 import type { ContentHints, FileContent, JsonObject, JsonValue, Part } from '../../model/task.ts'
+import { uuidPattern } from '../../model/uuid.ts'
 import { bytes, optionalText, protoObject } from './proto-json.ts'
 import { roleIn } from './states.ts'
 
@@ -141,10 +142,8 @@ export function toMessage(sent: z.output<typeof messageIn>, ids: Ids): IncomingM
   }
 }
 
-const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i
-
 /** The server chooses the IDs of tasks, and all of them are UUIDs. @throws ParleyError TaskNotFound */
 export function taskIdOf(given: string): string {
-  if (!uuid.test(given)) throw new ParleyError('TaskNotFound')
+  if (!uuidPattern.test(given)) throw new ParleyError('TaskNotFound')
   return given.toLowerCase()
 }

@@ -2,13 +2,12 @@ import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import type { IncomingMessage } from '../../model/call.ts'
 import type { JsonObject, Part } from '../../model/task.ts'
+import { uuidPattern } from '../../model/uuid.ts'
 import { wireObject } from './spelling.ts'
 
 /** Message and Part as a caller sends them (spec/messages-and-artifacts.md#message). */
 /** Keeps the upper and lower case of the sender. */
-const sentUuid = z
-  .string()
-  .regex(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i, 'must be a UUID')
+const sentUuid = z.string().regex(uuidPattern, 'must be a UUID')
 
 /** An ID used for lookups. It is converted to lower case because UUIDs are not case-sensitive. */
 export const uuid = sentUuid.toLowerCase()
