@@ -168,7 +168,7 @@ describe.skipIf(!hasMongodb)('migrating an embedded store (needs mongod)', () =>
       (await again.listTasks({ owner: alice, limit: 1 })).items[0]?.contextId ?? '',
       alice,
     )
-    const [changed] = (await again.listTasks({ owner: alice, limit: 9, state: 'input-required' })).items
+    const [changed] = (await again.listTasks({ owner: alice, limit: 9, states: ['input-required'] })).items
     const status = { state: 'canceled' as const, timestamp: 't' }
     await again.commitTask({ ...(changed as TaskRecord), status, version: (changed?.version ?? 0) + 1 })
     await again[Symbol.asyncDispose]()

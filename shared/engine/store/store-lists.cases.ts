@@ -64,12 +64,14 @@ export function taskListCases(open: OpenStore): void {
     }
     const wanted = inside.filter((record) => record.status.state === state)
     const others = outside.filter((record) => record.status.state === state)
-    expect((await store.listTasks({ owner: alice, contextId, state, limit: 9 })).items).toEqual(wanted)
+    expect((await store.listTasks({ owner: alice, contextId, states: [state], limit: 9 })).items).toEqual(
+      wanted,
+    )
     expect((await allPages(store, { owner: alice, contextId, limit: 8 })).flat()).toEqual(idsOf(inside))
     const both = [...wanted, ...others].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
-    expect((await allPages(store, { owner: alice, state, limit: 1 })).flat()).toEqual(idsOf(both))
+    expect((await allPages(store, { owner: alice, states: [state], limit: 1 })).flat()).toEqual(idsOf(both))
     expect((await store.listTasks({ owner: bob, contextId, limit: 9 })).items).toEqual([])
-    expect((await store.listTasks({ owner: bob, contextId, state, limit: 9 })).items).toEqual([])
+    expect((await store.listTasks({ owner: bob, contextId, states: [state], limit: 9 })).items).toEqual([])
   })
 
   test('a page of large tasks ends early, and its cursor continues', async () => {

@@ -1,10 +1,12 @@
-import { taskStates } from '@parley/wire/model/task'
+import { type TaskState, taskStates } from '@parley/wire/model/task'
 import { expect, test } from 'vitest'
 import { alice, artifactOf, bob, created, createdIn, next } from './sample-record.cases.ts'
 import type { OpenStore } from './store.cases.ts'
 import type { Store, TaskQuery, TaskRecord } from './store.ts'
 
 const contextId = 'c0000000-0000-4000-8000-000000000000'
+/** Open, paused and ended states. */
+const mixed: TaskState[] = ['completed', 'input-required', 'working', 'payment-required']
 const idsOf = (records: { id: string }[]) => records.map(({ id }) => id)
 
 async function pagesOf(store: Store, query: Omit<TaskQuery, 'order'>): Promise<string[][]> {
@@ -78,11 +80,27 @@ export function statusListCases(open: OpenStore): void {
     const ofState = (records: TaskRecord[]) =>
       idsOf(records.filter((record) => record.status.state === state))
     expect((await pagesOf(store, { owner: alice, contextId, limit: 3 })).flat()).toEqual(idsOf(inside))
-    expect((await pagesOf(store, { owner: alice, state, limit: 1 })).flat()).toEqual(ofState(mine))
-    expect((await pagesOf(store, { owner: alice, contextId, state, limit: 1 })).flat()).toEqual(
+    expect((await pagesOf(store, { owner: alice, states: [state], limit: 1 })).flat()).toEqual(ofState(mine))
+    expect((await pagesOf(store, { owner: alice, contextId, states: [state], limit: 1 })).flat()).toEqual(
       ofState(inside),
     )
     expect(await pagesOf(store, { owner: bob, contextId, limit: 3 })).toEqual([[]])
+  })
+
+  test('several states form one list in either order, whose pages neither repeat nor skip tasks', async () => {
+    await using store = await open()
+    const mine = (await filled(store)).filter(({ status }) => mixed.includes(status.state))
+    const inside = mine.filter((record) => record.contextId === contextId)
+    for (const states of [mixed, mixed.toReversed(), [...mixed, ...mixed]]) {
+      const query = { owner: alice, states }
+      expect(await pagesOf(store, { ...query, limit: 99 })).toEqual([idsOf(mine)])
+      expect((await pagesOf(store, { ...query, limit: 3 })).flat()).toEqual(idsOf(mine))
+      expect((await pagesOf(store, { ...query, contextId, limit: 1 })).flat()).toEqual(idsOf(inside))
+      const created = await store.listTasks({ ...query, limit: 99, order: 'created' })
+      expect(idsOf(created.items)).toEqual(idsOf(mine).toReversed())
+    }
+    expect(await pagesOf(store, { owner: alice, states: [], limit: 3 })).toEqual([[]])
+    expect(await pagesOf(store, { owner: 'carol', states: mixed, limit: 3 })).toEqual([[]])
   })
 
   test('statusSince selects the statuses of this time and later ones, in pages', async () => {
@@ -103,11 +121,12 @@ export function statusListCases(open: OpenStore): void {
     const statusSince = mine[8]?.status.timestamp ?? ''
     const filters: [Partial<TaskQuery>, (record: TaskRecord) => boolean][] = [
       [{}, () => true],
-      [{ state: 'failed' }, ({ status }) => status.state === 'failed'],
-      [{ state: 'working' }, ({ status }) => status.state === 'working'],
+      [{ states: ['failed'] }, ({ status }) => status.state === 'failed'],
+      [{ states: ['working'] }, ({ status }) => status.state === 'working'],
+      [{ states: mixed }, ({ status }) => mixed.includes(status.state)],
       [{ contextId }, (record) => record.contextId === contextId],
       [
-        { contextId, state: 'completed' },
+        { contextId, states: ['completed'] },
         (record) => record.contextId === contextId && record.status.state === 'completed',
       ],
       [{ contextId: 'd0000000-0000-4000-8000-000000000000' }, () => false],

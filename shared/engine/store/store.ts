@@ -131,7 +131,8 @@ export type ContextPage = Page<
 export interface TaskQuery {
   owner: string
   contextId?: string
-  state?: TaskState
+  /** Only tasks in one of these states. */
+  states?: readonly TaskState[]
   limit: number
   /** A cursor is valid for one order. */
   cursor?: string

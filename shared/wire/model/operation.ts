@@ -52,7 +52,8 @@ export interface Calls {
   listTasks: {
     params: ListPage & {
       contextId?: string | undefined
-      state?: TaskState | undefined
+      /** Only tasks in one of these states. */
+      states?: readonly TaskState[] | undefined
       historyLength?: number | undefined
       /** Default true. */
       includeArtifacts?: boolean | undefined

@@ -50,7 +50,7 @@ test('the newest status comes first, with a total for the owner and the filter',
   // The order by status is implied.
   const { items } = await resultOf(agent, 'listTasks', { limit: 9, ...since }, { owner: 'ann' })
   expect(items.map(({ id }) => id)).toEqual([paused.id])
-  expect(await list('ann', { state: 'failed' })).toMatchObject({ items: [], total: 0 })
+  expect(await list('ann', { states: ['failed'] })).toMatchObject({ items: [], total: 0 })
   expect(await list('ann', { limit: 1 })).toMatchObject({ total: 2, nextCursor: expect.any(String) })
 })
 

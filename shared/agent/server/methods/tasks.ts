@@ -71,7 +71,7 @@ export const getTask: Run<'getTask'> = async (services, call) => {
 
 export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
   const params = call.params()
-  const { historyLength, limit, cursor, contextId, state, statusSince, includeArtifacts, count } = params
+  const { historyLength, limit, cursor, contextId, states, statusSince, includeArtifacts, count } = params
   // The store finds tasks by the time of their status in that order only.
   const order = statusSince === undefined ? params.order : 'status'
   const query: TaskQuery = {
@@ -79,7 +79,7 @@ export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
     limit,
     ...(cursor === undefined ? {} : { cursor }),
     ...(contextId === undefined ? {} : { contextId }),
-    ...(state === undefined ? {} : { state }),
+    ...(states === undefined ? {} : { states }),
     ...(order === undefined ? {} : { order }),
     ...(statusSince === undefined ? {} : { statusSince }),
     ...(includeArtifacts === undefined ? {} : { includeArtifacts }),

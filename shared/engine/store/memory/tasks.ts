@@ -252,7 +252,7 @@ function outlineTasks(store: MemoryContext, query: TaskQuery, admit: Admit): Pag
 /** Returns the newest tasks first: as many as fit into `maxLength`, but at least one. */
 function page<T>(
   { tasks, cursors }: MemoryContext,
-  { owner, contextId, state, cursor, limit, order, statusSince = '', count = false }: TaskQuery,
+  { owner, contextId, states, cursor, limit, order, statusSince = '', count = false }: TaskQuery,
   maxLength: number,
   read: (task: StoredTask) => { item: T; length: number },
 ): Page<T> {
@@ -263,7 +263,7 @@ function page<T>(
     (task) =>
       task.owner === owner &&
       (contextId === undefined || task.contextId === contextId) &&
-      (state === undefined || task.state === state) &&
+      (states === undefined || states.includes(task.state)) &&
       task.statusAt >= statusSince,
   )
   const found = all

@@ -33,7 +33,7 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
     ],
     [
       'the state of listTasks',
-      (store, value) => store.listTasks({ owner: alice, state: value as never, limit: 9 }),
+      (store, value) => store.listTasks({ owner: alice, states: [value as never], limit: 9 }),
     ],
     ['the id of findContext', (store, value) => store.findContext(value, alice)],
     ['the owner of findContext', (store, value, { contextId }) => store.findContext(contextId, value)],

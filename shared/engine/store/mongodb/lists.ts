@@ -55,7 +55,7 @@ async function page<T>(
   maxLength: number,
 ): Promise<Page<T>> {
   const { cursors, agentId } = store
-  const { owner, contextId, state, cursor, statusSince, limit } = query
+  const { owner, contextId, states, cursor, statusSince, limit } = query
   const isByStatus = query.order === 'status'
   const [list, field] = isByStatus
     ? (['tasks by status', 'status_position'] as const)
@@ -65,11 +65,11 @@ async function page<T>(
     agent_id: agentId,
     owner: keyText(owner),
     ...(contextId !== undefined && { context_id: keyText(contextId) }),
-    ...(state !== undefined && { state: keyText(state) as TaskState }),
+    ...(states !== undefined && { state: { $in: knownStates(states) } }),
   }
   // The indexes by status contain the state, so that a server merges one range for each.
   const ofOrder =
-    isByStatus && state === undefined ? { ...ofOwner, state: { $in: [...taskStates] } } : ofOwner
+    isByStatus && states === undefined ? { ...ofOwner, state: { $in: [...taskStates] } } : ofOwner
   const since = statusSince === undefined ? {} : { $gte: keyText(statusSince) }
   const isWithin = statusSince !== undefined || before !== undefined
   const filter = {
@@ -85,6 +85,12 @@ async function page<T>(
   return more && position !== undefined
     ? { ...found, nextCursor: cursors.seal(list, owner, position) }
     : found
+}
+
+/** @throws TypeError for a value that is not a string */
+function knownStates(states: readonly TaskState[]): TaskState[] {
+  const names = states.map(keyText)
+  return taskStates.filter((state) => names.includes(state))
 }
 
 export async function contextHistory(

@@ -112,7 +112,11 @@ async function askAll(store: Store): Promise<void> {
   const cursor = (await store.listTasks({ owner: alice, limit: 1 })).nextCursor
   const at = (await store.listTasks({ owner: alice, limit: 1, order: 'status' })).nextCursor
   for (const state of [undefined, ...taskStates]) {
-    const byState = { owner: alice, limit: 1, ...(state !== undefined && { state }) }
+    const byState = {
+      owner: alice,
+      limit: 1,
+      ...(state !== undefined && { states: [state, 'failed' as const] }),
+    }
     await store.listTasks(byState)
     await store.listTasks({ ...byState, ...(cursor !== undefined && { cursor }) })
     await store.listTasks({ ...byState, contextId, count: true })

@@ -42,7 +42,7 @@ export function newest(
   const [from, value] = 'owner' in of ? [byState.owner, of.owner] : [byState.context, of.contextId]
   const { states = taskStates, before = Number.MAX_SAFE_INTEGER, limit } = query
   const all: number[] = []
-  for (const state of states) {
+  for (const state of new Set(states)) {
     // The indexes of open tasks, which are few, are in the order by status.
     const rows = isTerminal(state)
       ? database
@@ -86,34 +86,37 @@ interface StatusPosition {
 /** Like `newest`, in the order by status. */
 function newestStatus(
   { database }: SqliteContext,
-  { owner, contextId, state, statusSince = '' }: TaskQuery,
+  { owner, contextId, states = taskStates, statusSince = '' }: TaskQuery,
   { before, limit }: { before: StatusPosition | undefined; limit: number },
 ): StatusPosition[] {
   const [from, value] = contextId === undefined ? [byStatus.owner, owner] : [byStatus.context, contextId]
   const all: StatusPosition[] = []
-  for (const one of state === undefined ? taskStates : [state]) {
-    const sql = `SELECT seq, status_at FROM ${isTerminal(one) ? from.ended : from.open}
+  for (const state of new Set(states)) {
+    const sql = `SELECT seq, status_at FROM ${isTerminal(state) ? from.ended : from.open}
       AND status_at >= ? AND (status_at, seq) < (?, ?) ORDER BY status_at DESC, seq DESC LIMIT ?`
     // U+FFFF sorts after every timestamp.
     const rows = database
       .statement(sql)
-      .all(one, value, statusSince, before?.at ?? '\uffff', before?.seq ?? 0, limit)
+      .all(state, value, statusSince, before?.at ?? '\uffff', before?.seq ?? 0, limit)
     for (const row of rows) all.push({ at: textIn(row, 'status_at'), seq: integerIn(row, 'seq') })
   }
   return all.sort((a, b) => (a.at === b.at ? b.seq - a.seq : a.at < b.at ? 1 : -1)).slice(0, limit)
 }
 
 /** Counts the entries of one index per state. */
-function total({ database }: SqliteContext, { owner, contextId, state, statusSince }: TaskQuery): number {
+function total(
+  { database }: SqliteContext,
+  { owner, contextId, states = taskStates, statusSince }: TaskQuery,
+): number {
   const source = statusSince === undefined ? byState : byStatus
   const [from, value] = contextId === undefined ? [source.owner, owner] : [source.context, contextId]
   let count = 0
-  for (const one of state === undefined ? taskStates : [state]) {
-    const sql = `SELECT count(*) AS count FROM ${isTerminal(one) ? from.ended : from.open}`
+  for (const state of new Set(states)) {
+    const sql = `SELECT count(*) AS count FROM ${isTerminal(state) ? from.ended : from.open}`
     const row =
       statusSince === undefined
-        ? database.statement(sql).get(one, value)
-        : database.statement(`${sql} AND status_at >= ?`).get(one, value, statusSince)
+        ? database.statement(sql).get(state, value)
+        : database.statement(`${sql} AND status_at >= ?`).get(state, value, statusSince)
     if (row !== undefined) count += integerIn(row, 'count')
   }
   return count
@@ -148,12 +151,12 @@ interface PageRows {
 /** @throws ParleyError InvalidParams for an invalid cursor */
 function pageByCreation(store: SqliteContext, query: TaskQuery): () => PageRows {
   const list = 'tasks'
-  const { owner, contextId, state, cursor, limit } = query
+  const { owner, contextId, states, cursor, limit } = query
   const before = cursor === undefined ? undefined : Number(store.cursors.open(list, owner, cursor))
   return () => {
     const seqs = newest(store, contextId === undefined ? { owner } : { contextId }, {
       limit: limit + 1,
-      ...(state !== undefined && { states: [state] }),
+      ...(states !== undefined && { states }),
       ...(before !== undefined && { before }),
     })
     return { seqs, list, positionOf: (index) => seqs[index] }

@@ -102,7 +102,7 @@ test('a file of an earlier version opens unchanged, and its tasks are listed by 
   const changed = next(working, 'completed')
   expect(await store.commitTask(changed)).toBe(true)
   await created(store, { contextId: failed.contextId, contextName: 'n' })
-  expect((await list({ state: 'completed' })).items).toEqual([changed, records[0]])
+  expect((await list({ states: ['completed'] })).items).toEqual([changed, records[0]])
   expect(await store.findContext(failed.contextId, alice)).not.toHaveProperty('name')
 })
 
@@ -209,7 +209,7 @@ test('no query of the port scans a table', async () => {
   await store.renewLeases('h', [id], 1)
   await store.countByState()
   for (const state of [undefined, ...taskStates]) {
-    const byState = state === undefined ? {} : { state }
+    const byState = state === undefined ? {} : { states: [state, 'failed' as const] }
     await store.listTasks({ owner: alice, limit: 1, ...byState })
     await store.listTasks({ owner: alice, limit: 1, contextId, ...byState })
     for (const since of [{}, { statusSince: '2026' }]) {

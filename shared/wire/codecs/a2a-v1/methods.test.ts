@@ -121,7 +121,7 @@ test('a list is sorted by status, counted and without artifacts by default', () 
     limit: 7,
     cursor: 'next',
     contextId: ids('c').id,
-    state: 'input-required',
+    states: ['input-required', 'payment-required', 'negotiation-bid-submitted'],
     historyLength: 0,
     statusSince: '2026-11-22T08:39:37.397000+00:00',
     includeArtifacts: true,
@@ -263,7 +263,8 @@ test('a client writes requests that a server reads', () => {
   expect(received(a2aV1.writeParams('streamMessage', { message: unnamed }))).toMatchObject({
     message: { messageId: message.messageId, contextId: 'theirs' },
   })
-  const list = { state: 'working', limit: 5, cursor: 'c', statusSince: at, includeArtifacts: true } as const
+  const page = { limit: 5, cursor: 'c', statusSince: at, includeArtifacts: true } as const
+  const list = { ...page, states: ['working'] } as const
   expect(received(a2aV1.writeParams('listTasks', list))).toEqual({
     status: 'TASK_STATE_WORKING',
     pageSize: 5,

@@ -8,6 +8,7 @@ import { cardOut } from './card.ts'
 import { taskIdOf } from './message.ts'
 import * as params from './params.ts'
 import { pushConfigOut, toPushConfig } from './push-config.ts'
+import { statesShownAs } from './states.ts'
 import { filled, messageOut, taskOut } from './task.ts'
 
 interface Row<O extends Operation> {
@@ -40,7 +41,7 @@ const rows: { readonly [O in Operation]: Row<O> | undefined } = {
       limit: given.pageSize,
       cursor: given.pageToken,
       contextId: given.contextId === undefined ? undefined : ids(given.contextId).id,
-      state: given.status,
+      states: given.status && statesShownAs(given.status),
       historyLength: given.historyLength,
       includeArtifacts: given.includeArtifacts,
       statusSince: given.statusTimestampAfter,

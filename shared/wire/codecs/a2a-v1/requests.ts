@@ -1,4 +1,6 @@
+import { ParleyError } from '../../errors.ts'
 import type { SendMessage } from '../../model/call.ts'
+import type { TaskState } from '../../model/task.ts'
 import type { ClientParams } from '../codec.ts'
 import { methodOf } from './methods.ts'
 import { timeOut } from './proto-json.ts'
@@ -11,9 +13,9 @@ const writers: { [O in keyof ClientParams]: (params: ClientParams[O]) => object 
   sendMessage: sendOut,
   streamMessage: sendOut,
   getTask: ({ taskId, historyLength }) => ({ id: taskId, historyLength }),
-  listTasks: ({ contextId, limit, cursor, historyLength, state, statusSince, includeArtifacts }) => ({
+  listTasks: ({ contextId, limit, cursor, historyLength, states, statusSince, includeArtifacts }) => ({
     contextId,
-    status: state && stateOut(state),
+    status: states && statusOf(states),
     pageSize: limit,
     pageToken: cursor,
     historyLength,
@@ -35,6 +37,15 @@ const writers: { [O in keyof ClientParams]: (params: ClientParams[O]) => object 
 /** @throws ParleyError UnsupportedOperation */
 export function writeParams<O extends keyof ClientParams>(operation: O, params: ClientParams[O]): object {
   return writers[operation](params)
+}
+
+/** @throws ParleyError UnsupportedOperation for states that the protocol does not show as the same one */
+function statusOf(states: readonly TaskState[]): string {
+  const [status, ...others] = new Set(states.map(stateOut))
+  if (status !== undefined && others.length === 0) return status
+  throw new ParleyError('UnsupportedOperation', {
+    message: 'A2A lists the tasks of one state or of all states',
+  })
 }
 
 function sendOut({ message, configuration }: SendMessage) {

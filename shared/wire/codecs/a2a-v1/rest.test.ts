@@ -123,7 +123,10 @@ test('each operation of the protocol has a REST route, and its params are read l
   for (const { operation } of a2aV1.methods.values()) expect(ofRest).toContain(operation)
   for (const list of routesOf('listTasks')) {
     const params = list.params({ path: {}, query: { pageSize: '7', status: '3' }, body: undefined })
-    expect(a2aV1.readParams('listTasks', params, idsOf('c'))).toMatchObject({ limit: 7, state: 'completed' })
+    expect(a2aV1.readParams('listTasks', params, idsOf('c'))).toMatchObject({
+      limit: 7,
+      states: ['completed'],
+    })
   }
 })
 

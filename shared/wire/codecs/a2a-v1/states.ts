@@ -23,16 +23,21 @@ const roles = [
 export const stateIn = enumOf<TaskState>(states)
 export const roleIn = enumOf<Role>(roles)
 
+/** The protocol has no state for a payment or a bid; the agent waits for its caller in both. */
+const shownAs = (state: TaskState): TaskState =>
+  states.some(([, known]) => known === state) ? state : 'input-required'
+
 const names = new Map(
-  taskStates.map((state) => [
-    state,
-    states.find(([, known]) => known === state)?.[0] ?? 'TASK_STATE_INPUT_REQUIRED',
-  ]),
+  taskStates.map((state) => [state, states.find(([, known]) => known === shownAs(state))?.[0]]),
 )
 
-/** The protocol has no state for a payment or a bid; the agent waits for its caller in both. */
 export function stateOut(state: TaskState): string {
   return names.get(state) ?? 'TASK_STATE_UNSPECIFIED'
+}
+
+/** Returns every state that is written as this one. */
+export function statesShownAs(shown: TaskState): TaskState[] {
+  return taskStates.filter((state) => shownAs(state) === shown)
 }
 
 /** The protocol has no system messages and no `assistant`; both are from the server. */
