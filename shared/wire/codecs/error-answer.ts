@@ -1,4 +1,4 @@
-import { errorTable, type ParleyError } from '../errors.ts'
+import { type ErrorName, errorTable, ParleyError } from '../errors.ts'
 import { errorEnvelope, isObject, type RequestId } from '../jsonrpc/envelope.ts'
 import type { Operation } from '../model/operation.ts'
 import type { Codec, RestBinding } from './codec.ts'
@@ -34,6 +34,42 @@ export function writeErrorAnswer(
   return { status, type: jsonType, body }
 }
 
+/** The statuses of refusals that concern HTTP itself. */
+const httpStatuses = new Set([401, 403, 429, 503])
+
+/**
+ * The status of a JSON-RPC error in A2A: 200, because its clients do not read the body of others. Exceptions are refusals that
+ * concern HTTP itself: credentials, overload, and the size, type or verb of the request.
+ */
+export function a2aStatus({ error, status }: ParleyError): number {
+  return status !== errorTable[error].status || httpStatuses.has(status) ? status : 200
+}
+
+/** The length to which another server's message is cut. */
+const messageMaxChars = 1000
+
+/**
+ * Creates the reader of another server's errors, with or without a JSON-RPC envelope.
+ * @param nameOf returns the name of an error; without one, it counts as an internal error of the other server
+ */
+export function errorReader(nameOf: (code: number, details: unknown) => ErrorName | undefined) {
+  return (answer: unknown): ParleyError | undefined => {
+    const error = wireErrorIn(answer)
+    if (error === undefined) return undefined
+    const { code, message, details } = error
+    const text = typeof message === 'string' ? { message: message.slice(0, messageMaxChars) } : {}
+    return new ParleyError(nameOf(code, details) ?? 'InternalError', text)
+  }
+}
+
+/** @returns undefined if the answer is not an error */
+function wireErrorIn(answer: unknown): { code: number; message: unknown; details: unknown } | undefined {
+  const error = isObject(answer) ? answer['error'] : undefined
+  if (!isObject(error) || typeof error['code'] !== 'number') return undefined
+  const { code, message, data, details } = error
+  return { code, message, details: data ?? details }
+}
+
 /** The errors of other servers, in an answer of any dialect, as a gateway must know them. */
 export interface AnsweredError {
   code: number
@@ -49,10 +85,10 @@ statuses.set(errorTable.AuthenticationRequired.code, 400)
 
 /** Reads the error of an answer in any dialect, with or without a JSON-RPC envelope; undefined if it is not an error. */
 export function readAnsweredError(answer: unknown): AnsweredError | undefined {
-  const error = isObject(answer) ? answer['error'] : undefined
-  if (!isObject(error) || typeof error['code'] !== 'number') return undefined
-  const { code } = error
-  return { code, status: statuses.get(code) ?? 400, reason: reasonIn(error['data'] ?? error['details']) }
+  const error = wireErrorIn(answer)
+  if (error === undefined) return undefined
+  const { code, details } = error
+  return { code, status: statuses.get(code) ?? 400, reason: reasonIn(details) }
 }
 
 /** @param data an object, or typed objects (AIP-193) whose metadata has the reason */

@@ -1,6 +1,6 @@
-import { type ErrorName, errorTable, ParleyError } from '../../errors.ts'
-import { isObject } from '../../jsonrpc/envelope.ts'
+import { type ErrorName, errorTable, type ParleyError } from '../../errors.ts'
 import type { WireError } from '../codec.ts'
+import { a2aStatus, errorReader } from '../error-answer.ts'
 
 /** Errors without a code in A2A, or with another one than in Parley's own dialect. */
 const codes: Partial<Record<ErrorName, number>> = {
@@ -11,17 +11,10 @@ const codes: Partial<Record<ErrorName, number>> = {
   AuthenticationRequired: -32_000,
 }
 
-/**
- * JSON-RPC answers have the HTTP status 200, because the SDKs do not read the JSON of others (spec/a2a.md#03-errors).
- * Exceptions are refusals that concern HTTP itself: credentials, overload, and the size, type or verb of the request.
- */
+/** The SDKs do not read the JSON of other statuses (spec/a2a.md#03-errors). */
 export function writeError(error: ParleyError): WireError {
-  const { status, message, data } = error
-  const isOfHttp = status !== errorTable[error.error].status || httpStatuses.has(status)
-  return { status: isOfHttp ? status : 200, code: codeOf(error), message, data }
+  return { status: a2aStatus(error), code: codeOf(error), message: error.message, data: error.data }
 }
-
-const httpStatuses = new Set([401, 403, 429, 503])
 
 /** Parley's own dialect reports -32005 with this name for an agent without webhooks. */
 function codeOf({ error, code, data }: ParleyError): number {
@@ -30,17 +23,8 @@ function codeOf({ error, code, data }: ParleyError): number {
   return codes[error] ?? code
 }
 
-/** The length to which another server's message is cut. */
-const messageMaxChars = 1000
-
 /** A code that A2A does not define counts as an internal error of the other server. */
-export function readError(answer: unknown): ParleyError | undefined {
-  const error = isObject(answer) ? answer['error'] : undefined
-  if (!isObject(error) || typeof error['code'] !== 'number') return undefined
-  const { code, message } = error
-  const text = typeof message === 'string' ? { message: message.slice(0, messageMaxChars) } : {}
-  return new ParleyError(names.get(code) ?? 'InternalError', text)
-}
+export const readError = errorReader((code) => names.get(code))
 
 const standard: readonly ErrorName[] = [
   'ParseError',

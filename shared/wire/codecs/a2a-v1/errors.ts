@@ -1,7 +1,9 @@
-import { type ErrorData, type ErrorName, errorTable, ParleyError } from '../../errors.ts'
+import { type ErrorData, type ErrorName, errorTable, type ParleyError } from '../../errors.ts'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import type { WireError } from '../codec.ts'
-import { fieldOf, snakeOf } from './proto-json.ts'
+import { a2aStatus, errorReader } from '../error-answer.ts'
+import { snakeOf } from '../parley/spelling.ts'
+import { fieldOf } from './proto-json.ts'
 
 /** The errors of A2A, with the reason that identifies them and their gRPC status (A2A 1.0, 5.4). */
 const a2aErrors: Partial<Record<ErrorName, { code: number; reason: string; status: string }>> = {
@@ -54,21 +56,14 @@ const rpcErrors = new Set<ErrorName>([
   'InternalError',
 ])
 
-/**
- * JSON-RPC answers have the HTTP status 200, because clients do not read the body of others. Exceptions are refusals that
- * concern HTTP itself: credentials, overload, and the size, type or verb of the request.
- */
 export function writeError(error: ParleyError): WireError {
-  const isOfHttp = error.status !== errorTable[error.error].status || httpStatuses.has(error.status)
   return {
-    status: isOfHttp ? error.status : 200,
+    status: a2aStatus(error),
     code: codeOf(error),
     message: error.message,
     data: detailsOf(error),
   }
 }
-
-const httpStatuses = new Set([401, 403, 429, 503])
 
 /** -32009 is VersionNotSupported in A2A, so a missing token has the first code that JSON-RPC leaves to servers. */
 function codeOf(error: ParleyError): number {
@@ -154,20 +149,9 @@ for (name in errorTable) {
   if (code !== undefined && !namesByCode.has(code)) namesByCode.set(code, name)
 }
 
-/** The length to which another server's message is cut. */
-const messageMaxChars = 1000
-
-/** Reads the error of a JSON-RPC answer or of a REST answer. An unknown error counts as an internal one of the server. */
-export function readError(answer: unknown): ParleyError | undefined {
-  const error = isObject(answer) ? answer['error'] : undefined
-  if (!isObject(error) || typeof error['code'] !== 'number') return undefined
-  const { code, message } = error
-  const details = error['data'] ?? error['details']
+/** Reads the error of a JSON-RPC answer or of a REST answer. */
+export const readError = errorReader((code, details) => {
   const reasons = Array.isArray(details) ? details.map((one) => fieldOf(one, 'reason')) : []
   const reason = reasons.find((one) => namesByReason.has(one))
-  const known = namesByReason.get(reason) ?? namesByCode.get(code) ?? 'InternalError'
-  return new ParleyError(
-    known,
-    typeof message === 'string' ? { message: message.slice(0, messageMaxChars) } : {},
-  )
-}
+  return namesByReason.get(reason) ?? namesByCode.get(code)
+})

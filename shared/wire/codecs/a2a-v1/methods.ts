@@ -1,9 +1,8 @@
 import type { z } from 'zod'
-import { ParleyError } from '../../errors.ts'
 import type { Ids } from '../../model/ids.ts'
-import type { Calls, Operation } from '../../model/operation.ts'
 import type { Task } from '../../model/task.ts'
-import type { MethodName, WireResult } from '../codec.ts'
+import { type MethodRows, methodTable, streams } from '../method-table.ts'
+import { parseParams } from '../parley/params.ts'
 import { cardOut } from './card.ts'
 import { taskIdOf } from './message.ts'
 import * as params from './params.ts'
@@ -11,15 +10,7 @@ import { pushConfigOut, toPushConfig } from './push-config.ts'
 import { statesShownAs } from './states.ts'
 import { filled, messageOut, taskOut } from './task.ts'
 
-interface Row<O extends Operation> {
-  method: string
-  /** @throws ParleyError InvalidParams, TaskNotFound */
-  params: (given: Record<string, unknown>, ids: Ids) => Calls[O]['params']
-  result: (result: Calls[O]['result']) => unknown
-}
-
-/** Undefined for an operation that the protocol lacks. */
-const rows: { readonly [O in Operation]: Row<O> | undefined } = {
+const rows: MethodRows = {
   sendMessage: {
     method: 'SendMessage',
     params: reader(params.sendMessageIn, params.toSendMessage),
@@ -60,8 +51,6 @@ const rows: { readonly [O in Operation]: Row<O> | undefined } = {
     params: reader(params.taskIn, ({ id }) => ({ taskId: taskIdOf(id) })),
     result: taskOut,
   },
-  giveFeedback: undefined,
-  listTaskEvents: undefined,
   resubscribe: {
     method: 'SubscribeToTask',
     params: reader(params.taskIn, ({ id }) => ({ taskId: taskIdOf(id), requireOpen: true })),
@@ -106,8 +95,6 @@ const rows: { readonly [O in Operation]: Row<O> | undefined } = {
     })),
     result: () => ({}),
   },
-  listContexts: undefined,
-  clearContext: undefined,
   getExtendedCard: {
     method: 'GetExtendedAgentCard',
     params: reader(params.noParams, () => ({})),
@@ -119,7 +106,7 @@ function reader<Schema extends z.ZodType, Params>(
   schema: Schema,
   convert: (parsed: z.output<Schema>, ids: Ids) => Params,
 ) {
-  return (given: Record<string, unknown>, ids: Ids): Params => convert(params.parseParams(schema, given), ids)
+  return (given: Record<string, unknown>, ids: Ids): Params => convert(parseParams(schema, given), ids)
 }
 
 /** An agent may answer with a message instead of the task, unless the task has receipts. */
@@ -129,46 +116,4 @@ function sent(task: Task) {
   return isMessage && message !== undefined ? { message: messageOut(message) } : { task: taskOut(task) }
 }
 
-function streams(): never {
-  throw new Error('A stream has no result')
-}
-
-export const methods = new Map<string, MethodName>(
-  Object.entries(operationsByName()).map(([name, operation]) => [name, { operation }]),
-)
-
-function operationsByName(): Record<string, Operation> {
-  const byName: Record<string, Operation> = {}
-  let operation: Operation
-  for (operation in rows) {
-    const method = rows[operation]?.method
-    if (method !== undefined) byName[method] = operation
-  }
-  return byName
-}
-
-/** @throws ParleyError UnsupportedOperation */
-function rowOf<O extends Operation>(operation: O): Row<O> {
-  const row: Row<O> | undefined = rows[operation]
-  if (row !== undefined) return row
-  throw new ParleyError('UnsupportedOperation', { message: `A2A has no method for ${operation}` })
-}
-
-/** @throws ParleyError UnsupportedOperation */
-export function methodOf(operation: Operation): string {
-  return rowOf(operation).method
-}
-
-/** @throws ParleyError InvalidParams, TaskNotFound, UnsupportedOperation */
-export function readParams<O extends Operation>(
-  operation: O,
-  given: Record<string, unknown>,
-  ids: Ids,
-): Calls[O]['params'] {
-  return rowOf(operation).params(given, ids)
-}
-
-/** @throws ParleyError UnsupportedOperation */
-export function writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): WireResult {
-  return { json: rowOf(operation).result(result) }
-}
+export const { methods, methodOf, readParams, writeResult } = methodTable(rows, 'A2A')

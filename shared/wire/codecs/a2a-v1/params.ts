@@ -3,6 +3,7 @@ import { ParleyError } from '../../errors.ts'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import type { SendMessage } from '../../model/call.ts'
 import type { Ids } from '../../model/ids.ts'
+import { parseParams } from '../parley/params.ts'
 import { id, messageIn, optionalId, struct, taskIdOf, toMessage } from './message.ts'
 import { fieldOf, int32, optionalText, protoObject, time } from './proto-json.ts'
 import { pushConfigFields, pushConfigIn, toPushConfig } from './push-config.ts'
@@ -95,14 +96,4 @@ export function writeCursor(
   cursor: string | undefined,
 ): Record<string, unknown> {
   return cursor === undefined ? params : { ...params, pageToken: cursor }
-}
-
-/** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; the issues do not repeat the caller's values */
-export function parseParams<T extends z.ZodType>(schema: T, params: unknown): z.output<T> {
-  const parsed = schema.safeParse(params)
-  if (parsed.success) return parsed.data
-  const issues = parsed.error.issues
-    .slice(0, 20)
-    .map(({ path, message }) => ({ path: path.join('.'), message }))
-  throw new ParleyError('InvalidParams', { data: { issues } })
 }

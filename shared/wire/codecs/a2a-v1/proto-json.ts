@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import { type Timestamp, timestampOf } from '../../model/timestamp.ts'
+import { snakeOf } from '../parley/spelling.ts'
 
 /** Readers of ProtoJSON, the JSON form of protocol buffers. https://protobuf.dev/programming-guides/json */
 
@@ -25,10 +26,6 @@ export function protoObject<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
     }
     return read
   }, z.object(shape))
-}
-
-export function snakeOf(camel: string): string {
-  return camel.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** Returns a field of a message in either spelling; undefined if it is absent or the JSON is not an object. */

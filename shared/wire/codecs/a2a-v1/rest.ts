@@ -1,10 +1,10 @@
 import { ParleyError } from '../../errors.ts'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import type { RestBinding, RestRequest, RestRoute } from '../codec.ts'
+import { snakeOf } from '../parley/spelling.ts'
 import { writeRestError } from './errors.ts'
 import { openRestStream } from './frames.ts'
 import { basePath, mediaType } from './name.ts'
-import { snakeOf } from './proto-json.ts'
 
 /** The ID of a task before a verb, as in `/tasks/{id}:cancel`. */
 const idBeforeVerb = ':id(^[^:]+)'
