@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { operations } from '../model/operation.ts'
+import { interfacesAt } from './a2a-card.ts'
 import { cardPaths, defaultDialect, dialectOf, dialects, rpcPaths } from './dialects.ts'
-import { interfacesAt } from './interfaces.ts'
 
 test('each dialect has a unique name and one main method name for each operation that it has', () => {
   expect(new Set(dialects.map(({ name }) => name)).size).toBe(dialects.length)

@@ -1,18 +1,13 @@
-import type { AgentCard, CardSkill } from '../../model/card.ts'
-import { cardScopes, interfacesAt } from '../interfaces.ts'
+import type { AgentCard } from '../../model/card.ts'
+import { a2aModesOf, a2aSkillOut, cardScopes, commonCardPath, interfacesAt } from '../a2a-card.ts'
 import { didExtension } from '../parley/card.ts'
+import { basePath } from './name.ts'
 
-/** The path of this version below the address of an agent. */
-export const basePath = '/a2a/v0.3'
 /**
  * The paths of the card of this version alone. Checkers read it at the card's URL, and clients of version 0.2 below it
  * (`agent.json`).
  */
-const purePaths = ['/.well-known/agent-card.json', '/.well-known/agent.json', '/', ''].map(
-  (path) => basePath + path,
-)
-/** The path at which clients of every version look for the card. */
-export const commonCardPath = '/.well-known/agent-card.json'
+const purePaths = [commonCardPath, '/.well-known/agent.json', '/', ''].map((path) => basePath + path)
 
 export const cardPaths = [commonCardPath, ...purePaths]
 
@@ -35,8 +30,7 @@ export function pureCardOut(card: AgentCard): object {
     description: card.description,
     version: card.version,
     provider: card.author === undefined ? undefined : { organization: card.author, url: card.url },
-    defaultInputModes: modesOf(card.skills.flatMap((skill) => skill.inputModes)),
-    defaultOutputModes: modesOf(card.skills.flatMap((skill) => skill.outputModes)),
+    ...a2aModesOf(card.skills),
     ...securityOf(card),
     supportsAuthenticatedExtendedCard: card.hasExtendedCard ?? false,
     ...card.more,
@@ -51,7 +45,7 @@ export function pureCardOut(card: AgentCard): object {
       stateTransitionHistory: true,
       extensions: [...(card.signsArtifacts ? [didExtension(card)] : []), ...(card.extensions ?? [])],
     },
-    skills: card.skills.map(skillOut),
+    skills: card.skills.map(a2aSkillOut),
   }
 }
 
@@ -64,21 +58,4 @@ function securityOf({ tokenUrl }: AgentCard) {
     securitySchemes: { bearer, oauth2: { type: 'oauth2', flows } },
     security: [{ bearer: scopes }, { oauth2: scopes }],
   }
-}
-
-/** Clients of A2A 1.0 require at least one tag. An empty list of modes means the modes of the card. */
-function skillOut({ id, name, description, tags, inputModes, outputModes }: CardSkill) {
-  return {
-    id,
-    name,
-    description,
-    tags: tags.length === 0 ? [id] : tags,
-    inputModes: inputModes.length === 0 ? undefined : inputModes,
-    outputModes: outputModes.length === 0 ? undefined : outputModes,
-  }
-}
-
-/** Clients of A2A 1.0 require at least one mode. */
-function modesOf(modes: readonly string[]): string[] {
-  return modes.length === 0 ? ['text/plain'] : [...new Set(modes)]
 }

@@ -1,4 +1,5 @@
 import { ParleyError } from '../../errors.ts'
+import { commonCardPath } from '../a2a-card.ts'
 import { isVersion1, readExtensions, readVersion, writeExtensions } from '../a2a-v1/version.ts'
 import type { Codec, WireRequest } from '../codec.ts'
 import {
@@ -15,12 +16,12 @@ import {
   readTaskReference,
   writeMergedList,
 } from './answers.ts'
-import { basePath, cardOut, cardPaths, commonCardPath } from './card.ts'
+import { cardOut, cardPaths } from './card.ts'
 import { readError, writeError } from './errors.ts'
 import { openStream } from './frames.ts'
 import { methodOf, methods, readParams, writeResult } from './methods.ts'
+import { basePath, dialectName } from './name.ts'
 import { readQuery, readTaskId, readTenant } from './params.ts'
-import { dialectName } from './push-config.ts'
 import { writeParams } from './requests.ts'
 import { rest } from './rest.ts'
 import { partOut } from './task.ts'

@@ -4,10 +4,8 @@ import type { Ids } from '../../model/ids.ts'
 import type { Unserialized } from '../parley/shapes.ts'
 import { wireObject } from '../parley/spelling.ts'
 import { filled, optionalId } from './message.ts'
+import { dialectName } from './name.ts'
 import type { WirePushConfig, WireTaskPushConfig } from './shapes.ts'
-
-/** The name of this dialect, which a webhook keeps so that its deliveries are written in this dialect. */
-export const dialectName = 'a2a-v0.3'
 
 /** Characters that an `Authorization` header may contain. */
 const headerText = /^[\x20-\x7e]*$/

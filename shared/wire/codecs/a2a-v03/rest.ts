@@ -1,7 +1,7 @@
 import type { RestBinding } from '../codec.ts'
-import { basePath } from './card.ts'
 import { writeError } from './errors.ts'
 import { openStream } from './frames.ts'
+import { basePath } from './name.ts'
 
 /**
  * The extended card is also at the path that A2A 0.3 requires of every server whose card declares one. The card declares no

@@ -1,11 +1,10 @@
 import { isObject } from '../../jsonrpc/envelope.ts'
-import type { AgentCard, CardSkill } from '../../model/card.ts'
-import { cardScopes, interfacesAt } from '../interfaces.ts'
+import type { AgentCard } from '../../model/card.ts'
+import { a2aModesOf, a2aSkillOut, cardScopes, commonCardPath, interfacesAt } from '../a2a-card.ts'
 import { basePath } from './name.ts'
 
 /** The first path has the cards of several versions, of which the request selects one. */
-export const sharedCardPath = '/.well-known/agent-card.json'
-export const cardPaths = [sharedCardPath, `${basePath}${sharedCardPath}`]
+export const cardPaths = [commonCardPath, basePath + commonCardPath]
 
 /** Writes the AgentCard of 1.0 without additional fields, because clients may reject them. */
 export function cardOut(card: AgentCard): object {
@@ -24,9 +23,8 @@ export function cardOut(card: AgentCard): object {
       extensions: extensionsOf(card),
     },
     ...securityOf(card),
-    defaultInputModes: modesOf(card.skills.flatMap((skill) => skill.inputModes)),
-    defaultOutputModes: modesOf(card.skills.flatMap((skill) => skill.outputModes)),
-    skills: card.skills.map(skillOut),
+    ...a2aModesOf(card.skills),
+    skills: card.skills.map(a2aSkillOut),
   })
 }
 
@@ -71,21 +69,4 @@ function didExtension({ author, name, id }: AgentCard, did: string) {
     description: 'The DID by which this agent is known',
     params: { author, agentName: name, agentId: id },
   }
-}
-
-/** The protocol requires at least one tag. */
-function skillOut({ id, name, description, tags, inputModes, outputModes }: CardSkill) {
-  return {
-    id,
-    name,
-    description,
-    tags: tags.length === 0 ? [id] : tags,
-    inputModes: inputModes.length === 0 ? undefined : inputModes,
-    outputModes: outputModes.length === 0 ? undefined : outputModes,
-  }
-}
-
-/** The protocol requires at least one mode. */
-function modesOf(modes: readonly string[]): string[] {
-  return modes.length === 0 ? ['text/plain'] : [...new Set(modes)]
 }

@@ -1,6 +1,7 @@
+import { commonCardPath } from '../a2a-card.ts'
 import type { Codec, WireRequest } from '../codec.ts'
 import * as answers from './answers.ts'
-import { cardOut, cardPaths, sharedCardPath } from './card.ts'
+import { cardOut, cardPaths } from './card.ts'
 import { readError, writeError } from './errors.ts'
 import { openStream } from './frames.ts'
 import { methodOf, methods, readParams, writeResult } from './methods.ts'
@@ -12,7 +13,7 @@ import { partOut } from './task.ts'
 import { isVersion1, negotiate, readExtensions, readVersion, writeExtensions } from './version.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 
-const ownPaths = new Set([basePath, `${basePath}/`, `${basePath}${sharedCardPath}`])
+const ownPaths = new Set([basePath, `${basePath}/`, basePath + commonCardPath])
 
 /** A2A 1.0 (spec/a2a.md#10-methods). Its method names are also accepted at the path of the native dialect. */
 export const a2aV1: Codec = {
@@ -64,7 +65,7 @@ export const a2aV1: Codec = {
 function accepts(request: WireRequest): boolean {
   const { path, method } = request
   if (path === '/' && method !== undefined && methods.has(method)) return true
-  if (path === '/' || path === sharedCardPath) return namesVersion1(request)
+  if (path === '/' || path === commonCardPath) return namesVersion1(request)
   return ownPaths.has(path)
 }
 

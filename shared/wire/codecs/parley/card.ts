@@ -1,6 +1,6 @@
 import type { AgentCard, CardSkill, ShownPrices } from '../../model/card.ts'
 import type { JsonObject } from '../../model/task.ts'
-import { interfaceFieldsAt, interfacesAt } from '../interfaces.ts'
+import { interfaceFieldsAt, interfacesAt } from '../a2a-card.ts'
 
 export const cardPaths = ['/.well-known/agent.json']
 
