@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 import { openSharedState } from './gateway-state-mongodb.ts'
+import { settledRoute } from './routing/placement/route-claims.ts'
 import type { Route, RoutingStore } from './routing/store/routing-store.ts'
 import { FakeAgent, fail, saying } from './testing.ts'
 
@@ -161,6 +162,54 @@ describe.skipIf(!hasMongodb)('one agent for concurrent messages at two gateways 
     expect(answers.map(({ agent }) => agent)).toEqual(['board', 'board'])
     expect(await store.find('alice', 'context', contextId)).toMatchObject({ agent: route.agent })
     expect(sky.calls.filter(({ method }) => method === 'message/send')).toEqual([])
+  })
+
+  test('messages of a new context whose sends block reach one agent through both gateways before any answer', async () => {
+    const waiting: (() => void)[] = []
+    for (const agent of [sky, board])
+      agent.on['SendMessage'] = async () => {
+        await new Promise<void>((resolve) => waiting.push(resolve))
+        return { task: { id: randomUUID(), contextId, status: { state: 'TASK_STATE_COMPLETED' } } }
+      }
+    const contextId = randomUUID()
+    const ask = (gateway: GatewayApp, text: string) => {
+      const message = { messageId: randomUUID(), contextId, role: 'ROLE_USER', parts: [{ text }] }
+      return fetch(`${gateway.addresses.local}/a2a/v1`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+        body: JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'SendMessage', params: { message } }),
+      })
+    }
+    const answers = [one, other, one].map((gateway, n) => ask(gateway, n === 1 ? 'chess' : 'weather'))
+    await vi.waitUntil(() => waiting.length === 3, { timeout: 100_000 })
+    for (const go of waiting) go()
+    const agents = (await Promise.all(answers)).map(({ status, headers }) => [status, headers.get('x-agent')])
+    const [first] = agents
+    expect(agents).toEqual([first, first, first])
+    expect(first).toEqual([200, expect.stringMatching(/sky|board/)])
+  })
+
+  test('the claim of a send that blocks is settled before one that must be answered without delay', async () => {
+    const claimed = await Promise.all(
+      [{}, { isBlocking: true as const }].map((more) =>
+        store.claim({
+          owner: 'alice',
+          kind: 'context',
+          id: randomUUID(),
+          agent: idOf(board),
+          at: Date.now(),
+          placing: 'another gateway',
+          ...more,
+        }),
+      ),
+    )
+    const settled: (string | undefined)[] = []
+    await Promise.all(claimed.map(async (route) => settled.push((await settledRoute(store, route))?.id)))
+    expect(settled).toEqual(claimed.map(({ id }) => id).reverse())
+    const stored = await Promise.all(claimed.map(({ id }) => store.find('alice', 'context', id)))
+    expect(stored.map((route) => [route?.agent, route?.placing, route?.isBlocking])).toEqual(
+      claimed.map(({ agent }) => [agent, undefined, undefined]),
+    )
   })
 
   test('a message that the agent rejects leaves its context unbound', async () => {

@@ -14,6 +14,8 @@ export interface RouteKey {
 
 /** How long to wait for a gateway that is choosing an agent. After that, the route stays at the agent it tried last. */
 const placedWithinMs = 3000
+/** The same for a message that waits for its task. Agents refuse messages without delay, so a late answer is none. */
+const blockingPlacedWithinMs = 250
 const lookEveryMs = 50
 /** In place of an agent: the message with this key was canceled before an agent received it. */
 const preventedAgent = ''
@@ -28,7 +30,7 @@ export async function settledRoute(
   found: Route | undefined,
 ): Promise<Route | undefined> {
   let route = found
-  let until = Date.now() + placedWithinMs
+  let until = placedUntil(route)
   while (route?.placing !== undefined) {
     const { placing } = route
     const stays = withoutPlacing(route)
@@ -36,7 +38,7 @@ export async function settledRoute(
     // The gateway that holds the claim notices when it tries to move the route.
     else if (await store.exchange(route, stays)) return stays
     route = await store.find(stays.owner, stays.kind, stays.id)
-    if (route?.placing !== placing) until = Date.now() + placedWithinMs
+    if (route?.placing !== placing || route.agent !== stays.agent) until = placedUntil(route)
   }
   if (route?.agent === preventedAgent)
     throw new ParleyError('TaskImmutable', {
@@ -61,8 +63,12 @@ export async function preventMessage(
   return (await settledRoute(store, there)) ?? preventMessage(store, { owner, key })
 }
 
+function placedUntil(route: Route | undefined): number {
+  return Date.now() + (route?.isBlocking === true ? blockingPlacedWithinMs : placedWithinMs)
+}
+
 function withoutPlacing(route: Route): Route {
-  const { placing: _, ...stays } = route
+  const { placing: _, isBlocking: __, ...stays } = route
   return stays
 }
 
@@ -73,11 +79,14 @@ function withoutPlacing(route: Route): Route {
 export class RouteClaims {
   readonly #store: Store
   readonly #names: readonly RouteKey[]
+  readonly #isBlocking: boolean
   #held: Route[] = []
 
-  constructor(store: Store, names: readonly RouteKey[]) {
+  /** @param options.isBlocking whether the agent answers once the task has ended or paused */
+  constructor(store: Store, names: readonly RouteKey[], { isBlocking }: { isBlocking: boolean }) {
     this.#store = store
     this.#names = names
+    this.#isBlocking = isBlocking
   }
 
   /** Runs before anything is sent to the agent. Returns undefined if claimed, otherwise the existing route. */
@@ -103,7 +112,9 @@ export class RouteClaims {
 
   async #claim(agent: string): Promise<Route | undefined> {
     // Without other gateways, this process's keyed mutex is enough.
-    const placing = this.#store.shared ? { placing: randomUUID() } : {}
+    const placing = this.#store.shared
+      ? { placing: randomUUID(), ...(this.#isBlocking && { isBlocking: true as const }) }
+      : {}
     for (const name of this.#names) {
       const mine: Route = { ...name, agent, at: Date.now(), ...placing }
       const there = await this.#store.claim(mine)

@@ -187,7 +187,9 @@ export class MessageRouter {
     }
     // A payment goes to one agent only, because a busy agent may have accepted it.
     const tries = sending.payment === undefined ? triesMax : 1
-    const routeClaims = new RouteClaims(store, claimedKeys(sending, store.shared))
+    const routeClaims = new RouteClaims(store, claimedKeys(sending, store.shared), {
+      isBlocking: sending.waits,
+    })
     const notTaken = new Set<string>()
     let otherDialect: AgentEntry | undefined
     let refusal: { entry: AgentEntry; delivered: Extract<Delivered, { kind: 'answered' }> } | undefined

@@ -20,6 +20,8 @@ export interface Route {
   at: number
   /** In a shared store, the gateway that is choosing an agent. The route is final once this is absent (`RouteClaims`). */
   placing?: string
+  /** Set with `placing` if the agent answers once the task has ended or paused, so that others do not wait for the answer. */
+  isBlocking?: true
   /** The message's counted words, kept until the task's outcome is recorded. */
   words?: Record<string, number>
   /** Present if the agent is external, because the route then rests only on that agent's response. */
