@@ -1,3 +1,4 @@
+import os from 'node:os'
 import path from 'node:path'
 import { reportReady, requestSupplies } from '@parley/agent/internal/server/registration/supervisor-channel'
 import { HttpClientKeys } from '@parley/kit/auth/client-keys'
@@ -52,7 +53,8 @@ async function start(
   const keysUrl = clientMetadataUrl(oauth, () => {})
   const clientKeys =
     keysUrl === undefined ? undefined : stack.use(new HttpClientKeys({ url: keysUrl, ...client }))
-  const links = stack.use(await openLinks({ storeUrl, folder: config.storeDir }))
+  const relay = `${os.hostname()} ${config.storeDir}`
+  const links = stack.use(await openLinks({ storeUrl, folder: config.storeDir, relay }))
   const agents = stack.use(
     new RelayedAgents({
       config,

@@ -7,14 +7,15 @@ import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-pr
 import { AgentClient } from '@parley/client/internal/client'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
+import { memoryDocuments } from '@parley/kit/database/memory/documents'
 import { gatewayIdentity } from '@parley/kit/did/identity'
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { agentConfig } from '@parley/kit/process/config'
 import { makeLog } from '@parley/kit/process/log'
 import { type ForeignAgent, type ForeignScript, startForeignAgent } from '@parley/tools/testing/foreign-agent'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { openLinks } from '../store/links.ts'
+import { type LinkStore, linksIn, markedForMs, openLinks } from '../store/links.ts'
 import { startRelayServer } from './relay-server.ts'
 import { RelayedAgents } from './relayed-agents.ts'
 
@@ -73,6 +74,22 @@ test('an idle app is closed, and one with an open task is not', async () => {
   const task = await relay.caller('done').sendAndWait('hello')
   await expect.poll(() => relay.agents.openCount).toBe(1)
   expect(await relay.caller('done').get(task.id)).toMatchObject({ status: { state: 'completed' } })
+})
+
+test('the app of a relay that no longer runs is opened by another relay, so that its tasks continue', async () => {
+  const documents = memoryDocuments()
+  const other = linksIn(documents, 'another machine')
+  const relay = await startRelay({ links: linksIn(documents, 'this machine'), checkEveryMs: 20 })
+  await relay.change('one', await foreignAgent(hello))
+  await relay.change('two', await foreignAgent(hello))
+  expect(relay.agents.openCount).toBe(0)
+  await other.markOpen('two')
+  const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() - markedForMs - 1000)
+  await other.markOpen('one')
+  clock.mockRestore()
+  await expect.poll(() => relay.agents.openCount).toBe(1)
+  await relay.caller('one').sendAndWait('hello')
+  expect(relay.agents.openCount).toBe(1)
 })
 
 test('a cancellation reaches the agent, also for a paused task', async () => {
@@ -226,6 +243,7 @@ async function startRelay(
     unreachableMaxMs?: number
     seed?: number
     provider?: TestIdentityProvider
+    links?: LinkStore
   } = {},
 ) {
   const { unreachableMaxMs = 300, seed = 1 } = options
@@ -239,7 +257,7 @@ async function startRelay(
     clientSecret: 's',
     timeoutMs: 3000,
   })
-  const links = await openLinks({ storeUrl: undefined, folder })
+  const links = options.links ?? (await openLinks({ storeUrl: undefined, folder }))
   const agents = new RelayedAgents(
     {
       config,

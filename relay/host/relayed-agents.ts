@@ -6,6 +6,8 @@ import { type HostParts, openApp } from './open-app.ts'
 
 /** How long an app without requests and open tasks stays open, and how often that is checked. */
 const [idleMs, checkEveryMs] = [600_000, 30_000]
+/** How often the mark of an open app is repeated. */
+const markEveryMs = 60_000
 /** How long a request waits for an agent whose registration has not reached the relay yet. */
 const unknownWaitMs = 5000
 
@@ -15,6 +17,8 @@ interface OpenApp {
   requests: number
   /** By `Date.now()`. */
   usedAt: number
+  /** When the app was last marked as open, by `Date.now()`. */
+  markedAt: number
 }
 
 /**
@@ -38,7 +42,7 @@ export class RelayedAgents implements AsyncDisposable {
     this.#idleMs = timing.idleMs ?? idleMs
     this.#reopen = parts.links.openAgents().then((slugs) => new Set(slugs))
     this.#reopen.catch(() => {})
-    this.#timer = setInterval(() => void this.#closeIdle(), timing.checkEveryMs ?? checkEveryMs).unref()
+    this.#timer = setInterval(() => void this.#check(), timing.checkEveryMs ?? checkEveryMs).unref()
   }
 
   /** The number of open apps. */
@@ -53,7 +57,7 @@ export class RelayedAgents implements AsyncDisposable {
     else this.#agents.set(slug, agent)
     const wasOpen = this.#open.has(slug) || (await this.#reopen).delete(slug)
     if (this.#open.has(slug) && JSON.stringify(before) !== JSON.stringify(agent)) await this.#close(slug)
-    if (agent === undefined) await this.#parts.links.setOpen(slug, false)
+    if (agent === undefined) await this.#parts.links.unmarkOpen(slug)
     else if (wasOpen) await this.#opened(slug)
     for (const wake of this.#waiting.get(slug) ?? []) wake()
   }
@@ -87,34 +91,57 @@ export class RelayedAgents implements AsyncDisposable {
       const known = this.#open.get(slug)
       const agent = this.#agents.get(slug)
       if (known !== undefined || agent === undefined || this.#isDisposed) return known
-      await this.#parts.links.setOpen(slug, true)
-      const opened = { app: await openApp(slug, agent, this.#parts), requests: 0, usedAt: Date.now() }
+      const markedAt = Date.now()
+      await this.#parts.links.markOpen(slug)
+      const app = await openApp(slug, agent, this.#parts)
+      const opened = { app, requests: 0, usedAt: Date.now(), markedAt }
       this.#open.set(slug, opened)
       return opened
     })
   }
 
-  #close(slug: string): Promise<void> {
+  /** @param closed runs before the app can be opened again */
+  #close(slug: string, closed?: () => Promise<void>): Promise<void> {
     return this.#changes.run([slug], async () => {
       const open = this.#open.get(slug)
       this.#open.delete(slug)
       await open?.app[Symbol.asyncDispose]()
+      await closed?.()
     })
   }
 
-  async #closeIdle(): Promise<void> {
-    for (const [slug, open] of this.#open) {
-      if (open.requests > 0 || Date.now() - open.usedAt < this.#idleMs) continue
-      try {
-        if (await hasOpenTasks(open.app)) continue
-        // A request may have arrived during the check.
-        if (open.requests > 0 || this.#open.get(slug) !== open) continue
-        await this.#close(slug)
-        if (!this.#open.has(slug)) await this.#parts.links.setOpen(slug, false)
-      } catch (error) {
-        this.#parts.log.warn({ err: error, agent: slug }, 'an idle app could not be closed')
-      }
+  async #check(): Promise<void> {
+    for (const [slug, open] of this.#open) await this.#try(slug, () => this.#closeOrMark(slug, open))
+    await this.#try(undefined, () => this.#adopt())
+  }
+
+  async #try(agent: string | undefined, check: () => Promise<void>): Promise<void> {
+    try {
+      await check()
+    } catch (error) {
+      this.#parts.log.warn({ err: error, agent }, 'a check of the open apps failed')
     }
+  }
+
+  /** Closes the app if it is idle, otherwise repeats its mark. */
+  async #closeOrMark(slug: string, open: OpenApp): Promise<void> {
+    const { links } = this.#parts
+    const isUsed = () => open.requests > 0 || Date.now() - open.usedAt < this.#idleMs
+    if (isUsed() || (await hasOpenTasks(open.app))) {
+      if (Date.now() - open.markedAt < markEveryMs) return
+      open.markedAt = Date.now()
+      await links.markOpen(slug)
+      return
+    }
+    // A request may have arrived during the check.
+    if (isUsed() || this.#open.get(slug) !== open) return
+    await this.#close(slug, () => links.unmarkOpen(slug))
+  }
+
+  /** Opens the apps of relays on other machines that no longer run, because they may have left open tasks. */
+  async #adopt(): Promise<void> {
+    for (const slug of await this.#parts.links.abandonedAgents())
+      if (this.#agents.has(slug)) await this.#opened(slug)
   }
 
   /** Waits for the description of an agent, for a limited time. */

@@ -27,13 +27,28 @@ export interface LinkStore extends AsyncDisposable {
   /** Returns the agent's own ID of a context. */
   context(agent: string, contextId: string): Promise<string | undefined>
   saveContext(agent: string, contextId: string, foreignId: string): Promise<void>
-  /** Records whether the agent's app is open, so that it is opened again after a crash. */
-  setOpen(agent: string, isOpen: boolean): Promise<void>
-  /** Returns the agents whose apps were open when the relay ended. */
+  /** Records, or records again, that the agent's app is open in this relay, so that it is opened again after a crash. */
+  markOpen(agent: string): Promise<void>
+  /** Removes the mark of this relay, and those of relays that no longer run. */
+  unmarkOpen(agent: string): Promise<void>
+  /** Returns the agents whose apps are open, or were when their relay ended. */
   openAgents(): Promise<string[]>
+  /** Returns the agents whose apps were open in relays that have not marked them for `markedForMs`. */
+  abandonedAgents(): Promise<string[]>
   /** Removes up to `limit` links that have not changed for `linkDays` and returns their number. */
   removeExpired(limit: number): Promise<number>
 }
+
+/** A relay that has not repeated its mark for this long no longer runs. */
+export const markedForMs = 180_000
+
+/** That the app of an agent is open in a relay. */
+const openMark = z.object({
+  agent: z.string(),
+  relay: z.string(),
+  /** Milliseconds since 1970. */
+  at: z.number(),
+})
 
 /** How long a link is kept after its last change. Tasks are kept for a shorter time by default. */
 export const linkDays = 400
@@ -72,23 +87,33 @@ const sqliteMigrations = [
 export async function openLinks(options: {
   storeUrl: string | undefined
   folder: string
+  /** Distinguishes this relay from others with the same database. The same after a restart, where possible. */
+  relay?: string
 }): Promise<LinkStore> {
-  const { storeUrl, folder } = options
-  if (storeUrl === 'memory:') return linksIn(memoryDocuments(), async () => {})
+  const { storeUrl, folder, relay = '' } = options
+  if (storeUrl === 'memory:') return linksIn(memoryDocuments(), relay)
   if (storeUrl === undefined) {
     const database = await openDatabase(path.join(folder, 'relay.db'), sqliteMigrations)
-    return linksIn(sqliteDocuments(database), async () => database[Symbol.asyncDispose]())
+    return linksIn(sqliteDocuments(database), relay, async () => database[Symbol.asyncDispose]())
   }
   const { openMongodbLinks } = await import('./mongodb/documents.ts')
   const { documents, close } = await openMongodbLinks(storeUrl)
-  return linksIn(documents, close)
+  return linksIn(documents, relay, close)
 }
 
-function linksIn(documents: DocumentDatabase, close: () => Promise<void>): LinkStore {
+/** The links of one relay in a database, which it may share with others. */
+export function linksIn(
+  documents: DocumentDatabase,
+  relay: string,
+  close: () => Promise<void> = async () => {},
+): LinkStore {
   const links = documents.collection(collection)
   const put = async (agent: string, kind: string, id: string, body: string) => {
     await links.put({ agent, kind, id, body, expires_at: Date.now() + linkDays * 86_400_000 })
   }
+  const openMarks = async () =>
+    (await links.find('of_kind', { kind: 'open' })).map(({ body }) => openMark.parse(JSON.parse(body)))
+  const isAbandoned = (mark: z.infer<typeof openMark>) => Date.now() - mark.at > markedForMs
   return {
     task: async (agent, id) => {
       const found = await links.get({ agent, kind: 'task', id })
@@ -97,11 +122,17 @@ function linksIn(documents: DocumentDatabase, close: () => Promise<void>): LinkS
     saveTask: (agent, id, link) => put(agent, 'task', id, JSON.stringify(link)),
     context: async (agent, id) => (await links.get({ agent, kind: 'context', id }))?.body,
     saveContext: (agent, id, foreignId) => put(agent, 'context', id, foreignId),
-    setOpen: async (agent, isOpen) => {
-      if (isOpen) await put(agent, 'open', '', agent)
-      else await links.remove({ agent, kind: 'open', id: '' })
+    markOpen: (agent) => put(agent, 'open', relay, JSON.stringify({ agent, relay, at: Date.now() })),
+    unmarkOpen: async (agent) => {
+      const over = (await openMarks()).filter(
+        (mark) => mark.agent === agent && (mark.relay === relay || isAbandoned(mark)),
+      )
+      await Promise.all(over.map((mark) => links.remove({ agent, kind: 'open', id: mark.relay })))
     },
-    openAgents: async () => (await links.find('of_kind', { kind: 'open' })).map(({ body }) => body),
+    openAgents: async () => [...new Set((await openMarks()).map(({ agent }) => agent))],
+    abandonedAgents: async () => [
+      ...new Set((await openMarks()).filter(isAbandoned).map(({ agent }) => agent)),
+    ],
     removeExpired: (limit) => links.removeMany('expired', {}, { before: Date.now(), limit }),
     [Symbol.asyncDispose]: close,
   }
