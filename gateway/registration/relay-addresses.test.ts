@@ -62,3 +62,18 @@ test('an address that is no longer renewed is not used', async () => {
   await other.sync()
   expect(other.url).toBeUndefined()
 })
+
+test('the address of a relay that has ended is not used, neither by its gateway nor by others', async () => {
+  entries.clear()
+  const [one, other] = [addressesAt('a'), addressesAt('a')]
+  one.url = 'http://127.0.0.1:1'
+  await one.sync()
+  one.url = undefined
+  await one.sync()
+  await other.sync()
+  expect([one.url, other.url]).toEqual([undefined, undefined])
+  one.url = 'http://127.0.0.1:2'
+  await one.sync()
+  await other.sync()
+  expect([one.url, other.url]).toEqual(['http://127.0.0.1:2', 'http://127.0.0.1:2'])
+})

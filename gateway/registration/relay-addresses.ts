@@ -28,6 +28,8 @@ export class RelayAddresses implements RelayAddress, Disposable {
   readonly #options: RelayAddressesOptions
   readonly #timer: NodeJS.Timeout | undefined
   #own: string | undefined
+  /** Addresses of earlier processes of this gateway's relay, which are still stored. */
+  readonly #gone = new Set<string>()
   #other: string | undefined
   #isFailing = false
 
@@ -42,6 +44,8 @@ export class RelayAddresses implements RelayAddress, Disposable {
 
   /** Sets the address of this gateway's relay. */
   set url(url: string | undefined) {
+    if (this.#own !== undefined) this.#gone.add(this.#own)
+    if (url !== undefined) this.#gone.delete(url)
     this.#own = url
     if (this.#options.isShared) void this.#trySync()
   }
@@ -50,10 +54,16 @@ export class RelayAddresses implements RelayAddress, Disposable {
   async sync(): Promise<void> {
     const { store, host, now = Date.now } = this.#options
     const own = this.#own
-    if (own !== undefined) {
-      const payload = { host, url: own, at: now() }
+    const write = (url: string, at: number) => {
       const expiresAt = Math.ceil((now() + freshMs) / 1000)
-      await store.upsert({ model, id: `${host} ${own}`, payload, expiresAt })
+      return store.upsert({ model, id: `${host} ${url}`, payload: { host, url, at }, expiresAt })
+    }
+    for (const url of this.#gone) {
+      await write(url, 0)
+      this.#gone.delete(url)
+    }
+    if (own !== undefined) {
+      await write(own, now())
       return
     }
     const read = (await store.list(model)).flatMap((payload) => stored.safeParse(payload).data ?? [])
