@@ -13,6 +13,9 @@ import { type Io, print, say } from './io.ts'
 import { oneLine } from './printable.ts'
 import { saveFile } from './save-file.ts'
 
+/** The maximum length of a progress message on the terminal. */
+const progressMax = 200
+
 /**
  * Displays a running task, with states on stderr and the answer on stdout. A terminal shows the text as it streams; a
  * pipe receives the complete text once it is final.
@@ -38,6 +41,7 @@ export class TaskView {
   async event(event: WireEvent): Promise<void> {
     if (event.kind === 'status-update') {
       this.state(event.status.state, positionOf(event).taskId)
+      this.#progress(event.status)
       await this.reply(event.status)
     } else if (isDelta(event)) this.#delta(event.artifact)
     else await this.artifact(event.artifact)
@@ -49,6 +53,13 @@ export class TaskView {
     this.#state = state
     this.#endLine()
     say(this.#io, `· ${oneLine(state)}${isTerminal(state) ? ` (task ${oneLine(taskId, 60)})` : ''}`)
+  }
+
+  /** Prints a message about the work so far. */
+  #progress({ state, message }: WireStatus): void {
+    if (state !== 'working' || message === undefined) return
+    this.#endLine()
+    say(this.#io, `· ${oneLine(textOf(message.parts, ' '), progressMax)}`)
   }
 
   /** Prints a finished artifact and ignores repetitions. */

@@ -86,6 +86,8 @@ export interface CallResult {
 export type CallEvent =
   /** The state of the task changed. */
   | { kind: 'state'; taskId: string; state: TaskState }
+  /** A message about the work so far. */
+  | { kind: 'progress'; taskId: string; text: string; parts: Part[] }
   /** A piece of an unfinished artifact, which follows as a whole. */
   | { kind: 'delta'; taskId: string; text: string; parts: Part[] }
   /** A finished artifact. */

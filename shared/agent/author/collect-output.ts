@@ -7,21 +7,30 @@ import {
   isFile,
   isPart,
   isPause,
+  isProgress,
   isReply,
   type Output,
   type Pause,
   partOf,
   type Reply,
+  type StreamedArtifact,
 } from './output.ts'
 
 /** The output of a handler that has finished or paused. */
 export interface CollectedOutput {
-  artifacts: (ArtifactFields & { parts: Part[]; streamed?: true })[]
+  artifacts: (ArtifactFields & { parts: Part[]; streamed?: string })[]
   /** Set if the handler paused or declined. There are then no artifacts, and the output so far precedes the prompt. */
   pause?: Pause
   /** Set if the handler answered with a message. It begins with the parts of the main artifact, which does not exist. */
-  reply?: Pick<Reply, 'parts' | 'asTask'>
+  reply?: Pick<Reply, 'parts' | 'asTask' | 'metadata'>
 }
+
+/** An output that takes effect while the handler runs: a delta, by default of the main artifact, or a progress message. */
+export type TakenOutput =
+  | { kind: 'delta'; part: Part; artifact?: StreamedArtifact }
+  | { kind: 'progress'; parts: Part[] }
+  /** The output is a pause or a reply. */
+  | 'end'
 
 /** The handler's output cannot be stored as an artifact (-32006). */
 export class MalformedOutputError extends Error {
@@ -36,6 +45,7 @@ export class OutputTooLargeError extends Error {
 /** Limits on the number of small parts, which `maxBytes` does not restrict. */
 const [partsMax, artifactsMax, nameMax] = [100_000, 10_000, 1024]
 const [uriMax, extensionsMax] = [2048, 100]
+const progressMaxBytes = 16 * 1024
 
 /** Collects a handler's outputs. Strings and data form the main artifact; named artifacts follow it. */
 export class OutputCollector {
@@ -51,19 +61,21 @@ export class OutputCollector {
     this.#maxBytes = maxBytes
   }
 
-  /** Returns the part that streams receive for the main artifact, or true if the output is a pause or a reply. */
-  take(output: Output): Part | true | undefined {
+  take(output: Output): TakenOutput | undefined {
     if (output === undefined || output === null) return undefined
     if (isPause(output)) {
       this.#pause = output
-      return true
+      return 'end'
     }
     if (isReply(output)) {
       const parts = output.parts.map((part) => this.#counted(this.#checked(part)))
-      this.#reply = { parts, asTask: output.asTask }
-      return true
+      const { asTask, metadata } = output
+      this.#reply = { parts, asTask, ...(metadata && { metadata: this.#object(metadata) }) }
+      return 'end'
     }
-    if (isDelta(output)) return this.#checked(output.part)
+    if (isDelta(output))
+      return { kind: 'delta', part: this.#uncounted(output.part), artifact: output.artifact }
+    if (isProgress(output)) return { kind: 'progress', parts: this.#progress(output.parts) }
     if (isArtifact(output)) {
       this.#addNamed(output, output.parts, output.streamed)
       return undefined
@@ -75,7 +87,7 @@ export class OutputCollector {
     if (isPart(output)) {
       const part = this.#checked(output.part)
       this.#append(part)
-      return part
+      return { kind: 'delta', part }
     }
     if (typeof output !== 'string' && !isPlainObject(output)) {
       throw new MalformedOutputError(
@@ -84,21 +96,36 @@ export class OutputCollector {
     }
     const part = this.#checked(partOf(output))
     this.#append(part)
-    return part
+    return { kind: 'delta', part }
   }
 
   result(): CollectedOutput {
     if (this.#pause !== undefined)
       return { artifacts: [], pause: { ...this.#pause, parts: [...this.#main, ...this.#pause.parts] } }
     if (this.#reply !== undefined) {
-      const { parts, asTask } = this.#reply
-      return { artifacts: this.#named, reply: { parts: [...this.#main, ...parts], asTask } }
+      const parts = [...this.#main, ...this.#reply.parts]
+      return { artifacts: this.#named, reply: { ...this.#reply, parts } }
     }
     const main = this.#main.length > 0 ? [{ name: 'result', parts: this.#main }] : []
     return { artifacts: [...main, ...this.#named] }
   }
 
-  #addNamed(given: ArtifactFields, parts: readonly Part[], streamed?: true): void {
+  #progress(parts: readonly Part[]): Part[] {
+    const copies = parts.map((part) => this.#uncounted(part))
+    if (Buffer.byteLength(JSON.stringify(copies)) > progressMaxBytes)
+      throw new OutputTooLargeError(`a progress message is larger than ${progressMaxBytes} bytes`)
+    return copies
+  }
+
+  /** Copies a part that is not stored as output. */
+  #uncounted(part: Part): Part {
+    const before = this.#bytes
+    const copy = this.#checked(part)
+    this.#bytes = before
+    return copy
+  }
+
+  #addNamed(given: ArtifactFields, parts: readonly Part[], streamed?: string): void {
     const { name, description, extensions, metadata }: { [K in keyof ArtifactFields]: unknown } = given
     if (typeof name !== 'string' || name.length > nameMax)
       throw new MalformedOutputError(

@@ -145,4 +145,4 @@ export {
 } from './call-errors.ts'
 export { areCallers, callersMessages } from './callers-messages.ts'
 export type { HandlerContext, Reference } from './context.ts'
-export { type Artifact, artifact, data, file, type Output, part } from './output.ts'
+export { type Artifact, artifact, data, file, type Output, part, progress } from './output.ts'

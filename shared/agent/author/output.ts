@@ -3,7 +3,7 @@ import type { FileContent, JsonObject, Artifact as ModelArtifact, Part } from '@
 /**
  * A value that a handler returns or yields (spec/messages-and-artifacts.md#output). Strings, data objects and `part(…)` are
  * parts of the main artifact; yielded strings are streamed as deltas and joined. `artifact(…)` and `file(…)` make separate
- * artifacts. `reply(…)` of the context answers with a message instead of the main artifact.
+ * artifacts. `progress(…)` sends a message about the work so far. `reply(…)` of the context answers with a message instead of the main artifact.
  */
 export type Output =
   | string
@@ -12,6 +12,7 @@ export type Output =
   | OutputArtifact
   | OutputFile
   | OutputDelta
+  | OutputProgress
   | Pause
   | Reply
   | undefined
@@ -34,11 +35,28 @@ export interface OutputPart {
   part: Part
 }
 
-/** A part that streams receive early, made by `delta`. */
+/** A part of a named artifact that streams receive early, made by `delta`. */
 export interface OutputDelta {
   [brand]: 'delta'
   /** The part as in the artifact. */
   part: Part
+  artifact: StreamedArtifact
+}
+
+/** An artifact of which streams receive deltas. The key identifies it within one run of a handler. */
+export interface StreamedArtifact {
+  key: string
+  name: string
+}
+
+/** The artifact of the parts that a handler returns or yields without an artifact. */
+export const mainArtifact: StreamedArtifact = { key: 'main', name: 'result' }
+
+/** A message about the work so far, made by `progress`. */
+export interface OutputProgress {
+  [brand]: 'progress'
+  /** The parts of the message, in order. */
+  parts: Part[]
 }
 
 /** The fields of an artifact except its parts. */
@@ -49,18 +67,21 @@ export interface OutputArtifact extends ArtifactFields {
   [brand]: 'artifact'
   /** The parts of the content, in order. */
   parts: Part[]
-  /** Whether the deltas of this output belong to the artifact. */
-  streamed?: true
+  /** The key of the deltas that belong to the artifact. */
+  streamed?: string
 }
 
 /** A named artifact of several parts, made by `artifact`. */
 export type Artifact = OutputArtifact
 
-/** The result of `ask`, `requireAuth`, `requirePayment`, `bid` and `decline` of the context. A handler returns it. */
+/**
+ * The result of `ask`, `requireAuth`, `requirePayment`, `bid` and `decline` of the context. A handler returns it. The kind
+ * `fail` ends the task like a thrown error.
+ */
 export interface Pause {
   [brand]: 'pause'
   /** Which of these functions made it. */
-  kind: 'ask' | 'auth' | 'payment' | 'bid' | 'decline'
+  kind: 'ask' | 'auth' | 'payment' | 'bid' | 'decline' | 'fail'
   /** The message to the caller. */
   parts: Part[]
   /** The metadata of the message. */
@@ -74,6 +95,8 @@ export interface Reply {
   parts: Part[]
   /** Whether A2A clients that wait receive the task with the message and not the message alone. */
   asTask: boolean
+  /** The metadata of the message. */
+  metadata?: JsonObject
 }
 
 /** The content of an artifact or a reply. */
@@ -117,19 +140,37 @@ export function artifact(name: string | ArtifactFields, ...content: Content[]): 
   return { [brand]: 'artifact', ...fields, parts: content.map(partOf) }
 }
 
-/** Makes an output that streams receive as a delta. The artifact of `streamedArtifact` contains it again. */
-export function delta(content: Part): OutputDelta {
-  return { [brand]: 'delta', part: content }
+/**
+ * Makes a message about the work so far, at most 16 KiB. Callers receive it on streams and webhooks as a `status-update` with the
+ * state `working`. The newest one is the task's status message until the task ends or pauses; it is not part of the history.
+ *
+ * ```ts
+ * yield progress(`Read ${pages} of ${total} pages`)
+ * ```
+ *
+ * Messages may be yielded at any rate: at most one per second is sent, after a minute fewer, and a newer message replaces one that
+ * was not sent yet (spec/messages-and-artifacts.md#progress).
+ */
+export function progress(...content: Content[]): OutputProgress {
+  return { [brand]: 'progress', parts: content.map(partOf) }
 }
 
-/** Makes a named artifact, the first of the output, of which streams have received deltas. */
-export function streamedArtifact(fields: ArtifactFields, parts: Part[]): OutputArtifact {
-  return { [brand]: 'artifact', ...fields, parts, streamed: true }
+/** Makes an output that streams receive as a delta. The artifact of `streamedArtifact` with the same key contains it again. */
+export function delta(content: Part, artifact: StreamedArtifact): OutputDelta {
+  return { [brand]: 'delta', part: content, artifact }
 }
 
-export function reply(content: string | readonly Content[], { asTask = false } = {}): Reply {
+/** Makes a named artifact of which streams have received deltas. */
+export function streamedArtifact(key: string, fields: ArtifactFields, parts: Part[]): OutputArtifact {
+  return { [brand]: 'artifact', ...fields, parts, streamed: key }
+}
+
+export function reply(
+  content: string | readonly Content[],
+  { asTask = false, metadata }: { asTask?: boolean; metadata?: JsonObject | undefined } = {},
+): Reply {
   const contents = typeof content === 'string' ? [content] : content
-  return { [brand]: 'reply', parts: contents.map(partOf), asTask }
+  return { [brand]: 'reply', parts: contents.map(partOf), asTask, ...(metadata && { metadata }) }
 }
 
 export function pause(kind: Pause['kind'], parts: Part[], metadata?: JsonObject): Pause {
@@ -144,13 +185,14 @@ export function partOf(content: Content): Part {
 
 function isBranded(
   value: unknown,
-  kind: 'file' | 'part' | 'delta' | 'artifact' | 'pause' | 'reply',
+  kind: 'file' | 'part' | 'delta' | 'progress' | 'artifact' | 'pause' | 'reply',
 ): boolean {
   return typeof value === 'object' && value !== null && brand in value && value[brand] === kind
 }
 
 export const isPart = (value: unknown): value is OutputPart => isBranded(value, 'part')
 export const isDelta = (value: unknown): value is OutputDelta => isBranded(value, 'delta')
+export const isProgress = (value: unknown): value is OutputProgress => isBranded(value, 'progress')
 export const isReply = (value: unknown): value is Reply => isBranded(value, 'reply')
 export const isFile = (value: unknown): value is OutputFile => isBranded(value, 'file')
 export const isArtifact = (value: unknown): value is OutputArtifact => isBranded(value, 'artifact')

@@ -30,6 +30,7 @@ const changes = {
   reject: { kind: 'reject', message },
   cancel: { kind: 'cancel' },
   children: { kind: 'children', children: [] },
+  progress: { kind: 'progress', message },
 } satisfies Record<Change['kind'], Change>
 
 function taskIn(state: TaskState): TaskRecord {
@@ -69,6 +70,7 @@ const allowed: Partial<Record<TaskState, Partial<Record<Change['kind'], TaskStat
     reject: 'rejected',
     cancel: 'canceled',
     children: 'working',
+    progress: 'working',
   },
   'payment-required': { 'refuse-payment': 'payment-required' },
   completed: { children: 'completed' },
@@ -177,4 +179,18 @@ test('a message replaces the authority and the deadline of the earlier one', () 
   })
   const without = apply(paused, changes.continue)
   expect([without.authority, without.deadlineAt]).toEqual([undefined, undefined])
+})
+
+test('progress: a numbered event with the message, which is the status message until the next change', () => {
+  const leased: TaskRecord = { ...taskIn('working'), lease: { holder: 'us', until: 1 } }
+  const after = apply(leased, changes.progress)
+  expect(after).toMatchObject({
+    status: { state: 'working', message },
+    lease: leased.lease,
+    history: [],
+    events: [{ kind: 'status-update', sequence: 1, status: { state: 'working', message }, final: false }],
+  })
+  const { status, events } = apply(after, { ...changes.complete, message: undefined })
+  expect(status).toEqual({ state: 'completed', timestamp: status.timestamp })
+  expect(events.at(-1)).toMatchObject({ sequence: 4, status })
 })

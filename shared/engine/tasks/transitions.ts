@@ -54,6 +54,8 @@ export type Change =
       reply?: 'message' | 'task' | undefined
     }
   | { kind: 'fail'; message: Message; payment?: StatusPayment | undefined }
+  /** A message about the work so far. It is not part of the history. */
+  | { kind: 'progress'; message: Message }
   /**
    * The calls of other agents. In an ended task, `dueAt` is when the children that have not ended are canceled; without it,
    * they need not be.
@@ -92,6 +94,7 @@ const table: Record<TaskState, Partial<Record<Change['kind'], Target>>> = {
     'pick-up': 'working',
     release: 'working',
     children: 'working',
+    progress: 'working',
     pause: 'paused',
     complete: 'completed',
     fail: 'failed',
@@ -124,11 +127,11 @@ export function apply(record: TaskRecord, change: Change): TaskRecord {
   const at = timestamp()
   const next: TaskRecord = { ...record, updatedAt: at }
   const state = resultingState(target, change)
-  if (state !== from) next.status = statusOf(state, at, change)
+  if (state !== from || change.kind === 'progress') next.status = statusOf(state, at, change)
   const payment = paymentAfter(record, change)
   if (payment !== record.status.payment || state !== from) next.status = withPayment(next.status, payment)
-  if ('message' in change && change.message !== undefined && !('unpaid' in change && change.unpaid === true))
-    next.history = [...record.history, historyMessage(change.kind, change.message)]
+  const message = messageForHistory(change)
+  if (message !== undefined) next.history = [...record.history, message]
   applyFields(next, change)
   if (state !== from && isTerminal(state)) endChildren(next)
   next.events = [...record.events, ...eventsOf(next, from, at, change)]
@@ -185,7 +188,7 @@ function withPayment(status: TaskStatus, payment: StatusPayment | undefined): Ta
 }
 
 function applyFields(next: TaskRecord, change: Change): void {
-  if (change.kind === 'refuse-payment') return
+  if (change.kind === 'refuse-payment' || change.kind === 'progress') return
   delete next.dueAt
   if (change.kind === 'pick-up') {
     // A task that was created with a lease has already counted this start.
@@ -251,18 +254,20 @@ export function childrenToCancel({ children = [] }: TaskRecord): ChildTask[] {
 }
 
 function statusOf(state: TaskState, at: Timestamp, change: Change): TaskStatus {
-  const hasMessage = change.kind === 'pause' || change.kind === 'fail' || change.kind === 'reject'
-  const message =
-    hasMessage || (change.kind === 'complete' && change.reply !== undefined) ? change.message : undefined
+  const isWithout = change.kind === 'continue' || (change.kind === 'complete' && change.reply === undefined)
+  const message = 'message' in change && !isWithout ? change.message : undefined
   return message === undefined ? { state, timestamp: at } : { state, timestamp: at, message }
 }
 
 /**
- * Returns the message for the history. The agent's messages have the role `assistant` in the history and
- * `agent` in a status (spec/tasks.md#history).
+ * Returns the message for the history, if the change adds one. The agent's messages have the role `assistant` in the history
+ * and `agent` in a status (spec/tasks.md#history).
  */
-function historyMessage(kind: Change['kind'], message: Message): Message {
-  return kind === 'continue' ? message : { ...message, role: 'assistant' }
+function messageForHistory(change: Change): Message | undefined {
+  if (!('message' in change) || change.message === undefined || change.kind === 'progress') return undefined
+  if (change.kind === 'continue') return change.message
+  const isPriceOfMessage = change.kind === 'pause' && change.unpaid === true
+  return isPriceOfMessage ? undefined : { ...change.message, role: 'assistant' }
 }
 
 /**
@@ -271,7 +276,8 @@ function historyMessage(kind: Change['kind'], message: Message): Message {
  */
 function eventsOf(next: TaskRecord, from: TaskState, at: Timestamp, change: Change): StoredEvent[] {
   const { state } = next.status
-  if (state === from || state === 'submitted') return []
+  if (state === from && change.kind !== 'progress') return []
+  if (state === 'submitted') return []
   let sequence = next.events.length
   const envelope = () => ({ eventId: randomUUID(), sequence: ++sequence, timestamp: at })
   const added = change.kind === 'complete' ? change.artifacts : []

@@ -13,7 +13,14 @@ import {
 import type { CallingRun, RunCalls } from '../../author/delegation.ts'
 import type { AgentConnection, OutgoingParams, SentMessage } from './agent-connection.ts'
 import { callError, createdNothing, stateError } from './call-failure.ts'
-import { artifactEvent, artifactUpdate, readAnswer, replyEvent, resultOf } from './call-result.ts'
+import {
+  artifactEvent,
+  artifactUpdate,
+  readAnswer,
+  replyEvent,
+  resultOf,
+  statusUpdate,
+} from './call-result.ts'
 import { callIds, messageOf } from './outgoing-message.ts'
 
 export interface AgentCallsParts {
@@ -133,8 +140,7 @@ export class AgentCalls implements RunCalls {
         for (let step = first; step.done !== true; step = await rest.next()) {
           const event = step.value
           taskId = positionOf(event).taskId
-          if (event.kind === 'status-update') yield { kind: 'state', taskId, state: event.status.state }
-          else yield artifactUpdate(event)
+          yield event.kind === 'status-update' ? statusUpdate(event) : artifactUpdate(event)
         }
       } finally {
         await rest.return(undefined)

@@ -1,6 +1,6 @@
 import { readParts, readTaskOutput } from '@parley/wire/codecs/parley/answers'
 import { isDelta, positionOf } from '@parley/wire/codecs/parley/events'
-import type { WireArtifactUpdate } from '@parley/wire/codecs/parley/shapes'
+import type { WireArtifactUpdate, WireStatusUpdate } from '@parley/wire/codecs/parley/shapes'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { Artifact, Part, Task } from '@parley/wire/model/task'
 import type { CallEvent, CallResult } from '../../author/agents.ts'
@@ -56,6 +56,15 @@ export function replyEvent({
 }: CallResult): CallEvent | undefined {
   if (artifacts.length > 0 || parts.length === 0) return undefined
   return { kind: 'reply', taskId, text, parts, files }
+}
+
+/** Reads a change of state or a progress message. */
+export function statusUpdate(event: WireStatusUpdate): CallEvent {
+  const { taskId } = positionOf(event)
+  const { state, message } = event.status
+  if (state !== 'working' || message === undefined) return { kind: 'state', taskId, state }
+  const parts = readParts(message.parts)
+  return { kind: 'progress', taskId, text: textOf(parts), parts }
 }
 
 /** Reads a finished artifact or a delta. */

@@ -28,7 +28,14 @@ export interface FakeMessage
 export type FakeAgent = (message: FakeMessage) => Output | Promise<Output>
 
 const outputMaxBytes = 64 * 1024 * 1024
-const stateOf = { ask: 'input-required', auth: 'auth-required', bid: 'negotiation-bid-submitted' } as const
+const stateOf = {
+  ask: 'input-required',
+  auth: 'auth-required',
+  payment: 'payment-required',
+  bid: 'negotiation-bid-submitted',
+  decline: 'rejected',
+  fail: 'failed',
+} as const
 
 /**
  * Makes calls of fake agents, which `agents` lists by slug. The name `-` is the agent that `best` calls. No token, gateway
@@ -117,14 +124,7 @@ function taskOf(
   { artifacts, pause }: CollectedOutput,
   { taskId, contextId }: { taskId: string; contextId: string },
 ): Task {
-  const state: TaskState =
-    pause === undefined
-      ? 'completed'
-      : pause.kind === 'decline'
-        ? 'rejected'
-        : pause.kind === 'payment'
-          ? 'payment-required'
-          : stateOf[pause.kind]
+  const state: TaskState = pause === undefined ? 'completed' : stateOf[pause.kind]
   const made = artifacts.map((artifact) => ({ ...artifact, artifactId: randomUUID() }))
   return { id: taskId, contextId, status: { state, timestamp: timestamp() }, history: [], artifacts: made }
 }

@@ -3,10 +3,17 @@ import type { Part } from '@parley/wire/model/task'
 import type { CollectedOutput, OutputCollector } from '../../author/collect-output.ts'
 import type { HandlerContext } from '../../author/context.ts'
 import type { Handler } from '../../author/define-agent.ts'
-import type { Output } from '../../author/output.ts'
+import type { Output, StreamedArtifact } from '../../author/output.ts'
 
 /** The time after which a generator must yield to the event loop. */
 const turnMs = 10
+
+/** Receives output while the handler runs. */
+interface LiveOutput {
+  /** @param artifact absent for a part of the main artifact */
+  delta(part: Part, artifact?: StreamedArtifact): void
+  progress(parts: Part[]): void
+}
 
 /**
  * Runs the handler until it ends, pauses or is aborted, and collects its output.
@@ -16,12 +23,13 @@ export async function executeHandler(
   handle: Handler,
   context: HandlerContext,
   collector: OutputCollector,
-  onPart: (part: Part) => void,
+  live: LiveOutput,
 ): Promise<CollectedOutput> {
   const take = (output: Output): boolean => {
     const taken = collector.take(output)
-    if (taken === true) return true
-    if (taken !== undefined) onPart(taken)
+    if (taken === 'end') return true
+    if (taken?.kind === 'delta') live.delta(taken.part, taken.artifact)
+    if (taken?.kind === 'progress') live.progress(taken.parts)
     return false
   }
   const returned = await handle(context)

@@ -7,13 +7,13 @@ import type { Change } from '@parley/engine/tasks/transitions'
 import type { KeyPair } from '@parley/kit/did/keys'
 import { signPart } from '@parley/kit/did/part-signature'
 import { errorTable, ParleyError } from '@parley/wire/errors'
-import type { Artifact, Part, PausedState } from '@parley/wire/model/task'
+import type { Artifact, JsonObject, Message, Part, PausedState } from '@parley/wire/model/task'
 import {
   type CollectedOutput,
   MalformedOutputError,
   OutputTooLargeError,
 } from '../../author/collect-output.ts'
-import type { Pause } from '../../author/output.ts'
+import { mainArtifact, type Pause } from '../../author/output.ts'
 import type { PaymentPrompt, PaymentRequest } from './payment-prompt.ts'
 
 const reasonMax = 2000
@@ -26,14 +26,14 @@ const pausedStateOf: Record<'ask' | 'auth' | 'payment' | 'bid', PausedState> = {
 }
 
 /**
- * Returns the task change for the handler's output. `mainArtifactId` is the ID used in deltas of the main artifact; `key`
- * signs every part.
+ * Returns the task change for the handler's output. `artifactIds` are the IDs that deltas have used, by key;
+ * `key` signs every part.
  */
 export function changeOfOutput(
   record: TaskRecord,
   collected: CollectedOutput,
   run: {
-    mainArtifactId: string
+    artifactIds: ReadonlyMap<string, string>
     workedMs: number
     key: KeyPair
     /** Makes the request for a payment; absent for agents without a price. */
@@ -44,11 +44,12 @@ export function changeOfOutput(
   const { reply } = collected
   const signed = (parts: readonly Part[]) => parts.map((part) => signPart(part, run.key))
   const artifacts = collected.artifacts.map(({ parts, streamed, ...fields }, i): Artifact => {
-    const isMain = i === 0 && (streamed ?? (reply === undefined && fields.name === 'result'))
-    return { artifactId: isMain ? run.mainArtifactId : randomUUID(), ...fields, parts: signed(parts) }
+    const isMain = i === 0 && reply === undefined && fields.name === mainArtifact.name
+    const streamedId = run.artifactIds.get(streamed ?? (isMain ? mainArtifact.key : ''))
+    return { artifactId: streamedId ?? randomUUID(), ...fields, parts: signed(parts) }
   })
   if (reply !== undefined) {
-    const message = agentMessage(record, signed(reply.parts))
+    const message = withMetadata(agentMessage(record, signed(reply.parts)), reply.metadata)
     const isWhole = artifacts.length === 0 && !reply.asTask
     return {
       kind: 'complete',
@@ -66,23 +67,26 @@ export function changeOfOutput(
 type Run = Pick<Parameters<typeof changeOfOutput>[2], 'workedMs' | 'prompt'>
 
 function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: Run): Change {
-  if (pause.kind === 'decline') return { kind: 'reject', message: agentMessage(record, pause.parts) }
+  const message = withMetadata(agentMessage(record, pause.parts), pause.metadata)
+  if (pause.kind === 'decline') return { kind: 'reject', message }
+  if (pause.kind === 'fail') return { kind: 'fail', message }
   const paused = {
     kind: 'pause',
     state: pausedStateOf[pause.kind],
     dueAt: Math.min(Date.now() + pauseMaxMs, record.deadlineAt ?? Number.POSITIVE_INFINITY),
     workedMs,
   } as const
-  if (pause.kind !== 'payment') {
-    const { parts, metadata } = pause
-    return { ...paused, message: { ...agentMessage(record, parts), ...(metadata && { metadata }) } }
-  }
+  if (pause.kind !== 'payment') return { ...paused, message }
   if (prompt === undefined)
     return failed(record, 'The agent requested a payment, but its definition has no executionCost.')
   const request = paymentRequestOf(pause.parts)
   const { part, required } = prompt(record, request)
-  const message = agentMessage(record, [...pause.parts.slice(0, -1), part])
-  return { ...paused, message, asked: request, payment: awaitedPayment(required) }
+  const priced = agentMessage(record, [...pause.parts.slice(0, -1), part])
+  return { ...paused, message: priced, asked: request, payment: awaitedPayment(required) }
+}
+
+function withMetadata(message: Message, metadata: JsonObject | undefined): Message {
+  return metadata === undefined ? message : { ...message, metadata }
 }
 
 /** @throws MalformedOutputError */

@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import type { EventBus } from '@parley/engine/events/event-bus'
 import type { Job } from '@parley/engine/queue/scheduler'
 import type { ChildTask, TaskRecord } from '@parley/engine/store/store'
-import { failed } from '@parley/engine/tasks/agent-message'
+import { agentMessage, failed } from '@parley/engine/tasks/agent-message'
 import type { TaskDraft, TaskEngine } from '@parley/engine/tasks/engine'
 import type { Leases } from '@parley/engine/tasks/leases'
 import { NewTaskCache } from '@parley/engine/tasks/new-task-cache'
@@ -14,7 +13,6 @@ import { persistently } from '@parley/kit/database/retry'
 import type { KeyPair } from '@parley/kit/did/keys'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import type { Log } from '@parley/kit/process/log'
-import type { Part } from '@parley/wire/model/task'
 import type { Agent } from '../../author/agent.ts'
 import type { Agents } from '../../author/agents.ts'
 import { OutputCollector } from '../../author/collect-output.ts'
@@ -26,7 +24,7 @@ import { LiveDeltas } from './live-deltas.ts'
 import { changeOfError, changeOfOutput, isTooLarge } from './outcome.ts'
 import type { PaymentPrompt, PaymentRequest } from './payment-prompt.ts'
 import { prepareRun } from './prepare-run.ts'
-import { RunChildren } from './run-children.ts'
+import { RunChanges } from './run-changes.ts'
 
 export interface RunnerParts {
   engine: TaskEngine
@@ -188,17 +186,18 @@ export class TaskRunner {
     const { bus, agent, leases, log } = this.#parts
     const { id } = draft.record
     const abort = new AbortController()
-    const deltas = new LiveDeltas(bus, draft.record, randomUUID())
+    const deltas = new LiveDeltas(bus, draft.record)
     const began = performance.now()
     const deadline = deadlineOf(agent, draft.record)
     this.#running.set(id, abort)
     using _lease = leases.keep(id, () => abort.abort(new Stopped('taken')))
-    const children = new RunChildren(draft, () => this.#commit(draft))
-    const calls = this.#callsOf(draft.record, { deadline, signal: abort.signal, children })
+    const changes = new RunChanges(draft, () => this.#commit(draft))
+    const calls = this.#callsOf(draft.record, { deadline, signal: abort.signal, changes })
     const run: HandlerRun = {
       firstOfContext,
       signal: abort.signal,
       deltas,
+      changes,
       began,
       agents: () => calls().agents,
     }
@@ -208,7 +207,7 @@ export class TaskRunner {
     try {
       await Promise.race([outcome, nextTurn()])
       if (settled) {
-        await this.#finish(draft, await outcome, children)
+        await this.#finish(draft, await outcome, changes)
         return
       }
       // The subscription precedes the commit, so that a cancellation either makes the commit fail or arrives as an event.
@@ -217,13 +216,13 @@ export class TaskRunner {
       })
       using _deadline = atDeadline(deadline, () => abort.abort(new Stopped('deadline')))
       const isOurs = await this.#commit(draft)
-      children.open(isOurs)
+      changes.open(isOurs)
       if (isOurs) deltas.goLive()
       else abort.abort(new Stopped('taken'))
       await Promise.race([outcome, aborted(abort.signal)])
-      await this.#settle(draft, outcome, { abort, deadline, children })
+      await this.#settle(draft, outcome, { abort, deadline, changes })
     } finally {
-      await children.close()
+      await changes.close()
       this.#running.delete(id)
       log.debug({ task_id: id, state: draft.record.status.state }, 'task run ended')
     }
@@ -232,23 +231,23 @@ export class TaskRunner {
   async #settle(
     draft: TaskDraft,
     outcome: Promise<Change>,
-    run: { abort: AbortController; deadline: Deadline | undefined; children: RunChildren },
+    run: { abort: AbortController; deadline: Deadline | undefined; changes: RunChanges },
   ): Promise<void> {
-    const { abort, deadline, children } = run
+    const { abort, deadline, changes } = run
     const why: unknown = abort.signal.aborted ? abort.signal.reason : undefined
-    if (!(why instanceof Stopped)) return this.#finish(draft, await outcome, children)
+    if (!(why instanceof Stopped)) return this.#finish(draft, await outcome, changes)
     if (why.cause === 'taken') this.#noteSurvived(draft.record)
     if (why.cause === 'deadline')
-      await this.#finish(draft, failed(draft.record, deadline?.reason ?? ''), children)
-    if (why.cause === 'stopping') await this.#finish(draft, { kind: 'release' }, children)
+      await this.#finish(draft, failed(draft.record, deadline?.reason ?? ''), changes)
+    if (why.cause === 'stopping') await this.#finish(draft, { kind: 'release' }, changes)
     const grace = setTimeoutPromise(this.#parts.abortGraceMs ?? 5000)
     await Promise.race([outcome.catch(() => {}), grace.promise])
     grace.clear()
   }
 
   /** If the commit loses a race because the task was canceled or taken over, the winner has published the result. */
-  async #finish(draft: TaskDraft, change: Change, children: RunChildren): Promise<void> {
-    await children.close()
+  async #finish(draft: TaskDraft, change: Change, changes: RunChanges): Promise<void> {
+    await changes.close()
     const started = draft.record
     draft.apply(change)
     const committed = await this.#commit(draft).catch((error: unknown) => {
@@ -266,15 +265,15 @@ export class TaskRunner {
   /** Most handlers call no other agents, so the calls are made when they are used. */
   #callsOf(
     task: TaskRecord,
-    run: { deadline: Deadline | undefined; signal: AbortSignal; children: RunChildren },
+    run: { deadline: Deadline | undefined; signal: AbortSignal; changes: RunChanges },
   ): () => RunCalls {
-    const { deadline, signal, children } = run
+    const { deadline, signal, changes } = run
     let calls: RunCalls | undefined
     return () => {
       if (calls !== undefined) return calls
-      const save = (list: ChildTask[]) => children.save(list)
+      const save = (list: ChildTask[]) => changes.save(list)
       calls = this.#parts.delegation.open({ task, deadlineAt: deadline?.at, signal, save })
-      children.follow(calls)
+      changes.follow(calls)
       return calls
     }
   }
@@ -313,7 +312,7 @@ export class TaskRunner {
   /** Runs the handler and returns the change of its task. Never rejects. */
   async #handle(
     record: TaskRecord,
-    { firstOfContext, signal, deltas, began, agents }: HandlerRun,
+    { firstOfContext, signal, deltas, changes, began, agents }: HandlerRun,
   ): Promise<Change> {
     const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage, key, prompt } = this.#parts
     let child: Log | undefined
@@ -334,10 +333,12 @@ export class TaskRunner {
       })
       if ('ends' in prepared) return prepared.ends
       const collector = new OutputCollector(artifactMaxBytes)
-      const onPart = (part: Part) => deltas.add(part)
-      const collected = await executeHandler(agent.handle, prepared.context, collector, onPart)
+      const collected = await executeHandler(agent.handle, prepared.context, collector, {
+        delta: (part, artifact) => deltas.add(part, artifact),
+        progress: (parts) => changes.report(agentMessage(record, parts)),
+      })
       const workedMs = Math.round(performance.now() - began)
-      return changeOfOutput(record, collected, { mainArtifactId: deltas.artifactId, workedMs, key, prompt })
+      return changeOfOutput(record, collected, { artifactIds: deltas.artifactIds, workedMs, key, prompt })
     } catch (error) {
       if (!signal.aborted) log().warn({ err: error }, 'handler failed')
       return changeOfError(record, error)
@@ -350,6 +351,7 @@ interface HandlerRun {
   firstOfContext: boolean
   signal: AbortSignal
   deltas: LiveDeltas
+  changes: RunChanges
   /** When the run began, by `performance.now()`. */
   began: number
   agents: () => Agents

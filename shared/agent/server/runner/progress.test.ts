@@ -1,0 +1,75 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { HandlerContext } from '../../author/context.ts'
+import { type Output, progress } from '../../author/output.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
+
+let handle: (context: HandlerContext) => AsyncGenerator<Output>
+let agent: TestAgent
+beforeAll(async () => {
+  agent = await testAgent({ handle: (context) => handle(context) })
+})
+afterAll(() => agent[Symbol.asyncDispose]())
+
+const progressOf = async (by: typeof handle) => {
+  handle = by
+  const messages: unknown[] = []
+  const sequences: (number | undefined)[] = []
+  let taskId = ''
+  for await (const event of agent.caller('alice').stream('hello')) {
+    taskId = event.task_id
+    if (event.kind !== 'status-update') continue
+    sequences.push(event.sequence)
+    if (event.status.state === 'working') messages.push(event.status.message?.parts)
+  }
+  return { messages, sequences, task: await agent.caller('alice').get(taskId) }
+}
+
+test('a progress message is a numbered event with `working`, and not part of the result or the history', async () => {
+  const { messages, sequences, task } = await progressOf(async function* () {
+    await wait(50)
+    yield progress('Reading', { page: 3 })
+    await wait(100)
+    yield 'done'
+  })
+  expect(messages).toEqual([
+    undefined,
+    [
+      { kind: 'text', text: 'Reading' },
+      { kind: 'data', data: { page: 3 } },
+    ],
+  ])
+  expect(sequences).toEqual([0, 1, 2, 4])
+  expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ parts: [{ text: 'done' }] }] })
+  expect(task.status).not.toHaveProperty('message')
+  expect(JSON.stringify(task.history)).not.toContain('Reading')
+})
+
+test('of many progress messages, one per second is sent, and the newest replaces those before it', async () => {
+  const { messages, task } = await progressOf(async function* () {
+    const until = Date.now() + 1600
+    for (let i = 0; Date.now() < until; i += 1) {
+      yield progress(`${i}`)
+      await wait(1)
+    }
+    yield 'done'
+  })
+  expect(task.status.state).toBe('completed')
+  expect(messages).toHaveLength(3)
+})
+
+test('progress messages that wait at the end of the task are dropped', async () => {
+  const { messages, task } = await progressOf(async function* () {
+    for (let i = 0; i < 10_000; i += 1) yield progress(`${i}`)
+    yield 'done'
+  })
+  expect(task.status.state).toBe('completed')
+  expect(messages.length).toBeLessThan(3)
+})
+
+test('a progress message is limited to 16 KiB', async () => {
+  const { task } = await progressOf(async function* () {
+    yield progress('x'.repeat(17_000))
+  })
+  expect(JSON.stringify(task.status)).toContain('a progress message is larger than 16384 bytes')
+})
