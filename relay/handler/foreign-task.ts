@@ -1,6 +1,10 @@
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { delta, type Output, part as outputPart, progress } from '@parley/agent/internal/author/output'
 import type { ReadFrame } from '@parley/wire/codecs/codec'
 import {
   type Artifact,
+  isResting,
   isTerminal,
   type Message,
   type Part,
@@ -11,6 +15,17 @@ import { InvalidAgentAnswer } from '../client/agent-errors.ts'
 
 /** Limits on what a foreign agent sends for one task. */
 const [artifactsMax, partsMax] = [1000, 20_000]
+/** A progress message that is larger than this as JSON is replaced with the beginning of its text. */
+const [progressMaxChars, progressTextMax] = [4000, 1000]
+
+interface Received {
+  artifact: Artifact
+  bytes: number
+  /** Identifies the artifact in deltas. */
+  key: string
+  /** Whether the deltas so far make up the parts, so that later ones can follow them. */
+  isStreamed: boolean
+}
 
 /** The state of a task at a foreign agent, as far as its answers have reported it. */
 export class ForeignTask {
@@ -20,10 +35,12 @@ export class ForeignTask {
   status: TaskStatus | undefined
   /** An answer without a task. */
   message: Message | undefined
-  readonly #artifacts = new Map<string, Artifact>()
+  #artifacts = new Map<string, Received>()
   readonly #maxBytes: number
   readonly #earlierPause: string | undefined
   #lastMessage: Message | undefined
+  /** The parts of the newest progress message. */
+  #progress: Part[] = []
   #bytes = 0
 
   /**
@@ -42,7 +59,7 @@ export class ForeignTask {
     return status === undefined ? undefined : pauseIn(status)
   }
 
-  get artifacts(): Artifact[] {
+  get artifacts(): Pick<Received, 'artifact' | 'key'>[] {
     return [...this.#artifacts.values()]
   }
 
@@ -52,11 +69,11 @@ export class ForeignTask {
   }
 
   /**
-   * Takes a frame; returns the parts that it adds to the first artifact, for streams. A terminal state is final: later frames
-   * change nothing.
+   * Takes a frame; returns what it adds to the task while that is running: deltas and progress messages. A terminal state is
+   * final: later frames change nothing.
    * @throws InvalidAgentAnswer
    */
-  take(frame: Exclude<ReadFrame, { kind: 'error' }>): Part[] {
+  take(frame: Exclude<ReadFrame, { kind: 'error' }>): Output[] {
     if (this.message !== undefined || (this.status && isTerminal(this.status.state))) return []
     if (frame.kind === 'message') {
       this.#takeMessage(frame.message)
@@ -66,10 +83,7 @@ export class ForeignTask {
     this.taskId ??= taskId
     if (taskId !== this.taskId) throw new InvalidAgentAnswer('The agent sent a frame of another task')
     if (contextId !== '') this.contextId = contextId
-    if (frame.kind === 'status-update') {
-      this.#takeStatus(frame.status)
-      return []
-    }
+    if (frame.kind === 'status-update') return this.#takeStatus(frame.status)
     if (frame.kind === 'task') return this.#takeTask(frame.task)
     return this.#takeArtifact(frame.artifact, frame.append)
   }
@@ -89,46 +103,75 @@ export class ForeignTask {
     this.message = message
   }
 
-  #takeStatus(status: TaskStatus): void {
+  #takeStatus(status: TaskStatus): Output[] {
     // A task that is running does not return to the queue.
-    if (status.state === 'submitted' && this.status !== undefined) return
-    if (this.#earlierPause !== undefined && pauseIn(status) === this.#earlierPause) return
+    if (status.state === 'submitted' && this.status !== undefined) return []
+    if (this.#earlierPause !== undefined && pauseIn(status) === this.#earlierPause) return []
     this.status = status
+    const parts = status.message?.parts ?? []
+    if (isResting(status.state) || parts.length === 0 || isDeepStrictEqual(parts, this.#progress)) return []
+    this.#progress = parts
+    return progressOf(parts)
   }
 
   /** A snapshot replaces the artifacts, except that one without artifacts keeps those that were streamed. */
-  #takeTask(task: Task): Part[] {
-    this.#takeStatus(task.status)
+  #takeTask(task: Task): Output[] {
+    const reported = this.#takeStatus(task.status)
     this.#lastMessage = task.history.findLast(({ role }) => role !== 'user')
-    const known = new Set(this.#artifacts.keys())
-    if (task.artifacts.length > 0) {
-      this.#artifacts.clear()
-      this.#bytes = 0
-    }
-    const added = task.artifacts.flatMap((artifact) => this.#takeArtifact(artifact, false))
-    return known.size === 0 ? added : []
+    if (task.artifacts.length === 0) return reported
+    const before = this.#artifacts
+    this.#artifacts = new Map()
+    this.#bytes = 0
+    return [...reported, ...task.artifacts.flatMap((artifact) => this.#takeArtifact(artifact, false, before))]
   }
 
-  #takeArtifact(artifact: Artifact, append: boolean): Part[] {
-    this.#bytes += Buffer.byteLength(JSON.stringify(artifact))
+  #takeArtifact(artifact: Artifact, append: boolean, earlier = this.#artifacts): Output[] {
+    const known = earlier.get(artifact.artifactId)
+    const isAppended = append && known !== undefined
+    const parts = isAppended ? joined(known.artifact.parts, artifact.parts) : artifact.parts
+    const added = isAppended || known === undefined ? artifact.parts : addedParts(known.artifact.parts, parts)
+    const bytes = Buffer.byteLength(JSON.stringify(artifact)) + (isAppended ? known.bytes : 0)
+    this.#bytes += bytes - (this.#artifacts.get(artifact.artifactId)?.bytes ?? 0)
     if (this.#bytes > this.#maxBytes)
       throw new InvalidAgentAnswer(`The agent's output is larger than ${this.#maxBytes} bytes`)
-    const known = this.#artifacts.get(artifact.artifactId)
-    if (known === undefined && this.#artifacts.size >= artifactsMax)
+    if (!this.#artifacts.has(artifact.artifactId) && this.#artifacts.size >= artifactsMax)
       throw new InvalidAgentAnswer(`The agent's output has more than ${artifactsMax} artifacts`)
-    const parts = append && known !== undefined ? joined(known.parts, artifact.parts) : artifact.parts
     if (parts.length > partsMax)
       throw new InvalidAgentAnswer(`An artifact of the agent has more than ${partsMax} parts`)
-    this.#artifacts.set(artifact.artifactId, {
-      ...known,
-      ...artifact,
-      name: artifact.name || (known?.name ?? ''),
-      parts,
-    })
-    const [first] = this.#artifacts.keys()
-    const isNew = known === undefined || append
-    return first === artifact.artifactId && isNew ? artifact.parts : []
+    const name = artifact.name || (known?.artifact.name ?? '')
+    const received = {
+      artifact: { ...known?.artifact, ...artifact, name, parts },
+      bytes,
+      key: known?.key ?? randomUUID(),
+      isStreamed: (known?.isStreamed ?? true) && added !== undefined,
+    }
+    this.#artifacts.set(artifact.artifactId, received)
+    if (!received.isStreamed || added === undefined) return []
+    return added.map((one) => delta(one, { key: received.key, name: artifactName(name) }))
   }
+}
+
+/** Returns the name of an artifact of ours. */
+export const artifactName = (name: string) => (name === '' ? 'result' : name)
+
+function progressOf(parts: Part[]): Output[] {
+  if (JSON.stringify(parts).length <= progressMaxChars) return [progress(...parts.map(outputPart))]
+  const texts = parts.flatMap((one) => (one.kind === 'text' ? [one.text.slice(0, progressTextMax)] : []))
+  const text = texts.join(' ').slice(0, progressTextMax)
+  return text === '' ? [] : [progress(text)]
+}
+
+/** Returns what a whole artifact adds to its earlier parts; undefined if it changes them. */
+function addedParts(before: readonly Part[], after: readonly Part[]): Part[] | undefined {
+  const last = before.length - 1
+  for (const [i, part] of before.entries()) {
+    const other = after[i]
+    if (isDeepStrictEqual(part, other)) continue
+    const isGrown = i === last && other !== undefined && isPlainText(part) && isPlainText(other)
+    if (!isGrown || !other.text.startsWith(part.text)) return undefined
+    return [{ kind: 'text', text: other.text.slice(part.text.length) }, ...after.slice(before.length)]
+  }
+  return after.slice(before.length)
 }
 
 function pauseIn({ state, timestamp, message }: TaskStatus): string | undefined {

@@ -2,58 +2,8 @@ import { mkdtemp } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type TestAgent, testAgent } from '@parley/agent/testing'
-import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
-import {
-  type ForeignAgent,
-  type ForeignReply,
-  type ForeignRequest,
-  startForeignAgent,
-} from '@parley/tools/testing/foreign-agent'
-import { dialectNamed } from '@parley/wire/codecs/dialects'
-import { afterEach, describe, expect, test } from 'vitest'
-import { A2aClient } from '../client/a2a-client.ts'
-import { type LinkStore, openLinks } from '../store/links.ts'
-import { relayedRun } from './relayed-run.ts'
-
-const disposables: AsyncDisposable[] = []
-afterEach(async () => {
-  for (const one of disposables.splice(0).reverse()) await one[Symbol.asyncDispose]()
-})
-
-type State =
-  | 'SUBMITTED'
-  | 'WORKING'
-  | 'COMPLETED'
-  | 'FAILED'
-  | 'CANCELED'
-  | 'REJECTED'
-  | 'INPUT_REQUIRED'
-  | 'AUTH_REQUIRED'
-const statusOf = (state: State, text?: string) => ({
-  state: `TASK_STATE_${state}`,
-  ...(text !== undefined && {
-    message: { messageId: 'a-1', role: 'ROLE_AGENT', parts: [{ text }], taskId: 't-1', contextId: 'c-1' },
-  }),
-})
-const taskOf = (state: State, more: object = {}, text?: string) => ({
-  id: 't-1',
-  contextId: 'c-1',
-  status: statusOf(state, text),
-  ...more,
-})
-const status = (state: State, text?: string) => ({
-  statusUpdate: { taskId: 't-1', contextId: 'c-1', status: statusOf(state, text) },
-})
-const chunk = (text: string, more: object = {}) => ({
-  artifactUpdate: {
-    taskId: 't-1',
-    contextId: 'c-1',
-    artifact: { artifactId: 'a', name: 'answer', metadata: { by: 'test' }, parts: [{ text }] },
-    append: true,
-    ...more,
-  },
-})
+import { describe, expect, test } from 'vitest'
+import { chunk, relayed, type Script, type State, status, statusOf, taskOf } from './relayed.cases.ts'
 
 test('a bare message completes the task as its answer', async () => {
   const { caller, foreign } = await relayed((_request, reply) =>
@@ -66,36 +16,6 @@ test('a bare message completes the task as its answer', async () => {
     role: 'ROLE_USER',
     parts: [{ text: 'hello' }],
   })
-})
-
-test('artifacts keep their names, descriptions and metadata, and are streamed as deltas', async () => {
-  const table = { artifactId: 'b', name: 'table', description: 'A table', parts: [{ data: { a: 1 } }] }
-  const { caller } = await relayed(
-    async (_request, reply) => {
-      reply.frame({ task: taskOf('WORKING') })
-      await wait(100)
-      reply.frame(chunk('Hello '))
-      await wait(100)
-      reply.frame(chunk('world'))
-      reply.frame({ artifactUpdate: { taskId: 't-1', contextId: 'c-1', artifact: table } })
-      reply.frame(status('COMPLETED'))
-      reply.end()
-    },
-    { streaming: true },
-  )
-  const deltas: string[] = []
-  const artifacts: object[] = []
-  for await (const event of caller.stream('hello')) {
-    if (event.kind !== 'artifact-update') continue
-    const [part] = event.artifact.parts
-    if (event.artifact.name === 'result') deltas.push(part?.kind === 'text' ? part.text : '')
-    else artifacts.push(event.artifact)
-  }
-  expect(deltas).toEqual(['Hello ', 'world'])
-  expect(artifacts).toMatchObject([
-    { name: 'answer', metadata: { by: 'test' }, parts: [{ text: 'Hello world' }] },
-    { name: 'table', description: 'A table', parts: [{ data: { a: 1 } }] },
-  ])
 })
 
 test('a task without a stream is read until it has ended', async () => {
@@ -180,6 +100,20 @@ describe('ends and pauses', () => {
     const answer = { parts: [{ kind: 'text' as const, text: 'paid' }], metadata }
     await caller.sendAndWait({ ...answer, taskId: paused.id, contextId: paused.context_id })
     expect(foreign.requests[1]?.params['message']).toMatchObject({ taskId: 't-1', metadata })
+  })
+
+  test.each<[State, string]>([
+    ['COMPLETED', 'completed'],
+    ['FAILED', 'failed'],
+  ])('the receipts in the status of a paid task that is %s reach the caller', async (state, ours) => {
+    const receipts = [{ success: state === 'COMPLETED', transaction: '0x1', network: 'base' }]
+    const paid = taskOf(state, { artifacts: [{ artifactId: 'a', parts: [{ text: '42' }] }] }, 'Paid')
+    const metadata = { 'x402.payment.status': 'payment-completed', 'x402.payment.receipts': receipts }
+    Object.assign(paid.status.message ?? {}, { metadata: { ...metadata, other: 'x' } })
+    const { caller } = await relayed((_request, reply) => reply.result({ task: paid }))
+    const task = await caller.sendAndWait('hello')
+    expect(task.status).toMatchObject({ state: ours, message: { parts: [{ text: 'Paid' }] } })
+    expect(task.status.message?.metadata).toEqual(metadata)
   })
 
   test('a snapshot of the earlier pause, with which agents of a2a-js continue a task, does not pause it', async () => {
@@ -348,52 +282,3 @@ describe('restarts of the relay', () => {
     expect(second.foreign.requests).toEqual([])
   })
 })
-
-type Script = (request: ForeignRequest, reply: ForeignReply) => void | Promise<void>
-
-async function relayed(
-  script: Script,
-  options: {
-    streaming?: boolean
-    dataDir?: string
-    identityProvider?: TestAgent['identityProvider']
-  } = {},
-) {
-  const { streaming = false, dataDir, identityProvider } = options
-  const foreign: ForeignAgent = await startForeignAgent(script)
-  disposables.push(foreign)
-  const client = new A2aClient({
-    url: foreign.url,
-    dialect: dialectNamed('a2a-v1'),
-    version: '1.0',
-    streaming,
-    allowed: parseAllowedHosts('127.0.0.1'),
-    limits: { repeatDelayMs: 5 },
-  })
-  const links: LinkStore = await openLinks(
-    dataDir === undefined ? { storeUrl: 'memory:', folder: '' } : { storeUrl: undefined, folder: dataDir },
-  )
-  const relay = {
-    slug: 'foreign',
-    client,
-    links,
-    streaming,
-    outputMaxBytes: 100_000,
-    timing: { pollMs: 20, pollMaxMs: 40, unreachableMaxMs: 200 },
-  }
-  const agent = await testAgent(
-    { handle: (context) => relayedRun(relay, context) },
-    {
-      drainMs: 0,
-      ...(dataDir === undefined ? { store: 'memory' as const } : { dataDir }),
-      ...(identityProvider !== undefined && { identityProvider }),
-    },
-  )
-  const stop = async () => {
-    await agent.app[Symbol.asyncDispose]()
-    await client[Symbol.asyncDispose]()
-    await links[Symbol.asyncDispose]()
-  }
-  disposables.push({ [Symbol.asyncDispose]: stop })
-  return { caller: agent.caller('alice'), foreign, agent, stop }
-}

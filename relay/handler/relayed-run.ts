@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HandlerContext } from '@parley/agent/internal/author/context'
-import { delta, type Output } from '@parley/agent/internal/author/output'
+import type { Output } from '@parley/agent/internal/author/output'
 import type { ReadFrame } from '@parley/wire/codecs/codec'
 import type { SendMessage } from '@parley/wire/model/call'
 import { isResting } from '@parley/wire/model/task'
@@ -65,7 +65,7 @@ class Run {
 
   async *outputs(): AsyncGenerator<Output> {
     const { links, slug, outputMaxBytes } = this.#agent
-    const { task, message, reply } = this.#context
+    const { task, message } = this.#context
     this.#link = await links.task(slug, task.id)
     const isNewMessage = this.#link?.messageId !== message.messageId
     const { taskId, pause } = this.#link ?? {}
@@ -76,7 +76,7 @@ class Run {
     if (!this.#isDone()) yield* this.#follow()
     // Agents do not send the artifacts of earlier messages again.
     if (isContinued && this.#task.status?.state === 'completed') await this.#readWhole()
-    yield* outcomeOf(this.#task, { reply })
+    yield* outcomeOf(this.#task)
   }
 
   #isDone(): boolean {
@@ -211,7 +211,7 @@ class Run {
 
   async *#take(frame: ReadFrame): AsyncGenerator<Output> {
     if (frame.kind === 'error') throw new AgentRefused(frame.error)
-    for (const part of this.#task.take(frame)) yield delta(part)
+    yield* this.#task.take(frame)
     if (this.#isDone()) await this.#saveEnd()
   }
 
