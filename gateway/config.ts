@@ -155,7 +155,12 @@ function identitySettings(values: GatewayValues): GatewayIdentitySettings | unde
     ...partFaults('SERVICE_GATEWAY_NAME', SERVICE_GATEWAY_NAME ?? ''),
   ]
   if (seed === undefined || faults.length > 0) throw new ConfigError(faults)
-  const identity = { seed, author: SERVICE_GATEWAY_AUTHOR ?? '', name: SERVICE_GATEWAY_NAME ?? '' }
+  const identity = {
+    seed,
+    author: SERVICE_GATEWAY_AUTHOR ?? '',
+    name: SERVICE_GATEWAY_NAME ?? '',
+    cardEs256: values.CARD_ES256,
+  }
   return keys === undefined ? identity : withKeys(identity, keys)
 }
 

@@ -81,21 +81,22 @@ function identity(make: () => Identity): Identity {
 }
 
 async function show(io: Io, options: DidOptions): Promise<void> {
-  const { dataDir, gatewayIdentity: settings } = await didSettings(io)
+  const { dataDir, gatewayIdentity: settings, cardEs256 } = await didSettings(io)
   const found: { name: string; identity: Identity }[] = []
   if (settings !== undefined) found.push({ name: 'gateway', identity: gatewayIdentity(settings) })
   for (const name of await agentNames(io.cwd)) {
     const file = await keyFileOf(dataDir, name, io.cwd)
     if (file === undefined) continue
     const { author } = await loadAgent(path.join(io.cwd, 'agents', name))
-    found.push({ name, identity: await agentIdentity(author, file) })
+    found.push({ name, identity: await agentIdentity(author, file, { cardEs256 }) })
   }
   const list = found.map((one) => ({ name: one.name, did: one.identity.did, keys: keysOf(one.identity) }))
   if (options.json) return printJson(io, list)
   if (list.length === 0) return print(io, 'No identities: an agent makes its key at its first start.\n')
   for (const { name, did, keys } of list) {
     print(io, `${name}  ${did}\n`)
-    for (const { id, key, state } of keys) print(io, `  ${id}  ${key}  ${state}\n`)
+    for (const { id, key, state, es256 } of keys)
+      print(io, `  ${id}  ${key}  ${state}${es256 ? ', ES256' : ''}\n`)
   }
 }
 
@@ -147,9 +148,11 @@ async function didSettings(io: Io) {
   const { gatewayConfig } = await import('@parley/gateway/config')
   const { dataDir } = clientSettings(io)
   // Only the identity settings are validated here, because the other gateway settings do not matter.
-  const names = Object.keys(gatewaySettings).filter((name) => name.startsWith('SERVICE_GATEWAY_'))
+  const ofIdentity = Object.keys(gatewaySettings).filter((name) => name.startsWith('SERVICE_GATEWAY_'))
+  const names = [...ofIdentity, 'CARD_ES256']
   const env = Object.fromEntries(names.map((name) => [name, io.env[name]]))
-  return { dataDir, gatewayIdentity: gatewayConfig(env).secrets.identity }
+  const { config, secrets } = gatewayConfig(env)
+  return { dataDir, gatewayIdentity: secrets.identity, cardEs256: config.cardEs256 }
 }
 
 async function agentNames(cwd: string): Promise<string[]> {

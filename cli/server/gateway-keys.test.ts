@@ -72,6 +72,23 @@ test('all gateways list a new key before one of them signs with it', async () =>
     expect(await did(between, action, '--gateway')).toMatchObject({ code: 1, stdout: '' })
 })
 
+test('with CARD_ES256, gateways with the old and the new seed list the P-256 keys of both', async () => {
+  const one = await after({ CARD_ES256: 'yes' }, 'new', '--gateway')
+  const two = await after(one, 'rotate', '--gateway')
+  const between = { ...one, SERVICE_GATEWAY_DID_KEYS: two['SERVICE_GATEWAY_DID_KEYS'] ?? '' }
+  const cardKeysOf = (env: Env) =>
+    (documentOf(env).assertionMethod ?? []).flatMap((key) => (typeof key === 'string' ? [] : [key.id]))
+  const { id } = documentOf(one)
+  expect(cardKeysOf(one)).toEqual([`${id}#key-1-es256`])
+  expect(cardKeysOf(between)).toEqual([`${id}#key-1-es256`, `${id}#key-2-es256`])
+  expect(documentOf(between)).toEqual(documentOf(two))
+  // The settings stay complete on a gateway that does not sign with ES256 itself.
+  expect(documentOf({ ...two, CARD_ES256: 'no' })).toEqual(documentOf(two))
+  const left = await after(two, 'retire', '--gateway')
+  expect(cardKeysOf(left)).toEqual([`${id}#key-2-es256`])
+  expect((await did(two)).stdout).toMatch(/key-1 .* listed, ES256\n.*key-2 .* signs, ES256/)
+})
+
 test('neither the printed key list nor the retirement of keys reveals a seed', async () => {
   const one = await after({}, 'new', '--gateway')
   const said = await did(one, 'rotate', '--gateway')

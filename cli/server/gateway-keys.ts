@@ -1,5 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { type GatewayIdentitySettings, gatewayIdentity, type Identity } from '@parley/kit/did/identity'
+import { cardKeyId } from '@parley/kit/did/card-key'
+import {
+  type GatewayIdentitySettings,
+  gatewayIdentity,
+  type Identity,
+  withCardKeys,
+} from '@parley/kit/did/identity'
 import { type KeyHistory, signNextKey } from '@parley/kit/did/key-link'
 import { writeKeyList } from '@parley/kit/did/key-list'
 import { keyPairFromSeed, seedBytes } from '@parley/kit/did/keys'
@@ -12,13 +18,14 @@ export type ChangedSettings = { SERVICE_GATEWAY_DID_SEED?: string; SERVICE_GATEW
 export function nextGatewayKey(settings: GatewayIdentitySettings): ChangedSettings {
   const { key, history } = newest(settings)
   const seed = randomBytes(seedBytes)
-  const next = keyPairFromSeed(seed).publicKeyBase58
+  const pair = keyPairFromSeed(seed)
+  const next = pair.publicKeyBase58
+  const all: KeyHistory = [...history, { publicKeyBase58: next, signature: signNextKey(key, next) }]
+  // Each replica has one of the seeds, and all of them list the keys of both.
+  const listed = settings.cardEs256 ? withCardKeys(all, [key, pair]) : all
   return {
     SERVICE_GATEWAY_DID_SEED: seed.toString('base64'),
-    SERVICE_GATEWAY_DID_KEYS: writeKeyList([
-      ...history,
-      { publicKeyBase58: next, signature: signNextKey(key, next) },
-    ]),
+    SERVICE_GATEWAY_DID_KEYS: writeKeyList(listed),
   }
 }
 
@@ -41,13 +48,16 @@ function newest(settings: GatewayIdentitySettings) {
   )
 }
 
-/** The keys of a document with their status for display: signing, listed or retired. */
+/** The keys of a document with their status for display: signing, listed or retired, and whether cards have ES256 signatures. */
 export function keysOf({ document, key }: Identity) {
+  const listed = document.assertionMethod ?? []
+  const cardKeys = new Set(listed.map((one) => (typeof one === 'string' ? one : one.id)))
   const history: { id: string; publicKeyBase58: string; retired?: true }[] =
     document.keyHistory ?? document.authentication
   return history.map(({ id, publicKeyBase58, retired }) => ({
     id: id.slice(id.indexOf('#') + 1),
     key: publicKeyBase58,
     state: retired ? 'retired' : publicKeyBase58 === key.publicKeyBase58 ? 'signs' : 'listed',
+    ...(cardKeys.has(cardKeyId(id)) && { es256: true }),
   }))
 }

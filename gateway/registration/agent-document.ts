@@ -1,6 +1,7 @@
-import { createPublicKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { readPublicKey } from '@parley/kit/auth/client-keys'
 import { readBase58 } from '@parley/kit/did/base58'
+import { p256Key } from '@parley/kit/did/card-key'
 import { type CardAlgorithm, ed25519Key } from '@parley/kit/did/card-signature'
 import { keyId } from '@parley/kit/did/did'
 import { DocumentFault, verifyDocument } from '@parley/kit/did/document'
@@ -97,12 +98,7 @@ export function signingKeyIn(
 function es256Key({ publicKeyJwk }: Method): KeyObject | undefined {
   if (publicKeyJwk?.kty !== 'EC' || publicKeyJwk.crv !== 'P-256') return undefined
   const { x, y = '' } = publicKeyJwk
-  try {
-    // OpenSSL rejects points that are not on the curve.
-    return createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' })
-  } catch {
-    return undefined
-  }
+  return p256Key({ x, y })
 }
 
 /** Expands a fragment such as `#1` into a full id. */

@@ -80,7 +80,6 @@ export async function testAgent(
     { name: 'test agent', description: 'An agent under test', skills: [echoSkill], ...definition },
     options.moreSkills,
   )
-  const identity = await agentIdentity(agent.author, path.join(dataDir, 'agent.key.json'))
   const { config, secrets } = agentConfig({
     PORT: '0',
     DATA_DIR: dataDir,
@@ -88,6 +87,7 @@ export async function testAgent(
     ...(options.store === 'memory' && { STORE_URL: 'memory:' }),
     ...options.env,
   })
+  const identity = await agentIdentity(agent.author, path.join(dataDir, 'agent.key.json'), config)
   const { gatewayUrl } = config
   const introspector =
     gatewayUrl === undefined ? provider : acceptingStatements(provider, new StatementVerifier(gatewayUrl))

@@ -71,7 +71,8 @@ async function start(
 ): Promise<Running> {
   await using stack = new AsyncDisposableStack()
   const agent = await loadAgent(folder)
-  const identity = await agentIdentity(agent.author, path.join(config.dataDir, 'agent.key.json'))
+  const keyFile = path.join(config.dataDir, 'agent.key.json')
+  const identity = await agentIdentity(agent.author, keyFile, config)
   const { did } = identity
   const supplied = isSupervised() ? await requestSupplies(identity) : undefined
   const secrets = { ...configured, storeUrl: supplied?.storeUrl ?? configured.storeUrl }

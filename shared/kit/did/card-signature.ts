@@ -5,6 +5,7 @@ import { jsonOf } from '@parley/wire/model/json-text'
 import canonicalize from 'canonicalize'
 import { base64url, decodeProtectedHeader, flattenedVerify } from 'jose'
 import { readBase58 } from './base58.ts'
+import { cardKeyId, cardKeyIn } from './card-key.ts'
 import { verifiedMethods } from './document.ts'
 import { isAcceptableKey } from './ed25519.ts'
 import { type Identity, signingKeyId } from './identity.ts'
@@ -44,19 +45,19 @@ export function signCard(card: object, keys: readonly CardSigningKey[]): SignedC
 }
 
 /**
- * Returns a function that signs cards with the key of an identity. It remembers the latest signatures, because most cards are
- * requested many times.
+ * Returns a function that signs cards with the keys of an identity. It remembers the latest signatures, because most cards are
+ * requested many times and ES256 signatures differ each time.
  */
 export function cardSigner(identity: Identity): (card: object) => object {
-  const key = {
-    alg: 'EdDSA',
-    kid: signingKeyId(identity),
-    sign: (bytes: Uint8Array) => identity.key.sign(bytes),
-  } as const
+  const { key, cardKey } = identity
+  const kid = signingKeyId(identity)
+  const keys: CardSigningKey[] = [{ alg: 'EdDSA', kid, sign: (bytes) => key.sign(bytes) }]
+  if (cardKey !== undefined)
+    keys.push({ alg: 'ES256', kid: cardKeyId(kid), sign: (bytes) => cardKey.sign(bytes) })
   const recent = new RecentMap<string, SignedCard['signatures']>(1000)
   return (card) => {
     const name = createHash('sha256').update(JSON.stringify(card)).digest('base64')
-    const signatures = recent.get(name) ?? signCard(card, [key]).signatures
+    const signatures = recent.get(name) ?? signCard(card, keys).signatures
     recent.set(name, signatures)
     return { ...card, signatures }
   }
@@ -190,10 +191,12 @@ function headerOf(encodedHeader: string): { alg: unknown; kid: string } | undefi
  * @throws DocumentFault if the document does not belong to the DID
  */
 export function cardKeysOf(document: unknown, did: string): CardKeyOf {
-  const keys = new Map(
-    verifiedMethods(document, did).map(({ id, publicKeyBase58 }) => [id, ed25519Key(publicKeyBase58)]),
-  )
-  return (kid, alg) => (alg === 'EdDSA' ? keys.get(kid) : undefined)
+  const methods = verifiedMethods(document, did)
+  return (kid, alg) => {
+    if (alg === 'ES256') return cardKeyIn(document, kid, methods)
+    const method = methods.find(({ id }) => id === kid)
+    return method && ed25519Key(method.publicKeyBase58)
+  }
 }
 
 /** Returns an Ed25519 key; undefined if it is not acceptable. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { readBase58 } from './base58.ts'
+import { type CardKeyMethod, cardKeyMethod } from './card-key.ts'
 import { keyId } from './did.ts'
 import { isAcceptableKey } from './ed25519.ts'
 import { isLinked, type KeyHistory } from './key-link.ts'
@@ -10,6 +11,8 @@ export interface DidDocument {
   id: string
   /** The valid keys, oldest first; the last one signs. */
   authentication: VerificationMethod[]
+  /** The keys that sign cards, if some of them are not in `authentication`: references to those and the other keys. */
+  assertionMethod?: (string | CardKeyMethod)[]
   /**
    * Parley extension that lists all keys, oldest first, after the first rotation. The DID is derived from the first
    * key; each later key is signed by its predecessor.
@@ -28,19 +31,25 @@ export interface VerificationMethod {
 export const didDocumentType = 'application/did+json'
 const contexts = ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/ed25519-2020/v1']
 
+/** Terms of the P-256 keys. */
+const cardKeyContext = 'https://w3id.org/security/suites/jws-2020/v1'
+
 export function didDocument(did: string, history: KeyHistory): DidDocument {
-  const named = history.map((key, i) => ({ id: `${did}#key-${i + 1}`, ...key }))
+  const named = history.map(({ cardKey: _cardKey, ...key }, i) => ({ id: `${did}#key-${i + 1}`, ...key }))
+  const authentication = named
+    .filter(({ retired }) => retired !== true)
+    .map(({ id, publicKeyBase58 }): VerificationMethod => {
+      return { id, type: 'Ed25519VerificationKey2020', controller: did, publicKeyBase58 }
+    })
+  const cardKeys = history.flatMap(({ cardKey, retired }, i) =>
+    cardKey === undefined || retired ? [] : [cardKeyMethod(did, `${did}#key-${i + 1}`, cardKey)],
+  )
+  const signsCards = cardKeys.length > 0
   const document: DidDocument = {
-    '@context': contexts,
+    '@context': signsCards ? [...contexts, cardKeyContext] : contexts,
     id: did,
-    authentication: named
-      .filter(({ retired }) => retired !== true)
-      .map(({ id, publicKeyBase58 }) => ({
-        id,
-        type: 'Ed25519VerificationKey2020',
-        controller: did,
-        publicKeyBase58,
-      })),
+    authentication,
+    ...(signsCards && { assertionMethod: [...authentication.map(({ id }) => id), ...cardKeys] }),
   }
   if (named.length > 1) document.keyHistory = named
   return document

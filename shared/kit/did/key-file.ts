@@ -14,6 +14,8 @@ import { type KeyPair, keyPairFromSeed, seedBytes } from './keys.ts'
 export interface KeyRing {
   /** The newest key, which signs. */
   key: KeyPair
+  /** All key pairs that are not retired. */
+  pairs: readonly KeyPair[]
   history: KeyHistory
 }
 
@@ -74,7 +76,7 @@ function ringOf(file: string, stored: StoredKeys): KeyRing {
   const key = keys.at(-1)?.pair
   const [first, ...later] = keys.map(({ entry }) => entry)
   if (key === undefined || first === undefined) throw new Error(`${file} contains no signing key.`)
-  return { key, history: [first, ...later] }
+  return { key, pairs: keys.flatMap(({ pair }) => pair ?? []), history: [first, ...later] }
 }
 
 function storedKeys(file: string, text: string): StoredKeys {

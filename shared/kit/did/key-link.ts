@@ -1,5 +1,6 @@
 import bs58 from 'bs58'
 import { readBase58 } from './base58.ts'
+import type { CardKey } from './card-key.ts'
 import { verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
 import { readSignature } from './signature.ts'
@@ -11,6 +12,8 @@ export interface KeyEntry {
   signature?: string
   /** Set if the key is no longer valid. */
   retired?: true
+  /** The P-256 key derived from this key, if it signs cards too. */
+  cardKey?: CardKey
 }
 
 /** All current and former keys of a DID, oldest first; the last one signs. */

@@ -34,6 +34,8 @@ export interface CommonConfig {
   answers: AnswerLimits
   /** How long a send that waits for its task may wait. */
   sendWaitMaxMs: number
+  /** Whether cards are signed with ES256 too. */
+  cardEs256: boolean
   retentionDays: number
   /** Maximum requests per caller, or per address if the caller is unknown; 0 means unlimited. */
   rateLimitPerMinute: number
@@ -178,6 +180,7 @@ export function commonConfig(values: Values<typeof commonSettings>): CommonConfi
     },
     taskQueueMax: values.TASK_QUEUE_MAX,
     artifactMaxBytes: values.ARTIFACT_MAX_BYTES,
+    cardEs256: values.CARD_ES256,
     answers: {
       callerMaxBytes: values.ANSWERS_PER_CALLER_MAX_BYTES,
       processMaxBytes: values.ANSWERS_MAX_BYTES,

@@ -138,6 +138,13 @@ export const commonSettings = {
       'how long a blocking A2A send waits for its task; then it returns the running task; 0 = not at all',
     toAgents: true,
   },
+  CARD_ES256: {
+    schema: yesNo.default(false),
+    example: '',
+    meaning:
+      'sign A2A cards with ES256 too, for clients that do not verify EdDSA, with a second key that is derived from the first and listed in the DID document; default no',
+    toAgents: true,
+  },
   RETENTION_DAYS: {
     schema: wholeNumber(0),
     example: '0',

@@ -11,10 +11,11 @@ beforeAll(async () => {
 afterAll(() => agent[Symbol.asyncDispose]())
 
 /** Finds the key in the agent's DID document, as a client does. */
-async function keyOf(kid: string, alg: CardAlgorithm) {
-  const answer = await fetch(`${agent.url}/did/resolve?did=${encodeURIComponent(agent.did)}`)
-  return cardKeysOf(await answer.json(), agent.did)(kid, alg)
+async function keyIn({ url, did }: TestAgent, kid: string, alg: CardAlgorithm) {
+  const answer = await fetch(`${url}/did/resolve?did=${encodeURIComponent(did)}`)
+  return cardKeysOf(await answer.json(), did)(kid, alg)
 }
+const keyOf = (kid: string, alg: CardAlgorithm) => keyIn(agent, kid, alg)
 
 const shared = '/.well-known/agent-card.json'
 
@@ -45,6 +46,17 @@ test.each([
   const { json } = await raw(agent, { path, headers, body })
   expect(json.result.skills).toHaveLength(2)
   expect(await verifyCard(json.result, keyOf)).toMatchObject({ verified: true, covers: 'card' })
+})
+
+test('with CARD_ES256, cards are signed with ES256 too, by a key that the DID document lists', async () => {
+  const options = { store: 'memory', env: { CARD_ES256: 'yes' } } as const
+  await using both = await testAgent({ handle: () => 'done' }, options)
+  const { json } = await raw(both, { method: 'GET', path: shared })
+  const es256 = (kid: string, alg: CardAlgorithm) =>
+    alg === 'ES256' ? keyIn(both, kid, alg) : Promise.resolve(undefined)
+  const kid = `${both.did}#key-1-es256`
+  expect(await verifyCard(json, es256)).toMatchObject({ verified: true, alg: 'ES256', kid, covers: 'card' })
+  expect((await raw(both, { method: 'GET', path: shared })).json).toEqual(json)
 })
 
 test('an extended card at an address that the caller chose is not signed', async () => {
