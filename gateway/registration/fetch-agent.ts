@@ -40,7 +40,7 @@ export async function fetchAgent(url: string, { client, resolve }: FetchOptions)
   if (did === undefined && isForeignCard(json)) {
     const relay = relayOf(json, client)
     const proof = await verifyCardProof(json, { url, resolve })
-    const cardSignature = signatureOf(proof)
+    const cardSignature = signatureOf(proof, 'supportedInterfaces' in json)
     return { ...card, relay, cardSignature }
   }
   const list = await client.get(`${url}/agent/skills`, 'The list of skills')
@@ -63,11 +63,13 @@ export async function fetchAgent(url: string, { client, resolve }: FetchOptions)
 
 /**
  * The signature counts if it covers the whole card, or all of its fields that A2A defines. Without the security schemes, it does
- * not cover the addresses that receive credentials.
+ * not cover the addresses that receive credentials. A signature over the fields of 0.3 does not cover the interfaces of 1.0.
  */
-function signatureOf(proof: CardProof): NonNullable<AgentEntry['cardSignature']> {
+function signatureOf(proof: CardProof, isOfV1: boolean): NonNullable<AgentEntry['cardSignature']> {
   if (!proof.verified) return { verified: false, reason: proof.reason }
-  if (proof.covers === 'a2a-without-security') return { verified: false, reason: 'partial' }
+  const { covers } = proof
+  if (covers === 'a2a-without-security' || (covers === 'a2a-v03' && isOfV1))
+    return { verified: false, reason: 'partial' }
   return { verified: true, kid: proof.kid }
 }
 

@@ -1,4 +1,5 @@
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
+import { cardAddresses } from '@parley/wire/codecs/signed-card'
 import { expect, test } from 'vitest'
 import { cardDigest, signCard, verifyCard } from './card-signature.ts'
 import { keyPairFromSeed } from './keys.ts'
@@ -56,6 +57,12 @@ test.each<[string, Record<string, unknown>, string]>([
 ])('the signature of a card to which %s are added does not cover them', async (_what, added, covers) => {
   const verdict = await verifyCard({ ...signCard(card, [signer]), ...added }, keyOf)
   expect(verdict).toMatchObject({ verified: true, covers })
+})
+
+test('the signature of a card of A2A 0.3 covers its addresses, not those of 1.0', () => {
+  const given = { ...card, url: 'http://a/a2a/v0.3', additionalInterfaces: [{ url: 'http://b' }] }
+  expect(cardAddresses(given, 'a2a-v03')).toEqual(['http://b', 'http://a/a2a/v0.3'])
+  expect(cardAddresses(given, 'a2a')).toEqual(['http://a/a2a/v1'])
 })
 
 test.each(vectors.by_sdks)('a card that $sdk signed verifies', async ({ card: signed, covers }) => {

@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import { type Coverage, signedForms } from '@parley/wire/codecs/signed-card'
+import { type Coverage, type SignedForm, signedForms } from '@parley/wire/codecs/signed-card'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
 import canonicalize from 'canonicalize'
@@ -10,6 +10,7 @@ import { verifiedMethods } from './document.ts'
 import { isAcceptableKey } from './ed25519.ts'
 import { type Identity, signingKeyId } from './identity.ts'
 import { RecentMap } from './recent-map.ts'
+import { asciiJson } from './signature.ts'
 
 /** The algorithms of keys in DID documents. */
 export type CardAlgorithm = 'EdDSA' | 'ES256'
@@ -39,7 +40,7 @@ export function signCard(card: object, keys: readonly CardSigningKey[]): SignedC
   // The signature covers the JSON that is sent: without absent fields.
   const json = jsonOf(JSON.stringify(card))
   const { signatures: _signatures, ...unsigned } = isObject(json) ? json : {}
-  const payloads = new Set(signedForms(unsigned).flatMap(({ form }) => encoded(form) ?? []))
+  const payloads = new Set(signedForms(unsigned).flatMap((form) => encoded(form) ?? []))
   const signatures = keys.flatMap((key) => [...payloads].map((payload) => signatureOf(payload, key)))
   return signatures.length === 0 ? unsigned : { ...unsigned, signatures }
 }
@@ -70,9 +71,10 @@ function signatureOf(payload: string, key: CardSigningKey): CardSignature {
 }
 
 /** Returns the base64url of the RFC 8785 form; undefined if there is none. */
-function encoded(form: Record<string, unknown>): string | undefined {
+function encoded({ form, ascii }: SignedForm): string | undefined {
   try {
-    return base64url.encode(canonicalize(form) ?? '')
+    const text = canonicalize(form) ?? ''
+    return base64url.encode(ascii ? asciiJson(text) : text)
   } catch {
     return undefined
   }
@@ -128,9 +130,9 @@ export async function verifyCard(card: Record<string, unknown>, keyOf: CardKeyOf
     }
     return keys.get(name)
   }
-  const payloads = signedForms(card).flatMap(({ form, covers }) => {
+  const payloads = signedForms(card).flatMap((form) => {
     const payload = encoded(form)
-    return payload === undefined ? [] : [{ payload, covers }]
+    return payload === undefined ? [] : [{ payload, covers: form.covers }]
   })
   let best: CardVerdict | undefined
   for (const signature of signatures) {

@@ -24,10 +24,12 @@ export interface SignedText {
  * its default separators and with DEL and all non-ASCII characters as `\uXXXX`. An audience is the first field.
  */
 export function signingText(signed: SignedText): string {
-  return rawSigningText(signed).replace(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  return asciiJson(rawSigningText(signed))
+}
+
+/** Escapes DEL and all non-ASCII characters as Python's `json.dumps` does. */
+export function asciiJson(text: string): string {
+  return text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** Returns the same text with `ensure_ascii=False`, which some clients sign. */

@@ -10,8 +10,10 @@ type Fields = Record<string, unknown>
 interface Field {
   kept?: true
   /** The fields of the message, of each message of a list or, with `map`, of each value of a map. */
-  of?: Shape
+  of?: Shape | ((message: Fields) => Shape)
   map?: true
+  /** The value that the SDK for Python leaves out in version 0.3. */
+  default?: string
 }
 type Shape = { readonly [field: string]: Field }
 
@@ -77,20 +79,91 @@ const cardOfV1: Shape = {
   iconUrl: kept,
 }
 
+const typed = (type: string, fields: Shape): Shape => ({
+  type: { default: type },
+  description: plain,
+  ...fields,
+})
+const schemesOfV03: Readonly<Record<string, Shape>> = {
+  apiKey: typed('apiKey', { in: plain, name: plain }),
+  http: typed('http', { scheme: plain, bearerFormat: plain }),
+  oauth2: typed('oauth2', {
+    oauth2MetadataUrl: plain,
+    flows: {
+      of: {
+        authorizationCode: {
+          of: { authorizationUrl: plain, refreshUrl: plain, scopes: plain, tokenUrl: plain },
+        },
+        clientCredentials: { of: { refreshUrl: plain, scopes: plain, tokenUrl: plain } },
+        implicit: { of: { authorizationUrl: plain, refreshUrl: plain, scopes: plain } },
+        password: { of: { refreshUrl: plain, scopes: plain, tokenUrl: plain } },
+      },
+    },
+  }),
+  openIdConnect: typed('openIdConnect', { openIdConnectUrl: plain }),
+  mutualTLS: typed('mutualTLS', {}),
+}
+const schemeOfV03 = ({ type }: Fields): Shape =>
+  (typeof type === 'string' && Object.hasOwn(schemesOfV03, type) && schemesOfV03[type]) || {}
+/** The fields of the AgentCard of A2A 0.3.0 without `signatures`. */
+const cardOfV03: Shape = {
+  additionalInterfaces: { of: { transport: plain, url: plain } },
+  capabilities: {
+    of: {
+      extensions: { of: extension },
+      pushNotifications: plain,
+      stateTransitionHistory: plain,
+      streaming: plain,
+    },
+  },
+  defaultInputModes: plain,
+  defaultOutputModes: plain,
+  description: plain,
+  documentationUrl: plain,
+  iconUrl: plain,
+  name: plain,
+  preferredTransport: { default: 'JSONRPC' },
+  protocolVersion: { default: '0.3.0' },
+  provider: { of: { organization: plain, url: plain } },
+  security: plain,
+  securitySchemes: { map: true, of: schemeOfV03 },
+  skills: {
+    of: {
+      description: plain,
+      examples: plain,
+      id: plain,
+      inputModes: plain,
+      name: plain,
+      outputModes: plain,
+      security: plain,
+      tags: plain,
+    },
+  },
+  supportsAuthenticatedExtendedCard: plain,
+  url: plain,
+  version: plain,
+}
+
 /**
  * What a signature covers. `card`: every field. `a2a`: only the fields of A2A 1.0, because the official SDKs drop others
- * before they sign or verify. `a2a-without-security`: not `securitySchemes` either.
+ * before they sign or verify. `a2a-without-security`: not `securitySchemes` either. `a2a-v03`: only the fields of A2A 0.3.
  */
-export type Coverage = 'card' | 'a2a' | 'a2a-without-security'
+export type Coverage = 'card' | 'a2a' | 'a2a-without-security' | 'a2a-v03'
+
+export interface SignedForm {
+  form: Record<string, unknown>
+  covers: Coverage
+  /** Whether verifiers write other characters than those of ASCII as `\uXXXX`. */
+  ascii?: true
+}
 
 /**
  * Returns the JSON values whose RFC 8785 form verifiers compute for a card. The first is that of the specification. The SDKs
  * for JavaScript and Python remove unknown fields and every empty value, required or not. The one for JavaScript loses the
- * security schemes of a card that its client has read, and the one for Python translates fields of A2A 0.3.
+ * security schemes of a card that its client has read, and the one for Python translates fields of A2A 0.3. In version 0.3, the
+ * latter reads the fields of 0.3 only, and leaves out those with a default value.
  */
-export function signedForms(
-  card: Record<string, unknown>,
-): { form: Record<string, unknown>; covers: Coverage }[] {
+export function signedForms(card: Record<string, unknown>): SignedForm[] {
   const { signatures: _signatures, ...unsigned } = card
   const { securitySchemes: _schemes, ...withoutSecurity } = unsigned
   const ofSdk = (given: Fields) => withoutEmpty(known(given, cardOfV1))
@@ -99,6 +172,15 @@ export function signedForms(
     { form: ofSdk(unsigned), covers: 'a2a' },
     ...(isLegacy(unsigned) ? [{ form: ofSdk(upgraded(unsigned)), covers: 'a2a' } as const] : []),
     { form: ofSdk(withoutSecurity), covers: 'a2a-without-security' },
+    ...(typeof card['url'] === 'string'
+      ? [
+          {
+            form: withoutEmpty(withoutDefaults(unsigned, cardOfV03)),
+            covers: 'a2a-v03',
+            ascii: true,
+          } as const,
+        ]
+      : []),
   ]
 }
 
@@ -122,13 +204,23 @@ function known(object: Fields, shape: Shape): Fields {
   return Object.fromEntries(entries)
 }
 
+/** The known fields whose value is not the default. */
+function withoutDefaults(object: Fields, shape: Shape): Fields {
+  const entries = Object.entries(object).flatMap(([name, value]): [string, unknown][] => {
+    const field = Object.hasOwn(shape, name) ? shape[name] : undefined
+    if (field === undefined || value === field.default) return []
+    return [[name, within(value, field, withoutDefaults)]]
+  })
+  return Object.fromEntries(entries)
+}
+
 /** Applies `convert` to the messages in a field's value. Values of a wrong type are kept. */
 function within(value: unknown, { of, map }: Field, convert: typeof known): unknown {
   if (of === undefined) return value
-  const one = (item: unknown) => (isObject(item) ? convert(item, of) : item)
+  const one = (item: unknown) =>
+    isObject(item) ? convert(item, typeof of === 'function' ? of(item) : of) : item
   if (Array.isArray(value)) return value.map(one)
-  if (!isObject(value)) return value
-  if (map !== true) return convert(value, of)
+  if (!isObject(value) || map !== true) return one(value)
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, one(item)]))
 }
 
@@ -204,8 +296,13 @@ const interfacesMax = 100
 /** Returns the addresses of the interfaces in a card that a signature covers. */
 export function cardAddresses(card: Record<string, unknown>, covers: Coverage): string[] {
   const { supportedInterfaces, additionalInterfaces, url } = card
-  const lists =
-    covers === 'card' ? [supportedInterfaces, additionalInterfaces, [{ url }]] : [supportedInterfaces]
+  const ofV03 = [additionalInterfaces, [{ url }]]
+  const lists = {
+    card: [supportedInterfaces, ...ofV03],
+    a2a: [supportedInterfaces],
+    'a2a-without-security': [supportedInterfaces],
+    'a2a-v03': ofV03,
+  }[covers]
   return lists
     .flatMap((list): unknown[] => (Array.isArray(list) ? list.slice(0, interfacesMax) : []))
     .flatMap((one) => (isObject(one) && typeof one['url'] === 'string' ? [one['url']] : []))
