@@ -2,6 +2,7 @@ import type { Deprecation, DeprecationMark } from '@parley/wire/model/deprecatio
 import { z } from 'zod'
 import { addressBlock } from '../net/address-block.ts'
 import { isolationSettings } from './isolation-settings.ts'
+import { keySettings } from './key-settings.ts'
 
 /**
  * A setting read from the environment, with its default and meaning. `.env.example` is generated from these tables,
@@ -287,35 +288,7 @@ export const agentSettings = {
 
 /** Settings for the gateway. */
 export const gatewaySettings = {
-  PARLEY_MASTER_KEY: {
-    schema: optional,
-    example: '',
-    meaning:
-      'key that encrypts stored OAuth clients, sessions and keys: 32 bytes in base64 (openssl rand -base64 32), the same for all gateways on one database; empty: the file DATA_DIR/master.key, created at the first start',
-    secret: true,
-  },
-  PARLEY_MASTER_KEY_PREVIOUS: {
-    schema: optional,
-    example: '',
-    meaning:
-      'earlier value of PARLEY_MASTER_KEY, while it is being replaced (npx parley keys rotate --master)',
-    secret: true,
-  },
-  SERVICE_GATEWAY_DID_SEED: {
-    schema: optional,
-    example: '',
-    meaning:
-      'seed of the gateway’s key, 32 bytes in base64; together with SERVICE_GATEWAY_AUTHOR and SERVICE_GATEWAY_NAME the identity of the gateway (npx parley did new --gateway)',
-    secret: true,
-  },
-  SERVICE_GATEWAY_AUTHOR: { schema: optional, example: '', meaning: 'operator in the DID of the gateway' },
-  SERVICE_GATEWAY_NAME: { schema: optional, example: '', meaning: 'name in the DID of the gateway' },
-  SERVICE_GATEWAY_DID_KEYS: {
-    schema: optional,
-    example: '',
-    meaning:
-      'public keys of the gateway after a rotation, oldest first; its DID remains that of the first key (npx parley did rotate --gateway)',
-  },
+  ...keySettings,
   REGISTRY_OPEN: {
     schema: yesNo.default(false),
     example: '',
