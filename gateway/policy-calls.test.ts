@@ -245,3 +245,24 @@ test('below /agents/{slug}/, a limited caller finds only its skills', async () =
   const negotiation = { path: '/agents/secret/agent/negotiation', body: '{"task_summary":"x"}' }
   expect((await answerTo(negotiation, as('bob'))).status).toBe(403)
 })
+
+test('a limited caller reads neither the extended card nor the skills of the agent itself, however the path names them', async () => {
+  await join(limitedBob)
+  secret.get = () => ({ skills, name: 'secret' })
+  const paths = [
+    '/a2a/v1/secret/extendedAgentCard',
+    '/agents/secret/extendedAgentCard',
+    '/agents/secret/a2a/v1/any/extendedAgentCard',
+    '/agents/secret/extendedAgent%43ard',
+    '/agents/secret/agent/%73kills',
+    '/agents/secret/agent/%73kills/internal',
+    '/agents/secret/agent/skills/%69nternal',
+  ]
+  for (const path of paths) {
+    const { text } = await answerTo({ path }, as('bob'))
+    expect(`${path.replace('internal', '')} ${text}`).not.toContain('internal')
+  }
+  const negotiation = { path: '/agents/secret/agent/%6eegotiation', body: '{"task_summary":"x"}' }
+  expect((await answerTo(negotiation, as('bob'))).status).toBe(403)
+  expect(secret.calls).toEqual([])
+})

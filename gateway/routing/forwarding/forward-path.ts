@@ -2,7 +2,7 @@ import { ParleyError } from '@parley/wire/errors'
 
 /**
  * The unmodified path after `/agents/{slug}`. Rejects paths that two servers may parse differently: dot segments,
- * encoded slashes and backslashes, control characters, escapes that are not UTF-8.
+ * encoded slashes and backslashes, control characters, fragments, escapes that are not UTF-8.
  * @throws ParleyError InvalidRequest
  */
 export function forwardPath(rawUrl: string): string {
@@ -25,10 +25,10 @@ export function safePath(path: string): string {
 }
 
 /** Matches every path that must be rejected, and few valid paths. */
-const maybeOdd = /%|\\|\/\./
+const maybeOdd = /%|\\|#|\/\./
 
 function check(path: string): void {
-  if (/%2f|%5c|\\|%[01][\da-f]|%7f/i.test(path)) throw refused()
+  if (/%2f|%5c|\\|#|%[01][\da-f]|%7f/i.test(path)) throw refused()
   for (const segment of path.split('/')) {
     const plain = decoded(segment)
     if (plain === '.' || plain === '..') throw refused()

@@ -119,6 +119,7 @@ test.each([
   '/agents/calc/a%2fb',
   '/agents/calc/a%5Cb',
   '/agents/calc/a\\b',
+  '/agents/calc/agent/skills#x',
   '/agents/calc/%00',
   '/agents/calc/%ff',
   '/agents/calc/%zz',

@@ -22,7 +22,7 @@ export interface FoundAgent {
 /**
  * Returns the response to a request for the skills of an agent that is limited to some skills for its
  * caller, because the agent itself would list all of them.
- * @param path path on the agent
+ * @param path path on the agent, checked by `forwardPath`
  * @throws ParleyError SkillNotFound, InsufficientPermissions for the agent's own negotiation,
  * AuthenticatedExtendedCardNotConfigured
  */
@@ -31,7 +31,9 @@ export function limitedAnswer(
   path: string,
   { slug, skills }: AgentEntry,
 ): object | undefined {
-  if (path === '/agent/negotiation')
+  // The agent's router decodes the path before it selects a route.
+  const plain = decodeURIComponent(path)
+  if (plain === '/agent/negotiation')
     throw new ParleyError('InsufficientPermissions', {
       message: `The policy limits you to some skills of agent ${slug}: negotiate with the gateway (POST /agent/negotiation)`,
       data: { reason: 'policy', agent: slug },
@@ -40,10 +42,9 @@ export function limitedAnswer(
   if (namesCard(findRestCall(method, path, query)?.route.operation))
     throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
   if (method !== 'GET' && method !== 'HEAD') return undefined
-  if (path === '/agent/skills') return { skills, total: skills.length }
-  const named = /^\/agent\/skills\/([^/]+)/.exec(path)?.[1]
-  if (named !== undefined) {
-    const name = decodeURIComponent(named)
+  if (plain === '/agent/skills') return { skills, total: skills.length }
+  const name = /^\/agent\/skills\/([^/]+)/.exec(plain)?.[1]
+  if (name !== undefined) {
     if (skills.some((skill) => skill.id === name || skill.name === name)) return undefined
     throw new ParleyError('SkillNotFound', { data: { reason: 'skill' } })
   }
@@ -57,9 +58,10 @@ export function limitedAnswer(
  */
 export async function requireAllowedSkills(
   body: Buffer,
-  call: Pick<ReadCall, 'rest'> | undefined,
+  call: Pick<ReadCall, 'rest' | 'operation'> | undefined,
   requireSkill: NonNullable<FoundAgent['requireSkill']>,
 ): Promise<void> {
+  if (namesCard(call?.operation)) throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
   if (body.byteLength === 0 && call?.rest !== undefined) return
   const json = jsonOf(body.toString('utf8'))
   // An agent could read the skill from a body that this check does not understand.

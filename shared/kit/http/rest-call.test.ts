@@ -7,6 +7,7 @@ test.each([
   ['POST', '/a2a/v1/sky/message:stream', 'streamMessage', { tenant: 'sky' }],
   ['GET', '/tasks', 'listTasks', {}],
   ['GET', '/tasks/a%20b', 'getTask', { id: 'a b' }],
+  ['GET', '/tasks/a%2541', 'getTask', { id: 'a%41' }],
   ['GET', '/tasks/x:subscribe', 'resubscribe', { id: 'x' }],
   ['POST', '/a2a/v1/tasks/x:cancel', 'cancelTask', { id: 'x' }],
   ['GET', '/tasks/x/pushNotificationConfigs/a/b', 'getPushConfig', { taskId: 'x', '*': 'a/b' }],

@@ -69,7 +69,8 @@ const patterns: readonly Pattern[] = dialects
  * @param path the path on the agent, without its query
  */
 export function findRestCall(verb: string, path: string, query: string | undefined): RestCall | undefined {
-  const decoded = decodedOr(decodeURI, path)
+  // A percent sign stays encoded until the fields are decoded, so that nothing is decoded twice.
+  const decoded = decodedOr(decodeURI, path.replaceAll('%25', '%2525'))
   if (decoded === undefined) return undefined
   for (const { path: pattern, ...found } of patterns) {
     const match = found.route.verb === verb ? pattern.exec(decoded) : null
