@@ -179,6 +179,12 @@ function pauseIn({ state, timestamp, message }: TaskStatus): string | undefined 
   return isPaused ? `${state} ${timestamp} ${message?.messageId ?? ''}` : undefined
 }
 
+/** Whether the task is paused with another message than that of the known pause. Agents may state no times. */
+export function asksAgain({ message }: TaskStatus, { pause }: { pause?: string | undefined }): boolean {
+  if (pause === undefined || message === undefined || message.messageId === '') return false
+  return !pause.endsWith(` ${message.messageId}`)
+}
+
 /** Appends parts; texts without other fields continue the last text, as agents send them word by word. */
 function joined(before: readonly Part[], added: readonly Part[]): Part[] {
   const parts = [...before]

@@ -268,6 +268,36 @@ describe('restarts of the relay', () => {
     expect(second.foreign.requests.map(({ method }) => method)).not.toContain('SendMessage')
   })
 
+  test.each<[string, State, string, string, string[]]>([
+    ['completed', 'COMPLETED', 'a-2', 'completed', []],
+    ['asked another question', 'INPUT_REQUIRED', 'a-2', 'input-required', []],
+    ['still waits for it', 'INPUT_REQUIRED', 'a-1', 'completed', ['SendMessage']],
+  ])('an agent without a history that has %s after the message of a continued task', async (...given) => {
+    const [, state, messageId, expected, sent] = given
+    const dataDir = await mkdtemp(path.join(os.tmpdir(), 'relay-'))
+    const first = await relayed(
+      ({ params }, reply) => {
+        const isFirst = !JSON.stringify(params).includes('t-1')
+        if (isFirst) reply.result({ task: taskOf('INPUT_REQUIRED', {}, 'Which?') })
+      },
+      { dataDir },
+    )
+    const paused = await first.caller.sendAndWait('hello')
+    const ids = { taskId: paused.id, contextId: paused.context_id }
+    await first.caller.send({ parts: [{ kind: 'text', text: 'this' }], ...ids })
+    await expect.poll(() => first.foreign.requests.length).toBe(2)
+    await first.stop()
+    const now = taskOf(state, {}, 'So?')
+    Object.assign(now.status.message ?? {}, { messageId })
+    const second = await relayed(
+      ({ method }, reply) => reply.result(method === 'GetTask' ? now : { task: taskOf('COMPLETED') }),
+      { dataDir, identityProvider: first.agent.identityProvider },
+    )
+    await expect.poll(async () => (await second.caller.get(paused.id)).status.state).toBe(expected)
+    const methods = second.foreign.requests.map(({ method }) => method)
+    expect(methods.filter((method) => method === 'SendMessage')).toEqual(sent)
+  })
+
   test('a message whose receipt is unknown is not sent again', async () => {
     const dataDir = await mkdtemp(path.join(os.tmpdir(), 'relay-'))
     const first = await relayed(() => {}, { dataDir })

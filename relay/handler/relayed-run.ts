@@ -3,11 +3,11 @@ import type { HandlerContext } from '@parley/agent/internal/author/context'
 import type { Output } from '@parley/agent/internal/author/output'
 import type { ReadFrame } from '@parley/wire/codecs/codec'
 import type { SendMessage } from '@parley/wire/model/call'
-import { isResting } from '@parley/wire/model/task'
+import { isResting, isTerminal } from '@parley/wire/model/task'
 import type { A2aClient } from '../client/a2a-client.ts'
 import { AgentRefused, AgentUnreachable, InvalidAgentAnswer } from '../client/agent-errors.ts'
 import type { LinkStore, TaskLink } from '../store/links.ts'
-import { ForeignTask } from './foreign-task.ts'
+import { asksAgain, ForeignTask } from './foreign-task.ts'
 import { outcomeOf, RelayedTaskFailed } from './outcome.ts'
 
 export interface RelayedAgent {
@@ -167,7 +167,9 @@ class Run {
         'The relay was restarted while the message was being sent, and it is not known whether the agent has received it. Send the message again.',
       )
     const task = await this.#patiently(() => this.#read())
-    if (link.isAnswered || task.history.some(({ messageId }) => messageId === link.messageId)) {
+    const isReceived = link.isAnswered || task.history.some(({ messageId }) => messageId === link.messageId)
+    // Agents may keep no history.
+    if (isReceived || isTerminal(task.status.state) || asksAgain(task.status, link)) {
       yield* this.#take({ kind: 'task', task })
       return
     }
