@@ -51,6 +51,30 @@ test('a foreign agent is registered by its URL, and its tasks are kept by the ga
   expect((await caller.get(sent.id)).status.state).toBe('completed')
 })
 
+test('tasks of an unreachable foreign agent can be read, listed and canceled; messages are refused', async () => {
+  const foreign = await startForeign((_request, reply) =>
+    reply.result({ task: { id: 't', status: { state: 'TASK_STATE_INPUT_REQUIRED' } } }),
+  )
+  await post('/registry/agents', await gateway.carol(), { url: foreign.url })
+  await admit()
+  const named = new AgentClient({ url: `${address()}/agents/greeter/`, token: await gateway.carol() })
+  const all = new AgentClient({ url: address(), token: await gateway.carol() })
+  const { id } = await named.send('hello')
+  await expect.poll(async () => (await named.get(id)).status.state).toBe('input-required')
+  const { registry } = gateway.gateway
+  const down = registry.find('greeter')?.id ?? ''
+  await foreign[Symbol.asyncDispose]()
+  registry.setStatus(down, 'unreachable')
+  const refused = { code: -32042, data: { reason: 'agent_down' } }
+  for (const client of [named, all]) {
+    expect((await client.get(id)).status.state).toBe('input-required')
+    expect(JSON.stringify(await client.call('tasks/list'))).toContain(id)
+    await expect(client.send({ text: 'again', taskId: id })).rejects.toMatchObject(refused)
+  }
+  await expect(named.send('hello')).rejects.toMatchObject(refused)
+  expect((await all.cancel(id)).status.state).toBe('canceled')
+})
+
 test('a card in A2A 1.0 calls the agent through the gateway, with an A2A client of any version', async () => {
   const foreign = await startForeign(greet)
   await post('/registry/agents', await gateway.carol(), { url: `${foreign.url}/.well-known/agent-card.json` })

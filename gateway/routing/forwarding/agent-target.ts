@@ -29,7 +29,8 @@ const relayOrigin = 'http://relay.internal'
 const bases = new WeakMap<AgentEntry, Base>()
 
 /**
- * The target of a request to an agent that is admitted, not quarantined and ready.
+ * The target of a request to an agent that is admitted, not quarantined and ready. A foreign agent may be unreachable, because
+ * the relay keeps its tasks; messages need `requireReady` in addition.
  * @param path path on the agent, with a leading slash
  * @throws ParleyError Unavailable
  */
@@ -37,9 +38,14 @@ export function targetOf(entry: AgentEntry, path: string, dispatcherFor: Dispatc
   // An agent that is not admitted must not receive requests.
   if (!entry.admitted) throw agentIsNotTrusted(entry.slug, 'not_admitted')
   if (entry.quarantine?.by !== undefined) throw agentIsNotTrusted(entry.slug, 'quarantined')
-  if (entry.status !== 'ready') throw agentIsDown(entry.slug)
+  if (entry.relay === undefined) requireReady(entry)
   const base = baseOf(entry)
   return { entry, upstream: dispatcherFor(entry), origin: base.origin, path: base.path + path }
+}
+
+/** @throws ParleyError Unavailable if the agent is starting or does not respond */
+export function requireReady({ status, slug }: AgentEntry): void {
+  if (status !== 'ready') throw agentIsDown(slug)
 }
 
 /**

@@ -10,7 +10,7 @@ import type { JsonObject } from '@parley/wire/model/task'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isExternal, isRecorded } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
-import { type DispatcherFor, type Target, targetOf } from './agent-target.ts'
+import { type DispatcherFor, requireReady, type Target, targetOf } from './agent-target.ts'
 import type { AuthorizedTarget, NamedAgentTokens } from './agent-tokens.ts'
 import { type CallAddress, type ReadCall, readCallAt } from './call-reader.ts'
 import type { ResponseHead } from './exchange.ts'
@@ -94,6 +94,7 @@ export async function forwardNamed(
         ? readOrReason(address, { request, query, body })
         : undefined
     const read = call instanceof ParleyError ? undefined : call
+    if (read?.operation !== undefined && operations[read.operation].target === 'message') requireReady(entry)
     if (caller?.delegate !== undefined) requireDelegable(caller, call)
     if (requireSkill !== undefined) await requireAllowedSkills(body, read, requireSkill)
     const watch = routes?.observerOf(request, reply, target, read)

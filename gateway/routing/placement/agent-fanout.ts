@@ -146,7 +146,8 @@ export class AgentFanout {
       const isGone = !isAwaited(entry)
       if (isGone && !known.has(entry.id)) continue
       if (isGone || entry.quarantine?.by !== undefined) answered.unknown.push(entry.slug)
-      else if (entry.status !== 'ready' || isSilent(entry)) answered.silent.push(entry.slug)
+      else if ((entry.status !== 'ready' && entry.relay === undefined) || isSilent(entry))
+        answered.silent.push(entry.slug)
       else if (targets.length >= agentsMax || !tokens.mayExchange(entry, token))
         answered.unknown.push(entry.slug)
       else {

@@ -10,7 +10,13 @@ import type { FastifyReply } from 'fastify'
 import type { CallerAccess } from '../../registry/caller-access.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
-import { callPath, type DispatcherFor, type Target, targetOf } from '../forwarding/agent-target.ts'
+import {
+  callPath,
+  type DispatcherFor,
+  requireReady,
+  type Target,
+  targetOf,
+} from '../forwarding/agent-target.ts'
 import type { AgentTokens } from '../forwarding/agent-tokens.ts'
 import { completeRequest, mayComplete, seededUuid } from '../forwarding/completed-request.ts'
 import { type Delivered, type Delivery, deliver } from '../forwarding/deliver.ts'
@@ -270,6 +276,7 @@ export class MessageRouter {
     await this.#requireSkill(sending, entry)
     let target: Target
     try {
+      requireReady(entry)
       target = targetOf(entry, callPath(entry, request, sending.codec), dispatcherFor)
     } catch (error) {
       return { kind: 'not taken', why: 'not reached', error }
