@@ -1,7 +1,7 @@
 import { type ReadEntry, readEntry, readEntryList } from '@parley/wire/codecs/parley/registry'
 import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
-import { relayVersion, skillName } from '../terminal/entry-view.ts'
+import { dialectTitle, skillName } from '../terminal/entry-view.ts'
 import { type Io, print, printJson } from '../terminal/io.ts'
 import { oneLine } from '../terminal/printable.ts'
 import { table } from '../terminal/table.ts'
@@ -46,7 +46,7 @@ function statusOf({ status = '', admitted, quarantined, relay }: ReadEntry): str
   const set = [
     ...(admitted === false ? ['not admitted'] : []),
     ...(quarantined === true ? ['quarantined'] : []),
-    ...(relay === undefined ? [] : [`relayed (${relayVersion(relay)})`]),
+    ...(relay === undefined ? [] : [`relayed (${dialectTitle(relay)})`]),
   ]
   return [status, ...set].join(', ')
 }

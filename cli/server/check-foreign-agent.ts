@@ -1,6 +1,6 @@
 import { OutgoingRefused } from '@parley/kit/net/outgoing-errors'
 import { outgoingUrl } from '@parley/kit/net/outgoing-url'
-import { dialectNamed } from '@parley/wire/codecs/dialects'
+import { dialectNamed, versionHeaders } from '@parley/wire/codecs/dialects'
 import {
   type AgentSecurity,
   type ForeignInterface,
@@ -8,7 +8,6 @@ import {
 } from '@parley/wire/codecs/foreign-card'
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
-import { relayVersion } from '../terminal/entry-view.ts'
 import type { Finding, ReadAnswer } from './check-agent.ts'
 import { resolverAt } from './verify-card.ts'
 
@@ -44,9 +43,9 @@ export async function checkForeignAgent(check: ForeignCheck): Promise<Finding[]>
 
 /** Returns the version in which the agent is called. The dialect of 0.3 is also that of 0.2. */
 function versionOf(found: ForeignInterface, { protocolVersion: stated }: JsonObject): string {
-  const version = relayVersion(found)
-  const isOlder = found.version === undefined && typeof stated === 'string' && stated.startsWith('0.2')
-  return isOlder ? `A2A ${stated.slice(0, 20)}, called as ${version}` : version
+  const { title, version } = dialectNamed(found.dialect)
+  const isOlder = version === undefined && typeof stated === 'string' && stated.startsWith('0.2')
+  return isOlder ? `A2A ${stated.slice(0, 20)}, called as ${title}` : title
 }
 
 /** Applies the rules of the registry. */
@@ -123,7 +122,7 @@ async function callFinding(found: ForeignInterface, { credential, read }: Foreig
     method: 'POST',
     headers: {
       'content-type': 'application/json',
-      ...(found.version !== undefined && { 'a2a-version': found.version }),
+      ...versionHeaders(codec),
       ...(credential !== undefined && headerFor(found.security[0], credential)),
     },
     body: JSON.stringify({ jsonrpc: '2.0', id, method: codec.methodOf('getTask'), params }),

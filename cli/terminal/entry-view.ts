@@ -1,3 +1,4 @@
+import { dialects } from '@parley/wire/codecs/dialects'
 import { type ReadEntry, readEntry } from '@parley/wire/codecs/parley/registry'
 import { type Io, print, printJson } from './io.ts'
 import { oneLine } from './printable.ts'
@@ -7,20 +8,18 @@ export function skillName(skill: string | { id?: string | undefined }): string {
   return typeof skill === 'string' ? skill : (skill.id ?? '')
 }
 
-/** The A2A versions of dialects, for people. */
-const versions: Record<string, string> = { 'a2a-v1': 'A2A 1.0', 'a2a-v0.3': 'A2A 0.3' }
-
-export function relayVersion({ dialect = '' }: Pick<Relay, 'dialect'>): string {
-  return versions[dialect] ?? dialect
-}
-
 type Relay = NonNullable<ReadEntry['relay']>
+
+/** Returns the protocol in which a foreign agent is called. The gateway may know more dialects than this program. */
+export function dialectTitle({ dialect = '' }: Pick<Relay, 'dialect'>): string {
+  return dialects.find(({ name }) => name === dialect)?.title ?? dialect
+}
 
 function relayLine(relay: Relay): string {
   const { streaming, security = [] } = relay
   const [scheme] = security
   return [
-    relayVersion(relay),
+    dialectTitle(relay),
     streaming === true ? 'streaming' : 'without streaming',
     scheme === undefined ? 'no credential required' : `credential: ${scheme}`,
   ].join(', ')

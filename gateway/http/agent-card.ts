@@ -3,7 +3,7 @@ import type { Codec } from '@parley/wire/codecs/codec'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { negotiation, signedParts, vouchedCard, x402Payments } from '@parley/wire/codecs/extensions'
 import { cardAt } from '@parley/wire/codecs/parley/card'
-import { modesOf, readListedSkills } from '@parley/wire/codecs/parley/skills'
+import { cardSkillOf, readListedSkills } from '@parley/wire/codecs/parley/skills'
 import type { AgentCard } from '@parley/wire/model/card'
 import { isJsonObject } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
@@ -57,13 +57,7 @@ export function agentCard(entry: AgentEntry, { gatewayUrl, did, tokenUrl, signCa
     streaming: offers('streaming'),
     pushNotifications: offers('pushNotifications'),
     signsArtifacts: proven !== undefined,
-    skills: skills.map((skill) => ({
-      id: skill.id,
-      name: skill.name,
-      description: skill.description,
-      tags: skill.tags,
-      ...modesOf(skill),
-    })),
+    skills: skills.map(cardSkillOf),
     extensions: [
       ...(proven === undefined ? [] : [signedParts(proven)]),
       negotiation,

@@ -1,13 +1,12 @@
-import { hash } from 'node:crypto'
 import { agentId, keyId } from '@parley/kit/did/did'
-import { RecentMap } from '@parley/kit/did/recent-map'
+import { cardSender } from '@parley/kit/http/card-sender'
 import { sendCacheable } from '@parley/kit/http/send-cacheable'
-import { cardPaths, defaultDialect, dialectOf, dialects, partsOf } from '@parley/wire/codecs/dialects'
+import { cardPaths, defaultDialect } from '@parley/wire/codecs/dialects'
 import { decisionRecord, negotiation } from '@parley/wire/codecs/extensions'
-import { listedSkillDetail, modesOf } from '@parley/wire/codecs/parley/skills'
+import { cardSkillOf, listedSkillDetail } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
 import type { AgentCard } from '@parley/wire/model/card'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AgentDirectory } from '../registry/agent-policies.ts'
 import { agentCard, type CardServer } from './agent-card.ts'
 import { cardOut, skillOut } from './entry-out.ts'
@@ -26,7 +25,7 @@ export function addDiscoveryRoutes(
   gateway: GatewayIdentity,
 ): void {
   const { gatewayUrl } = gateway
-  const send = cardSender()
+  const send = cardSender({ perCaller: true })
   for (const path of cardPaths()) {
     app.get(path, async (request, reply) =>
       send(request, reply, path, gatewayCard(await agentsFor(request), gateway)),
@@ -54,21 +53,6 @@ export function addDiscoveryRoutes(
 }
 
 const agentNotFound = () => new ParleyError('NotFound', { data: { reason: 'agent' } })
-
-/** Returns a function that sends a card in the dialect of the request. It remembers since when a card has been the same. */
-function cardSender() {
-  const since = new RecentMap<string, Date>(1000)
-  return (request: FastifyRequest, reply: FastifyReply, path: string, card: AgentCard) => {
-    const codec = dialectOf({ ...partsOf(request.url), path, headers: request.headers })
-    const json = JSON.stringify(codec.writeCard(card, path))
-    const name = hash('sha256', json)
-    const lastModified = since.get(name) ?? new Date()
-    since.set(name, lastModified)
-    const isShared = dialects.filter(({ cardPaths }) => cardPaths.includes(path)).length > 1
-    const vary = isShared ? 'A2A-Version' : undefined
-    return sendCacheable(request, reply, json, { perCaller: true, vary, lastModified })
-  }
-}
 
 /** Returns the skills of all admitted agents, each with its agent's slug. */
 function allSkills(agents: AgentDirectory) {
@@ -108,15 +92,8 @@ function gatewayCard(
     extensions: [negotiation, decisionRecord],
     tokenUrl,
     sign: signCard,
-    skills: agents.admitted().flatMap((entry) =>
-      entry.skills.map((skill) => ({
-        id: skill.id,
-        name: skill.name,
-        description: skill.description,
-        tags: skill.tags,
-        ...modesOf(skill),
-        agent: entry.slug,
-      })),
-    ),
+    skills: agents
+      .admitted()
+      .flatMap((entry) => entry.skills.map((skill) => ({ ...cardSkillOf(skill), agent: entry.slug }))),
   }
 }

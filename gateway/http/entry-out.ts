@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { dialectNamed } from '@parley/wire/codecs/dialects'
 import { cardAt } from '@parley/wire/codecs/parley/card'
 import { entryDetailOut, entrySummaryOut } from '@parley/wire/codecs/parley/registry'
 import { withDocumentationBelow } from '@parley/wire/codecs/parley/skills'
@@ -28,10 +29,10 @@ export function summaryOf(entry: AgentEntry, gatewayUrl: string): EntrySummary {
 
 function relaySummaryOf({ relay, cardSignature }: AgentEntry): EntrySummary['relay'] {
   if (relay === undefined) return undefined
-  const { dialect, version, streaming, security } = relay
+  const { dialect, streaming, security } = relay
   return {
     dialect,
-    version,
+    version: dialectNamed(dialect).version,
     streaming,
     security: security.map(({ kind }) => kind),
     cardSignature: cardSignature ?? { verified: false, reason: 'unchecked' },

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
 import type { Log } from '@parley/kit/process/log'
-import { modesOf } from '@parley/wire/codecs/parley/skills'
+import { cardSkillOf } from '@parley/wire/codecs/parley/skills'
 import type { RelayAddress } from '../addresses.ts'
 import type { AgentCredentials } from '../registration/agent-credentials.ts'
 import { type AgentEntry, audienceNamesOf } from '../registry/entry.ts'
@@ -150,15 +150,8 @@ export class RelaySupervision implements Disposable {
       version: typeof version === 'string' && version !== '' ? version : '1.0.0',
       url: relay.url,
       dialect: relay.dialect,
-      ...(relay.version !== undefined && { protocolVersion: relay.version }),
       streaming: relay.streaming,
-      skills: skills.map((skill) => ({
-        id: skill.id,
-        name: skill.name,
-        description: skill.description,
-        tags: skill.tags,
-        ...modesOf(skill),
-      })),
+      skills: skills.map(cardSkillOf),
       publicUrl: `${gatewayUrl}/agents/${slug}`,
       audiences: audienceNamesOf(entry, gatewayUrl),
       ...(credential !== undefined && { credential }),

@@ -21,7 +21,6 @@ const timing = { repeatDelayMs: 5, idleMs: 500, requestTimeoutMs: 500, sendTimeo
 const versions = {
   '1.0': {
     dialect: dialectNamed('a2a-v1'),
-    version: '1.0',
     methods: {
       send: 'SendMessage',
       stream: 'SendStreamingMessage',
@@ -46,7 +45,6 @@ const versions = {
   },
   '0.3': {
     dialect: dialectNamed('a2a-v0.3'),
-    version: undefined,
     methods: {
       send: 'message/send',
       stream: 'message/stream',
@@ -83,7 +81,7 @@ describe.each(Object.entries(versions))('A2A %s', (_name, at) => {
     expect(frames).toMatchObject([{ kind: 'task', task: { id: 't-1', status: { state: 'working' } } }])
     const [request] = agent.requests
     expect(request?.method).toBe(at.methods.send)
-    expect(request?.headers['a2a-version']).toBe(at.version)
+    expect(request?.headers['a2a-version']).toBe(at.dialect.version)
     expect(request?.params['message']).toMatchObject({ messageId: 'm-1' })
   })
 
@@ -130,7 +128,7 @@ describe.each(Object.entries(versions))('A2A %s', (_name, at) => {
   })
 
   function client(agent: ForeignAgent, options: Partial<A2aClientOptions> = {}) {
-    return clientOf(agent, { dialect: at.dialect, version: at.version, ...options })
+    return clientOf(agent, { dialect: at.dialect, ...options })
   }
 })
 
@@ -379,7 +377,6 @@ function clientOf({ url }: { url: string }, options: Partial<A2aClientOptions> =
   const client = new A2aClient({
     url: `${url}/`,
     dialect,
-    version: '1.0',
     streaming: false,
     allowed: parseAllowedHosts('127.0.0.1'),
     limits: timing,

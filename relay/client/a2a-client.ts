@@ -7,6 +7,7 @@ import { OutgoingFailed, OutgoingRefused } from '@parley/kit/net/outgoing-errors
 import { PinnedConnections } from '@parley/kit/net/pinned-connections'
 import { type GuardedStream, guardedStream } from '@parley/kit/net/pinned-stream'
 import type { ClientParams, Codec, ReadFrame } from '@parley/wire/codecs/codec'
+import { versionHeaders } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
@@ -21,8 +22,6 @@ export interface A2aClientOptions {
   url: string
   /** The dialect of the interface. Agents of A2A 0.2 are called with the dialect of 0.3. */
   dialect: Codec
-  /** The value of `A2A-Version`; undefined for versions without the header. */
-  version?: string | undefined
   /** Whether messages are sent by streaming calls. */
   streaming: boolean
   credential?: AgentCredential | undefined
@@ -181,7 +180,7 @@ export class A2aClient implements AsyncDisposable {
     params: ClientParams[O],
     { authorization, signal }: { authorization: Authorization; signal: AbortSignal },
   ): Promise<{ response: GuardedStream; id: string }> {
-    const { dialect, version, allowed, url } = this.#options
+    const { dialect, allowed, url } = this.#options
     const id = randomUUID()
     const method = dialect.methodOf(operation)
     let isSent = false
@@ -193,7 +192,7 @@ export class A2aClient implements AsyncDisposable {
         headers: {
           'content-type': 'application/json',
           accept: isStream ? 'text/event-stream, application/json' : 'application/json',
-          ...(version !== undefined && { 'a2a-version': version }),
+          ...versionHeaders(dialect),
           ...authorization.headers,
         },
         body: JSON.stringify({ jsonrpc: '2.0', id, method, params: dialect.writeParams(operation, params) }),

@@ -71,7 +71,6 @@ export async function relayed(
   const client = new A2aClient({
     url: foreign.url,
     dialect: dialectNamed('a2a-v1'),
-    version: '1.0',
     streaming,
     allowed: parseAllowedHosts('127.0.0.1'),
     limits: { repeatDelayMs: 5, ...limits },

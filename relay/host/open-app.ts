@@ -37,11 +37,9 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
   const { config, links, log: all, allowed, timing, relay, ...options } = parts
   const log = all.child({ agent: slug })
   await using stack = new AsyncDisposableStack()
-  const { url, protocolVersion, streaming, credential } = agent
+  const { url, streaming, credential } = agent
   const dialect = dialectNamed(agent.dialect)
-  const client = stack.use(
-    new A2aClient({ url, dialect, version: protocolVersion, streaming, credential, allowed }),
-  )
+  const client = stack.use(new A2aClient({ url, dialect, streaming, credential, allowed }))
   const outputMaxBytes = config.artifactMaxBytes
   const relayed = { slug, client, links, streaming, outputMaxBytes, ...(timing !== undefined && { timing }) }
   const folder = path.join('agents', slug)

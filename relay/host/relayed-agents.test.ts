@@ -312,7 +312,6 @@ function descriptionOf(slug: string, url: string): RelayedAgent {
     version: '1.0.0',
     url,
     dialect: 'a2a-v1',
-    protocolVersion: '1.0',
     streaming: false,
     skills: [
       {

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { dialectHeaders } from '@parley/wire/codecs/dialects'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { referencesHeader } from './reference-grants.ts'
 
@@ -47,14 +48,13 @@ const ofRequests = new Set([
   'x-did-timestamp',
   'x-payment',
   'x-payment-session',
-  // A2A and MCP.
-  'a2a-extensions',
-  'a2a-version',
+  // Dialects.
+  ...dialectHeaders.request.map((name) => name.toLowerCase()),
+  // MCP.
   'mcp-method',
   'mcp-name',
   'mcp-protocol-version',
   'mcp-session-id',
-  'x-a2a-extensions',
   // Tracing.
   'b3',
   'baggage',
@@ -113,12 +113,11 @@ const ofAnswers = new Set([
   'payment-response',
   'x-next-cursor',
   'x-payment-response',
-  // A2A and MCP.
-  'a2a-extensions',
-  'a2a-version',
+  // Dialects.
+  ...dialectHeaders.answer.map((name) => name.toLowerCase()),
+  // MCP.
   'mcp-protocol-version',
   'mcp-session-id',
-  'x-a2a-extensions',
   // Tracing.
   'traceparent',
   'traceresponse',

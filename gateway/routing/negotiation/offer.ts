@@ -1,6 +1,6 @@
 import type { Facts, Offer, OfferedSkill } from '@parley/negotiation/score/offer'
 import { amount } from '@parley/negotiation/score/request'
-import { type ListedSkill, modesOf, skillFacts } from '@parley/wire/codecs/parley/skills'
+import { cardSkillOf, type ListedSkill, skillFacts } from '@parley/wire/codecs/parley/skills'
 import { z } from 'zod'
 import type { AgentEntry } from '../../registry/entry.ts'
 
@@ -38,13 +38,10 @@ export function factsOf({ load, measurements, card }: AgentEntry): Facts {
 }
 
 function skillOf(skill: ListedSkill, inputs: string[], outputs: string[]): OfferedSkill {
-  const { id, name, description, tags } = skill
-  const { inputModes, outputModes } = modesOf(skill)
+  const listed = cardSkillOf(skill)
+  const { inputModes, outputModes } = listed
   return {
-    id,
-    name,
-    description,
-    tags,
+    ...listed,
     inputModes: inputModes.length === 0 ? inputs : inputModes,
     outputModes: outputModes.length === 0 ? outputs : outputModes,
     ...skillFacts(skill),

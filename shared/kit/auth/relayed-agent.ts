@@ -10,8 +10,6 @@ const relayedAgent = z.object({
   url: z.string(),
   /** The name of the dialect that the interface speaks. */
   dialect: z.string(),
-  /** The value of `A2A-Version`; absent for versions without the header. */
-  protocolVersion: z.string().optional(),
   streaming: z.boolean(),
   skills: z.array(
     z.object({

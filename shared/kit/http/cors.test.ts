@@ -67,6 +67,7 @@ test('pages from a configured origin may read the API’s response headers', asy
     'PAYMENT-RESPONSE',
     'Retry-After',
     'WWW-Authenticate',
+    'X-A2A-Extensions',
     'X-Agent',
     'X-Negotiation-Id',
     'X-Next-Cursor',

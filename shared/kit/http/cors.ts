@@ -1,4 +1,5 @@
 import cors from '@fastify/cors'
+import { dialectHeaders } from '@parley/wire/codecs/dialects'
 import type { FastifyInstance } from 'fastify'
 
 const preflightMaxAgeSeconds = 600
@@ -22,9 +23,7 @@ const allowedHeaders = [
   'X-PAYMENT',
   'PAYMENT-SIGNATURE',
   'X-PAYMENT-SESSION',
-  'A2A-Version',
-  'A2A-Extensions',
-  'X-A2A-Extensions',
+  ...dialectHeaders.request,
 ]
 
 /** Response headers that cross-origin pages may read, in addition to the safelisted ones. */
@@ -40,8 +39,7 @@ const exposedHeaders = [
   'X-PAYMENT-RESPONSE',
   'Retry-After',
   'WWW-Authenticate',
-  'A2A-Version',
-  'A2A-Extensions',
+  ...dialectHeaders.answer,
 ]
 
 /**

@@ -18,6 +18,12 @@ import type { Artifact, ContextRef, Message, Part, Task, TaskEnd, TaskStatus } f
 export interface Codec {
   /** Identifies the dialect in stored records such as webhooks; it never changes. */
   readonly name: string
+  /** The protocol and its version, for people. */
+  readonly title: string
+  /** The version that clients state in their requests (`versionHeaders`); undefined for dialects without this header. */
+  readonly version: string | undefined
+  /** The names of the headers that only some dialects have. */
+  readonly headers: { readonly request: readonly string[]; readonly answer: readonly string[] }
   /** The operation of each method name, including aliases. A dialect may lack operations. */
   readonly methods: ReadonlyMap<string, MethodName>
   /** Paths that accept JSON-RPC requests of this dialect. */

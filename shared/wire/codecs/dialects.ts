@@ -1,3 +1,4 @@
+import { versionHeader } from './a2a-headers.ts'
 import { a2aV1 } from './a2a-v1/dialect.ts'
 import { a2aV03 } from './a2a-v03/dialect.ts'
 import type { Codec, RestBinding, RpcPath, WireRequest } from './codec.ts'
@@ -15,6 +16,22 @@ export const defaultDialect: Codec = parley
 /** Returns the dialect that a stored record names; the default one if it names none or an unknown one. */
 export function dialectNamed(name: string | undefined): Codec {
   return dialects.find((dialect) => dialect.name === name) ?? defaultDialect
+}
+
+/** The names of the headers of all dialects, which servers and gateways pass on. */
+export const dialectHeaders = {
+  request: [...new Set(dialects.flatMap(({ headers }) => headers.request))],
+  answer: [...new Set(dialects.flatMap(({ headers }) => headers.answer))],
+}
+
+/** Returns the headers with which a client states the version of the dialect. */
+export function versionHeaders({ version }: Pick<Codec, 'version'>): Record<string, string> {
+  return version === undefined ? {} : { [versionHeader.toLowerCase()]: version }
+}
+
+/** Returns the name of the header that selects one of the cards at the path; undefined for a path with one card. */
+export function cardVary(path: string): string | undefined {
+  return dialects.filter(({ cardPaths: own }) => own.includes(path)).length > 1 ? versionHeader : undefined
 }
 
 /** Splits the target of a request into the parts that may determine the dialect. */

@@ -9,7 +9,7 @@ const grpc = { url: 'a.test:50051', protocolBinding: 'GRPC', protocolVersion: '1
 test.each([
   [
     { ...base, supportedInterfaces: [grpc, v03, v1] },
-    { url: v1.url, dialect: 'a2a-v1', version: '1.0' },
+    { url: v1.url, dialect: 'a2a-v1' },
   ],
   [
     { ...base, supportedInterfaces: [v03] },

@@ -15,8 +15,6 @@ export interface ForeignInterface {
   url: string
   /** The name of the dialect. */
   dialect: string
-  /** The value of `A2A-Version`; absent for versions without the header. */
-  version?: string
   streaming: boolean
   /** The schemes of the card that this deployment supports. Empty for an agent without authentication. */
   security: AgentSecurity[]
@@ -73,11 +71,11 @@ export function readForeignInterface(json: Record<string, unknown>): ForeignInte
   }
 }
 
-function interfaceIn(given: Card): Pick<ForeignInterface, 'url' | 'dialect' | 'version'> | string {
+function interfaceIn(given: Card): Pick<ForeignInterface, 'url' | 'dialect'> | string {
   const all = given.supportedInterfaces ?? []
   const rpc = all.filter(({ protocolBinding }) => protocolBinding.toUpperCase() === 'JSONRPC')
   const newest = rpc.find(({ protocolVersion }) => /^1(\.|$)/.test(protocolVersion))
-  if (newest !== undefined) return { url: newest.url, dialect: a2aV1.name, version: '1.0' }
+  if (newest !== undefined) return { url: newest.url, dialect: a2aV1.name }
   const older = rpc.find(({ protocolVersion }) => /^0\.[23](\.|$)/.test(protocolVersion))
   if (older !== undefined) return { url: older.url, dialect: a2aV03.name }
   const { url, preferredTransport = 'JSONRPC', additionalInterfaces = [] } = given

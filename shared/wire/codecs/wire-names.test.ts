@@ -35,9 +35,12 @@ const snake = /(?<![\w$])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?![\w$])/g
 const isProduct = (file: string) =>
   !/\.(test|cases)\.ts$|(^|\/)(testing(\/|\.ts$)|node_modules\/)|\.d\.ts$/.test(file)
 
-const sources = globSync(['shared/**/*.ts', 'gateway/**/*.ts', 'cli/**/*.{ts,mjs}', 'agents/**/*.ts'], {
-  cwd: root,
-})
+const sources = globSync(
+  ['shared/**/*.ts', 'gateway/**/*.ts', 'relay/**/*.ts', 'cli/**/*.{ts,mjs}', 'agents/**/*.ts'],
+  {
+    cwd: root,
+  },
+)
   .map((file) => file.replaceAll('\\', '/'))
   .filter(isProduct)
 
@@ -84,6 +87,14 @@ test('no code outside the codecs contains a method name', () => {
       [...codeOf(file).matchAll(/(['"`])([a-zA-Z/]+)\1/g)].map(([, , name = '']) => ({ file, name })),
     )
     .filter(({ name }) => names.has(name))
+  expect(found).toEqual([])
+})
+
+/** Paths, headers, enum values and names of dialects. */
+const ofA2a = /(['"`])[^'"`]*(\/a2a\/|a2a-v\d|a2a-version|a2a-extensions|TASK_STATE_|ROLE_)/i
+
+test('no code outside the codecs contains a path, a header, an enum value or the name of a dialect of A2A', () => {
+  const found = sources.filter((file) => !file.startsWith(codecs) && ofA2a.test(codeOf(file)))
   expect(found).toEqual([])
 })
 

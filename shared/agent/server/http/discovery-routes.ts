@@ -1,6 +1,5 @@
-import { sendCacheable } from '@parley/kit/http/send-cacheable'
-import type { Codec } from '@parley/wire/codecs/codec'
-import { cardPaths, dialectOf, partsOf } from '@parley/wire/codecs/dialects'
+import { cardSender } from '@parley/kit/http/card-sender'
+import { cardPaths } from '@parley/wire/codecs/dialects'
 import { skillDetailOut, skillSummaryOut } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
@@ -15,18 +14,11 @@ export function addDiscoveryRoutes(
   app: FastifyInstance,
   { agent, did, baseUrl, payments: prices, signCard: sign }: DiscoveryServices,
 ): void {
-  for (const path of cardPaths()) {
-    const modified = new Map<Codec, { json: string; at: Date }>()
-    app.get(path, (request, reply) => {
-      const codec = dialectOf({ ...partsOf(request.url), path, headers: request.headers })
-      const card = agentCard(agent, { did, url: baseUrl(), prices, sign })
-      const json = JSON.stringify(codec.writeCard(card, path))
-      const known = modified.get(codec)
-      const lastModified = known?.json === json ? known.at : new Date()
-      modified.set(codec, { json, at: lastModified })
-      return sendCacheable(request, reply, json, { vary: 'A2A-Version', lastModified })
-    })
-  }
+  const send = cardSender()
+  for (const path of cardPaths())
+    app.get(path, (request, reply) =>
+      send(request, reply, path, agentCard(agent, { did, url: baseUrl(), prices, sign })),
+    )
   app.get('/agent/skills', async () => ({
     skills: agent.skills.map((skill) => skillSummaryOut(listingOf(skill))),
     total: agent.skills.length,

@@ -1,6 +1,13 @@
 import { ParleyError } from '../../errors.ts'
 import { commonCardPath } from '../a2a-card.ts'
-import { isVersion1, readExtensions, readVersion, writeExtensions } from '../a2a-v1/version.ts'
+import {
+  earlierExtensionsHeader,
+  extensionsWriter,
+  isVersion1,
+  readExtensions,
+  readVersion,
+  requestHeaders,
+} from '../a2a-headers.ts'
 import type { Codec, WireRequest } from '../codec.ts'
 import {
   isSuccess,
@@ -29,7 +36,6 @@ import { webhookHeaders, writeWebhook } from './webhook.ts'
 
 const rpcPaths = [{ path: basePath }, { path: `${basePath}/` }]
 const supported = ['0.3']
-const extensionsHeader = 'x-a2a-extensions'
 
 /**
  * A2A 0.3 over JSON-RPC (spec/a2a.md#03-methods). It writes camelCase and reads both spellings. The servers of the SDKs also
@@ -37,13 +43,16 @@ const extensionsHeader = 'x-a2a-extensions'
  */
 export const a2aV03: Codec = {
   name: dialectName,
+  title: 'A2A 0.3',
+  version: undefined,
+  headers: { request: requestHeaders, answer: [earlierExtensionsHeader] },
   methods,
   rpcPaths,
   cardPaths,
   accepts,
   negotiate,
   readExtensions,
-  writeExtensions: (uris) => writeExtensions(uris, extensionsHeader),
+  writeExtensions: extensionsWriter(earlierExtensionsHeader),
   lenientRequests: true,
   framesErrors: true,
   rest,

@@ -1,4 +1,14 @@
+import { ParleyError } from '../../errors.ts'
 import { commonCardPath } from '../a2a-card.ts'
+import {
+  extensionsHeader,
+  extensionsWriter,
+  isVersion1,
+  readExtensions,
+  readVersion,
+  requestHeaders,
+  versionHeader,
+} from '../a2a-headers.ts'
 import type { Codec, WireRequest } from '../codec.ts'
 import * as answers from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
@@ -10,21 +20,24 @@ import { readCursor, readQuery, readTaskId, readTenant, writeCursor } from './pa
 import { writeParams } from './requests.ts'
 import { rest } from './rest.ts'
 import { partOut } from './task.ts'
-import { isVersion1, negotiate, readExtensions, readVersion, writeExtensions } from './version.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 
+const version = '1.0'
 const ownPaths = new Set([basePath, `${basePath}/`, basePath + commonCardPath])
 
 /** A2A 1.0 (spec/a2a.md#10-methods). Its method names are also accepted at the path of the native dialect. */
 export const a2aV1: Codec = {
   name: dialectName,
+  title: 'A2A 1.0',
+  version,
+  headers: { request: requestHeaders, answer: [versionHeader, extensionsHeader] },
   methods,
   rpcPaths: [{ path: basePath }, { path: `${basePath}/` }, { path: '/' }],
   cardPaths,
   accepts,
   negotiate,
   readExtensions,
-  writeExtensions: (uris) => writeExtensions(uris),
+  writeExtensions: extensionsWriter(extensionsHeader),
   rest: { ...rest, covers },
   readParams,
   readTaskId,
@@ -69,6 +82,19 @@ function accepts(request: WireRequest): boolean {
   return ownPaths.has(path)
 }
 
+/**
+ * Accepts every 1.x. A request without a version counts as one of the version that its path or method implies.
+ * @throws ParleyError VersionNotSupported
+ */
+function negotiate(request: WireRequest): Record<string, string> {
+  const given = readVersion(request)
+  if (given === undefined || isVersion1(given)) return { [versionHeader.toLowerCase()]: version }
+  throw new ParleyError('VersionNotSupported', {
+    message: 'This A2A-Version is not supported at this address',
+    data: { supported: [version] },
+  })
+}
+
 /** The REST paths at the root are next to those of other dialects. */
 const restPath = /^\/(message:|tasks(\/|$)|extendedAgentCard$)/
 
@@ -79,6 +105,6 @@ function covers(request: WireRequest): boolean {
 }
 
 function namesVersion1(request: WireRequest): boolean {
-  const version = readVersion(request)
-  return version !== undefined && isVersion1(version)
+  const given = readVersion(request)
+  return given !== undefined && isVersion1(given)
 }

@@ -24,6 +24,9 @@ import { webhookHeaders, writeWebhook } from './webhook.ts'
 /** The native dialect (docs/spec). It writes snake_case and reads both spellings. Every method name is also a path. */
 export const parley: Codec = {
   name: 'parley',
+  title: 'Parley',
+  version: undefined,
+  headers: { request: [], answer: [] },
   methods,
   rpcPaths: [{ path: '/' }, ...[...methods.keys()].map((method) => ({ path: `/${method}`, method }))],
   cardPaths,

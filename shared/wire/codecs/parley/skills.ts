@@ -100,8 +100,10 @@ export function readListedSkills(list: unknown): ListedSkill[] {
   })
 }
 
-export function modesOf(skill: ListedSkill): { inputModes: string[]; outputModes: string[] } {
-  return { inputModes: skill.input_modes, outputModes: skill.output_modes }
+/** Returns the fields of a skill that every card has. */
+export function cardSkillOf(skill: ListedSkill) {
+  const { id, name, description, tags, input_modes: inputModes, output_modes: outputModes } = skill
+  return { id, name, description, tags, inputModes, outputModes }
 }
 
 /** Returns the skill with its documentation path placed below the agent's path. */

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { dialectOf } from '../dialects.ts'
 import { a2aV1 } from './dialect.ts'
-import { readExtensions } from './version.ts'
 
 const versioned = (version: string) => ({ path: '/a2a/v1', headers: { 'a2a-version': version } })
 
@@ -46,14 +45,17 @@ test('the version selects the card at the path that the versions share', () => {
 })
 
 test('the extensions that the client activates are read from the header', () => {
-  expect(readExtensions({ 'a2a-extensions': 'https://a, https://b,,https://a' })).toEqual([
+  expect(a2aV1.readExtensions({ 'a2a-extensions': 'https://a, https://b,,https://a' })).toEqual([
     'https://a',
     'https://b',
   ])
-  expect(readExtensions({ 'a2a-extensions': ['https://a', 'https://b'] })).toEqual(['https://a', 'https://b'])
-  expect(readExtensions({})).toEqual([])
+  expect(a2aV1.readExtensions({ 'a2a-extensions': ['https://a', 'https://b'] })).toEqual([
+    'https://a',
+    'https://b',
+  ])
+  expect(a2aV1.readExtensions({})).toEqual([])
   expect(
-    readExtensions({ 'a2a-extensions': Array.from({ length: 500 }, (_, at) => `u:${at}`).join() }),
+    a2aV1.readExtensions({ 'a2a-extensions': Array.from({ length: 500 }, (_, at) => `u:${at}`).join() }),
   ).toHaveLength(100)
-  expect(readExtensions({ 'a2a-extensions': 'x'.repeat(3000) })).toEqual([])
+  expect(a2aV1.readExtensions({ 'a2a-extensions': 'x'.repeat(3000) })).toEqual([])
 })
