@@ -38,7 +38,7 @@ export const tasksList = wireObject({
   contextId: uuid.optional(),
   state: z.enum(taskStates).optional(),
   historyLength,
-})
+}).transform(({ state, ...rest }) => (state === undefined ? rest : { ...rest, states: [state] }))
 export const contextsList = wireObject(page)
 export const contextsClear = wireObject({ contextId: uuid })
 
