@@ -91,7 +91,7 @@ test('no code outside the codecs contains a method name', () => {
 })
 
 /** Paths, headers, enum values and names of dialects. */
-const ofA2a = /(['"`])[^'"`]*(\/a2a\/|a2a-v\d|a2a-version|a2a-extensions|TASK_STATE_|ROLE_)/i
+const ofA2a = /(['"`])[^'"`]*(\/a2a\/|a2a-v(?:1|0\.3)\b|a2a-version|a2a-extensions|TASK_STATE_|ROLE_)/i
 
 test('no code outside the codecs contains a path, a header, an enum value or the name of a dialect of A2A', () => {
   const found = sources.filter((file) => !file.startsWith(codecs) && ofA2a.test(codeOf(file)))
