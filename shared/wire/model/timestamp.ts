@@ -24,6 +24,18 @@ export function timestamp(): Timestamp {
   return timestampOf(nowMicros())
 }
 
+const rfc3339 = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})?$/i
+
+/**
+ * Reads a time of another server, of any offset and precision. Some servers write none, which is read as UTC. Returns the
+ * current time if there is no time or it cannot be read.
+ */
+export function timestampOfServer(text: unknown): Timestamp {
+  const [, seconds = '', fraction = '', zone = 'Z'] = rfc3339.exec(typeof text === 'string' ? text : '') ?? []
+  const at = Date.parse(seconds + zone)
+  return at >= 0 ? timestampOf(at * 1000 + Number(fraction.padEnd(6, '0').slice(0, 6))) : timestamp()
+}
+
 export function millisOf(text: Timestamp): number {
   return Date.parse(text)
 }

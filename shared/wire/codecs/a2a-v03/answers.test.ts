@@ -101,7 +101,7 @@ test('a task in the spelling of the reference implementation, with nulls and wit
   expect(readTask(task)).toEqual({
     id: 'task-1',
     contextId: 'ctx',
-    status: { state: 'input-required', timestamp: '2026-11-22T08:39:37.397000+00:00' },
+    status: { state: 'input-required', timestamp: '2026-11-22T08:39:37.397708+00:00' },
     history: [],
     artifacts: [
       {

@@ -11,7 +11,7 @@ import {
   type TaskStatus,
   taskStates,
 } from '../../model/task.ts'
-import { timestamp, timestampOf } from '../../model/timestamp.ts'
+import { timestampOfServer } from '../../model/timestamp.ts'
 import type { MessageIds, ReadFrame, ReadList, SendAnswer, TaskReference, WireResult } from '../codec.ts'
 import { base64, jsonObject, uuid } from '../parley/message.ts'
 import { wireObject } from '../parley/spelling.ts'
@@ -78,16 +78,7 @@ const state: z.ZodType<TaskState> = z.preprocess(
   z.enum(taskStates),
 )
 
-/** Converts a time of any offset and precision to the form of the model. */
-const time = z
-  .string()
-  .max(64)
-  .optional()
-  .catch(undefined)
-  .transform((text) => {
-    const at = Date.parse(text ?? '')
-    return Number.isNaN(at) ? timestamp() : timestampOf(at * 1000)
-  })
+const time = z.unknown().optional().transform(timestampOfServer)
 
 const status: z.ZodType<TaskStatus> = wireObject({ state, timestamp: time, message: message.exactOptional() })
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import type { Ids } from '../../model/ids.ts'
 import type { Artifact, Message, Task, TaskEnd, TaskStatus } from '../../model/task.ts'
-import { timestamp } from '../../model/timestamp.ts'
+import { timestampOfServer } from '../../model/timestamp.ts'
 import type {
   ListItem,
   ListOperation,
@@ -16,7 +16,7 @@ import type {
 } from '../codec.ts'
 import { readError } from './errors.ts'
 import { extensionsIn, partOfServer, struct } from './message.ts'
-import { fieldOf, optionalText, protoObject, time } from './proto-json.ts'
+import { fieldOf, optionalText, protoObject } from './proto-json.ts'
 import { roleIn, stateIn } from './states.ts'
 
 /** Readers for clients and gateways. The values are those of another server, so their sizes are limited. */
@@ -61,9 +61,9 @@ const artifactOfServer = protoObject({
 /** A state that the server does not specify counts as one in which it works. */
 const statusOfServer = protoObject({
   state: stateIn.optional(),
-  timestamp: time.optional(),
+  timestamp: z.unknown().optional().transform(timestampOfServer),
   message: messageOfServer.optional(),
-}).transform(({ state = 'working', timestamp: at = timestamp(), message }): TaskStatus => {
+}).transform(({ state = 'working', timestamp: at, message }): TaskStatus => {
   const status: TaskStatus = { state, timestamp: at }
   if (message !== undefined) status.message = message
   return status
