@@ -125,6 +125,16 @@ export class ForeignTask {
     return [...reported, ...task.artifacts.flatMap((artifact) => this.#takeArtifact(artifact, false, before))]
   }
 
+  /** Adds the artifacts of a snapshot that this task lacks, before those that it has. @throws InvalidAgentAnswer */
+  addEarlier(snapshot: readonly Artifact[]): void {
+    const earlier = new ForeignTask(this.#maxBytes - this.#bytes)
+    for (const artifact of snapshot)
+      if (!this.#artifacts.has(artifact.artifactId)) earlier.#takeArtifact(artifact, false)
+    if (earlier.#artifacts.size + this.#artifacts.size > artifactsMax)
+      throw new InvalidAgentAnswer(`The agent's output has more than ${artifactsMax} artifacts`)
+    this.#artifacts = new Map([...earlier.#artifacts, ...this.#artifacts])
+  }
+
   #takeArtifact(artifact: Artifact, append: boolean, earlier = this.#artifacts): Output[] {
     const known = earlier.get(artifact.artifactId)
     const isAppended = append && known !== undefined

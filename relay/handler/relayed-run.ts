@@ -75,7 +75,7 @@ class Run {
     else yield* this.#send()
     if (!this.#isDone()) yield* this.#follow()
     // Agents do not send the artifacts of earlier messages again.
-    if (isContinued && this.#task.status?.state === 'completed') await this.#readWhole()
+    if (isContinued && this.#task.status?.state === 'completed') await this.#addEarlierArtifacts()
     yield* outcomeOf(this.#task)
   }
 
@@ -226,12 +226,10 @@ class Run {
     await this.#saveLink({ isAnswered: true, isEnded, taskId, ...(!isEnded && { pause }) })
   }
 
-  async #readWhole(): Promise<void> {
+  async #addEarlierArtifacts(): Promise<void> {
     try {
       const task = await this.#read()
-      const whole = new ForeignTask(this.#agent.outputMaxBytes, { taskId: this.#task.taskId })
-      whole.take({ kind: 'task', task })
-      if (task.status.state === 'completed') this.#task = whole
+      this.#task.addEarlier(task.artifacts)
     } catch (error) {
       this.#context.signal.throwIfAborted()
       this.#context.log.debug({ err: error }, 'the agent no longer returns the completed task')

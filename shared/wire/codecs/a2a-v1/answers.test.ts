@@ -170,3 +170,19 @@ test('lists of several agents are merged into one page', () => {
     totalSize: 11,
   })
 })
+
+test('updates in the form of 0.3, as LangGraph sends them, are read', () => {
+  const ids = { taskId: 'c:t', contextId: 'c' }
+  const parts = [{ kind: 'text', text: 'Hi' }]
+  const done = { ...ids, kind: 'status-update', status: { state: 'TASK_STATE_COMPLETED' }, final: true }
+  expect(a2aV1.readFrame({ jsonrpc: '2.0', id: '1', result: done })).toMatchObject({
+    kind: 'status-update',
+    taskId: 'c:t',
+    status: { state: 'completed' },
+  })
+  const artifact = { ...ids, kind: 'artifact-update', artifact: { artifactId: 'a', parts }, append: false }
+  expect(a2aV1.readFrame({ jsonrpc: '2.0', id: '1', result: artifact })).toMatchObject({
+    kind: 'artifact-update',
+    artifact: { artifactId: 'a', parts: [{ kind: 'text', text: 'Hi' }] },
+  })
+})

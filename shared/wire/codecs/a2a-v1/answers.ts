@@ -107,11 +107,17 @@ export function readFrame(data: unknown): ReadFrame | undefined {
   const error = readError(data)
   if (error !== undefined) return { kind: 'error', error }
   const response = responseIn(data)
-  const update = statusUpdate.safeParse(fieldOf(response, 'statusUpdate')).data
+  const update = statusUpdate.safeParse(updateIn(response, 'statusUpdate', 'status-update')).data
   if (update !== undefined) return { kind: 'status-update', ...update }
-  const artifact = artifactUpdate.safeParse(fieldOf(response, 'artifactUpdate')).data
+  const artifact = artifactUpdate.safeParse(updateIn(response, 'artifactUpdate', 'artifact-update')).data
   if (artifact !== undefined) return { kind: 'artifact-update', ...artifact }
   return readSendResult(response)
+}
+
+/** LangGraph sends updates in the form of 0.3: without a wrapper and with `kind`. */
+function updateIn(response: unknown, name: string, kind: string): unknown {
+  const isUnwrapped = isObject(response) && response['kind'] === kind
+  return isUnwrapped ? response : fieldOf(response, name)
 }
 
 /** Returns the StreamResponse of a frame with or without a JSON-RPC envelope. */
