@@ -246,6 +246,8 @@ test('a client has 200 revocations, and 50 more per second', () => {
 
 test('a client that revokes too often is refused for a second, others are not', async () => {
   const [alice, bob] = [await ensure('alice'), await ensure('bob')]
+  // No revocations are added meanwhile.
+  vi.useFakeTimers({ toFake: ['performance'] })
   const flood = () => server.post('/oauth2/revoke', { token: 'nothing' }, alice)
   const responses = await Promise.all(Array.from({ length: 300 }, flood))
   const statuses = responses.map(({ status }) => status)
@@ -255,12 +257,13 @@ test('a client that revokes too often is refused for a second, others are not', 
     'temporarily_unavailable',
   ])
   expect(new Set(statuses)).toEqual(new Set([200, 429]))
-  expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(200)
+  expect(statuses.filter((status) => status === 200).length).toBe(200)
   const token = await server.token(alice)
   await revoke(await server.token(bob), bob)
-  await wait(1000)
+  vi.advanceTimersByTime(1000)
   await revoke(token, alice)
   expect(await server.provider.introspect(token)).toMatchObject({ active: false })
+  vi.useRealTimers()
 })
 
 test('a refused revocation says so, and the token stays active', async () => {

@@ -53,7 +53,7 @@ export function paymentRequired(refusal: {
 }): { body: JsonObject; header: string } {
   const { error, resource, terms } = refusal
   const accepts = terms.map(requirementsOf)
-  const extensions = refusal.sandbox
+  const extensions: JsonObject = refusal.sandbox
     ? { extensions: { sandbox: { info: { testMoney: true }, schema: {} } } }
     : {}
   const required = { x402Version: 2, error, resource, accepts, ...extensions }
