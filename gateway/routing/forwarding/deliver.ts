@@ -4,7 +4,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthorizedTarget } from './agent-tokens.ts'
 import type { CompletedRequest } from './completed-request.ts'
 import type { Exchange, ResponseHead } from './exchange.ts'
-import { isRejectedUnprocessed, outcomeStatus } from './refusal.ts'
 import {
   type AgentSignal,
   abortOnDisconnect,
@@ -12,7 +11,8 @@ import {
   exchangeWith,
   type ReportSignal,
   signalOf,
-} from './relay.ts'
+} from './forward.ts'
+import { isRejectedUnprocessed, outcomeStatus } from './refusal.ts'
 
 export interface Delivery {
   request: FastifyRequest

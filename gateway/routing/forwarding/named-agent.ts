@@ -2,20 +2,21 @@ import { requireNoDelegate } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
 import { peekId, requireOperation } from '@parley/kit/http/rpc-call'
 import type { Codec } from '@parley/wire/codecs/codec'
-import { defaultDialect, dialectOf, partsOf } from '@parley/wire/codecs/dialects'
+import { partsOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
 import { operations } from '@parley/wire/model/operation'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isExternal, isRecorded } from '../../registry/admission.ts'
+import { isRecorded } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { type DispatcherFor, requireReady, type Target, targetOf } from './agent-target.ts'
 import type { AuthorizedTarget, NamedAgentTokens } from './agent-tokens.ts'
 import { type CallAddress, type ReadCall, readCallAt } from './call-reader.ts'
 import type { ResponseHead } from './exchange.ts'
+import { type ForwardOptions, forward, type ReportSignal } from './forward.ts'
 import type { ReferenceGrants } from './reference-grants.ts'
-import { type RelayOptions, type ReportSignal, relay } from './relay.ts'
+import { dialectUnsupported, lacksDialect } from './refusal.ts'
 import { type FoundAgent, requireAllowedSkills } from './skill-limit.ts'
 
 export interface ResponseRecorder {
@@ -25,7 +26,7 @@ export interface ResponseRecorder {
     reply: FastifyReply,
     target: Target,
     call: ReadCall | undefined,
-  ) => RelayOptions['watch']
+  ) => ForwardOptions['watch']
 }
 
 export interface NamedAgentOptions {
@@ -100,9 +101,11 @@ export async function forwardNamed(
     const watch = routes?.observerOf(request, reply, target, read)
     const references = await grants?.create(request.token, entry.id, read?.codec.readReferences(read.params))
     const sent = { ...target, path, references }
-    const isSpoken = (head: ResponseHead) => requireSpoken(entry, address, head)
+    const check = (head: ResponseHead) => {
+      if (address !== undefined && lacksDialect(entry, address, head)) throw dialectUnsupported(entry.slug)
+    }
     const rewrite = read?.operation === 'getExtendedCard' ? cardRewriter(entry, read, cardOut) : undefined
-    return await relay(request, reply, sent, { body }, { reportSignal, watch, check: isSpoken, rewrite })
+    return await forward(request, reply, sent, { body }, { reportSignal, watch, check, rewrite })
   } catch (error) {
     nameCall(request, address, body)
     throw error
@@ -114,7 +117,7 @@ function cardRewriter(
   entry: AgentEntry,
   { rest, codec }: Pick<ReadCall, 'rest' | 'codec'>,
   cardOut: NamedAgentOptions['cardOut'],
-): NonNullable<RelayOptions['rewrite']> {
+): NonNullable<ForwardOptions['rewrite']> {
   return ({ status }, bytes) => {
     if (status >= 400) return bytes
     const answer = jsonObjectOf(bytes.toString('utf8'))
@@ -169,30 +172,4 @@ function requireDelegable(caller: Caller, call: ReadCall | ParleyError | undefin
   if (call instanceof ParleyError) throw call
   if (call.operation === undefined) throw new ParleyError('MethodNotFound')
   requireOperation(caller, call.operation)
-}
-
-/** The statuses with which servers answer at a path that they do not have. */
-const unspoken = new Set([404, 405, 501])
-
-/** Whether the response means that an external agent, such as one of an earlier version, lacks the caller's dialect. */
-export function isUnspoken(
-  entry: AgentEntry,
-  { path, rest }: { path: string; rest?: CallAddress['rest'] | undefined },
-  { status }: Pick<ResponseHead, 'status'>,
-): boolean {
-  if (!isExternal(entry) || !unspoken.has(status)) return false
-  // Other dialects answer errors of JSON-RPC with 200. Without an envelope, 404 may concern the task in the path.
-  if (rest === undefined) return dialectOf({ path, headers: {} }) !== defaultDialect
-  return operations[rest.route.operation].target === 'message'
-}
-
-export function doesNotSpeak(slug: string): ParleyError {
-  return new ParleyError('UnsupportedOperation', {
-    message: `Agent ${slug} does not support this version of A2A: its card lists the versions and addresses that it supports`,
-    data: { reason: 'dialect', agent: slug },
-  })
-}
-
-function requireSpoken(entry: AgentEntry, address: CallAddress | undefined, head: ResponseHead): void {
-  if (address !== undefined && isUnspoken(entry, address, head)) throw doesNotSpeak(entry.slug)
 }

@@ -13,6 +13,7 @@ import type { AuthorizedTarget } from './agent-tokens.ts'
 import { checkLength, limited } from './body-limit.ts'
 import { type CallAddress, callAddress } from './call-reader.ts'
 import { isBodiless, joined } from './exchange.ts'
+import { headersFor } from './forward.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
 import {
@@ -22,7 +23,6 @@ import {
   nameCall,
   namedTarget,
 } from './named-agent.ts'
-import { headersFor } from './relay.ts'
 import { limitedAnswer } from './skill-limit.ts'
 import { abortable, type ForwardTarget, forwardTargetKey } from './upstream.ts'
 import { upstreamError } from './upstream-error.ts'

@@ -15,7 +15,7 @@ import { BufferedResponse } from '../forwarding/buffered-response.ts'
 import { type ReadCall, resultOf } from '../forwarding/call-reader.ts'
 import { hasFrame, isStream } from '../forwarding/deliver.ts'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
-import type { RelayOptions } from '../forwarding/relay.ts'
+import type { ForwardOptions } from '../forwarding/forward.ts'
 import { firstEventOf } from '../learning/stream-outcome.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
 import { newRoutes } from './message-routes.ts'
@@ -57,7 +57,7 @@ export class NamedAgentRoutes {
     reply: FastifyReply,
     { entry, path }: Target,
     call: ReadCall | undefined,
-  ): RelayOptions['watch'] {
+  ): ForwardOptions['watch'] {
     if (!isRecorded(entry) || request.token === undefined) return undefined
     const whole = (look: (bytes: Buffer) => void) => {
       const claim = this.#options.answers.open(`external agent ${entry.slug}`)

@@ -5,8 +5,7 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Delivered } from '../forwarding/deliver.ts'
-import { isUnspoken } from '../forwarding/named-agent.ts'
-import { errorIn } from '../forwarding/refusal.ts'
+import { errorIn, lacksDialect } from '../forwarding/refusal.ts'
 import type { Decision, DecisionRequest } from '../negotiation/negotiator.ts'
 import { cannotBePaid } from '../placement/payment-affinity.ts'
 import type { Sending } from '../placement/sending.ts'
@@ -84,5 +83,5 @@ export function isOtherDialect(
   delivered: Delivered,
 ): boolean {
   if (codec === defaultDialect || delivered.kind !== 'answered') return false
-  return isUnspoken(entry, { path: partsOf(request.url).path, rest }, delivered.head)
+  return lacksDialect(entry, { path: partsOf(request.url).path, rest }, delivered.head)
 }

@@ -19,7 +19,7 @@ import {
 } from '../forwarding/agent-query.ts'
 import { type DispatcherFor, targetOf } from '../forwarding/agent-target.ts'
 import type { AgentTokens } from '../forwarding/agent-tokens.ts'
-import { headersFor } from '../forwarding/relay.ts'
+import { headersFor } from '../forwarding/forward.ts'
 import type { RoutingStore } from '../store/routing-store.ts'
 import { cursorMaxLength, MergedCursor, type Position, type Progress } from './merged-cursor.ts'
 

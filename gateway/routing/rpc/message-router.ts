@@ -20,9 +20,9 @@ import {
 import type { AgentTokens } from '../forwarding/agent-tokens.ts'
 import { completeRequest, mayComplete, seededUuid } from '../forwarding/completed-request.ts'
 import { type Delivered, type Delivery, deliver } from '../forwarding/deliver.ts'
-import { doesNotSpeak } from '../forwarding/named-agent.ts'
+import type { ReportSignal } from '../forwarding/forward.ts'
 import type { ReferenceGrants } from '../forwarding/reference-grants.ts'
-import type { ReportSignal } from '../forwarding/relay.ts'
+import { dialectUnsupported } from '../forwarding/refusal.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
 import { exclusionOf, waitMaxMs } from '../negotiation/availability.ts'
 import { nextChoice, worthWaitingFor } from '../negotiation/choices.ts'
@@ -172,7 +172,7 @@ export class MessageRouter {
     if (sending.waits) sending.onPlaced()
     const delivered = await this.#deliver(sending, entry, by === 'task')
     const headers = { 'x-agent': entry.slug }
-    if (isOtherDialect(sending, entry, delivered)) throw doesNotSpeak(entry.slug)
+    if (isOtherDialect(sending, entry, delivered)) throw dialectUnsupported(entry.slug)
     if (delivered.kind === 'unknown') throw await this.#responses.unknown(sending, entry, headers)
     if (delivered.kind === 'not taken') {
       if (delivered.answer !== undefined) return answer(sending.reply, entry, delivered.answer, headers)
@@ -239,7 +239,7 @@ export class MessageRouter {
     }
     await record()
     if (otherDialect !== undefined && decision.tried.every(({ outcome }) => outcome === 'refused'))
-      throw doesNotSpeak(otherDialect.slug)
+      throw dialectUnsupported(otherDialect.slug)
     throw noAgentAvailable(decision.tried, named, decision.order)
   }
 

@@ -23,16 +23,11 @@ import { type CallAddress, readCallAt, resultOf } from '../forwarding/call-reade
 import { callerTokenOf, isOperator, operatorTokenRefused } from '../forwarding/caller-token.ts'
 import { completeRequest } from '../forwarding/completed-request.ts'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
+import { forward, type ReportSignal } from '../forwarding/forward.ts'
 import { safePath } from '../forwarding/forward-path.ts'
-import {
-  doesNotSpeak,
-  forwardNamed,
-  isUnspoken,
-  type NamedAgentOptions,
-  namedTarget,
-} from '../forwarding/named-agent.ts'
+import { forwardNamed, type NamedAgentOptions, namedTarget } from '../forwarding/named-agent.ts'
 import { type ReferenceGrants, referencesHeader } from '../forwarding/reference-grants.ts'
-import { type ReportSignal, relay } from '../forwarding/relay.ts'
+import { dialectUnsupported, lacksDialect } from '../forwarding/refusal.ts'
 import { agentHasLeft, incompleteHeader, mayBeAt } from '../forwarding/upstream-error.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
 import { StreamOutcomeObserver } from '../learning/stream-outcome.ts'
@@ -140,7 +135,7 @@ export class RpcRouter {
       incoming.operation === 'cancelTask' && key !== undefined
         ? await this.#findOrPrevent(taskId, key, incoming)
         : await this.#find('task', taskId, incoming)
-    return this.#relay(incoming, route, this.#observerOf(incoming, route))
+    return this.#forward(incoming, route, this.#observerOf(incoming, route))
   }
 
   /** @throws ParleyError TaskNotFound if no agent has received the message that creates the task, and none will */
@@ -171,7 +166,7 @@ export class RpcRouter {
     const { codec, owner, claim, params } = incoming
     const { contextId } = codec.readParams('clearContext', params, idsOf(owner))
     const route = await this.#find('context', contextId, incoming)
-    return this.#relay(
+    return this.#forward(
       incoming,
       route,
       () =>
@@ -205,7 +200,7 @@ export class RpcRouter {
     throw new ParleyError('ContextNotFound', { data: { contextId: id }, headers })
   }
 
-  async #relay(
+  async #forward(
     { request, reply, body, agents, method, codec, rest }: Incoming,
     route: Route,
     watch: (() => ResponseObserver) | undefined,
@@ -221,12 +216,13 @@ export class RpcRouter {
     const target = await tokens.authorize(targetOf(entry, path, dispatcherFor), request.token)
     const { headers } = request
     const sent = codec === defaultDialect ? completeRequest(entry, { headers, body }) : { body }
-    return relay(request, reply, target, sent, {
+    return forward(request, reply, target, sent, {
       reportSignal,
       headers: { 'x-agent': entry.slug },
       watch: watch && (({ status }) => (status === 200 ? watch() : undefined)),
       check: (head) => {
-        if (isUnspoken(entry, { path: partsOf(path).path, rest }, head)) throw doesNotSpeak(entry.slug)
+        if (lacksDialect(entry, { path: partsOf(path).path, rest }, head))
+          throw dialectUnsupported(entry.slug)
       },
     })
   }

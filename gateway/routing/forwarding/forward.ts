@@ -17,7 +17,7 @@ export type ReportSignal = (agentId: string, sign: AgentSignal) => void
 
 /** The client disconnected before the end of the response. */
 export class ClientDisconnected extends Error {
-  override readonly name = 'ClientLeft'
+  override readonly name = 'ClientDisconnected'
 }
 
 /** Sends the request to the agent with the forwarded headers. */
@@ -50,7 +50,7 @@ export function exchangeWith(
   return exchange
 }
 
-export interface RelayOptions {
+export interface ForwardOptions {
   reportSignal?: ReportSignal | undefined
   /** Headers that the gateway adds to the response. */
   headers?: Record<string, string>
@@ -65,12 +65,12 @@ export interface RelayOptions {
 const rewrittenMaxBytes = 1024 * 1024
 
 /** Forwards a buffered POST and streams the response. @throws ParleyError Unavailable before the first response byte */
-export async function relay(
+export async function forward(
   request: FastifyRequest,
   reply: FastifyReply,
   target: AuthorizedTarget,
   sent: CompletedRequest,
-  { reportSignal, headers, watch, check, rewrite }: RelayOptions = {},
+  { reportSignal, headers, watch, check, rewrite }: ForwardOptions = {},
 ): Promise<FastifyReply> {
   // A rewritten body must not be compressed.
   const plain = rewrite && { 'accept-encoding': 'identity' }
