@@ -1,7 +1,9 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
 import { signCard } from '@parley/kit/did/card-signature'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { type ForeignAgent, startForeignAgent } from '@parley/tools/testing/foreign-agent'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { runCli, temporaryFolder } from '../testing.ts'
 
 const folder = temporaryFolder()
@@ -83,12 +85,42 @@ test.each([
   ],
   ['credential', { securitySchemes: { m: { type: 'mutualTLS' } }, security: [{ m: [] }] }, 'not supported'],
   ['skills', { skills: [] }, 'The card lists no skills'],
-  ['card', { name: '' }, 'The registry refuses the card'],
+  [
+    'interface',
+    { supportedInterfaces: [{ url: 'http://a.test/', protocolBinding: 'JSONRPC', protocolVersion: '2.0' }] },
+    'The agent offers JSONRPC of A2A 2.0 only',
+  ],
+  ['interface', { supportedInterfaces: [] }, 'The card lists no interface. It has to offer JSONRPC'],
+  [
+    'addresses',
+    {
+      supportedInterfaces: [
+        { url: 'http://a:b@a.test/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+      ],
+    },
+    'http://a:b@a.test/: The URL must not contain a user name',
+  ],
+  ['card', { name: '' }, 'The registry refuses the card: name: '],
 ])('parley check states the fault of the %s', async (what, more, sentence) => {
   agent.card = { ...v1(), ...more }
   const { code, stdout } = await check()
   expect(stdout).toMatch(new RegExp(`^FIX +${what} `, 'm'))
   expect(stdout).toContain(sentence)
+  expect(code).toBe(1)
+})
+
+test('parley check states where it looked for a card, and nothing else, if there is none', async () => {
+  const server = createServer((_request, response) => {
+    response.writeHead(302, { location: 'https://elsewhere.test/' }).end()
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const { code, stdout } = await runCli(['check', urlOf(server)], { cwd: folder.path })
+  expect(stdout.trim().split('\n')).toEqual([
+    expect.stringMatching(/^ok +reachable/),
+    expect.stringMatching(/^FIX +card +There is no card: .*agent-card\.json returns HTTP 302 to https:\/\/e/),
+  ])
+  expect(stdout).toContain('Redirects are not followed')
   expect(code).toBe(1)
 })
 
@@ -98,3 +130,8 @@ test('parley check names an invalid signature', async () => {
   agent.card = signCard(v1(), [{ alg: 'EdDSA', kid, sign: (bytes) => key.sign(bytes) }])
   expect((await check()).stdout).toMatch(/^– +signature +The key of the signature cannot be found/m)
 })
+
+function urlOf(server: Server): string {
+  const address = server.address()
+  return typeof address === 'object' && address !== null ? `http://127.0.0.1:${address.port}` : ''
+}

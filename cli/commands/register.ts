@@ -16,11 +16,12 @@ export default function registerCommand(io: Io): CliCommand {
     .addHelpText(
       'after',
       `
-The gateway at --url fetches card, skills and DID document from the agent and has it prove its key. The address must be
-public, on this machine (not with NODE_ENV=production), or listed in REGISTRY_ALLOWED_HOSTS of the gateway. An agent
-started with GATEWAY_URL registers itself.`,
+The gateway at --url reads the card of the agent. An agent of Parley or Bindu (external) proves its key. Any other A2A
+agent (foreign) is called through the relay of the gateway; npx parley check <agent url> shows what it accepts. The
+address must be public, on this machine (not with NODE_ENV=production), or listed in REGISTRY_ALLOWED_HOSTS of the
+gateway. An agent started with GATEWAY_URL registers itself. The next step is npx parley admit.`,
     )
-    .members({ url: '<agent url>' })
+    .members({ url: '' })
     .run((agent: string, options: RegisterOptions) => register(io, agent, options))
 }
 

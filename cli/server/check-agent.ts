@@ -49,9 +49,11 @@ export async function checkAgent(
       },
     ]
   }
-  const foreign = await foreignCardAt(base, card)
+  const second = isObject(card) ? undefined : await get(`${base}${cardPaths[1]}`)
+  const foreign = await foreignCardIn(card, second)
   if (foreign !== undefined)
     return [{ what: 'reachable' }, ...(await checkForeign({ base, ...foreign, credential, read }))]
+  if (second !== undefined && !isObject(second)) return [{ what: 'reachable' }, noCardFinding([card, second])]
   const findings = [{ what: 'reachable' }, cardFinding(card)]
   const did = card.json?.['did']
   const rest = [
@@ -75,15 +77,26 @@ export async function checkAgent(
 
 const cardPaths = ['/.well-known/agent.json', '/.well-known/agent-card.json'] as const
 
+const isObject = ({ status, json }: Answer) => status === 200 && json !== undefined
+
 /** Returns the card of an A2A server of another vendor, where the registry would find it. */
-async function foreignCardAt(base: string, first: Answer) {
-  const isFound = (answer: Answer) => answer.status === 200 && answer.json !== undefined
-  const [path, answer] = isFound(first)
-    ? ([cardPaths[0], first] as const)
-    : ([cardPaths[1], await get(`${base}${cardPaths[1]}`)] as const)
-  const { json } = answer
-  if (!isFound(answer) || json === undefined || !isForeignCard(json) || (await hasDid(json))) return undefined
+async function foreignCardIn(first: Answer, second: Answer | undefined) {
+  const [path, { json }] = second === undefined ? [cardPaths[0], first] : [cardPaths[1], second]
+  if (json === undefined || !isForeignCard(json) || (await hasDid(json))) return undefined
   return { card: json, path }
+}
+
+function noCardFinding(answers: readonly Answer[]): Finding {
+  const found = answers.map(({ status, headers }, i) => {
+    const to = headers.get('location')
+    const how = status === 200 ? 'no JSON object' : `HTTP ${status}${to === null ? '' : ` to ${to}`}`
+    return `${cardPaths[i]} returns ${how}`
+  })
+  const isRedirect = answers.some(({ status }) => status >= 300 && status < 400)
+  const how = isRedirect
+    ? 'Redirects are not followed: give the address of the server itself'
+    : 'Give the address below which the card is'
+  return { what: 'card', fix: `There is no card: ${found.join(', ')}. ${how}.` }
 }
 
 /** Cards of the reference implementation state their DID in an extension. The gateway calls such agents directly. */
@@ -230,6 +243,7 @@ async function read(url: string, init: RequestInit): Promise<Answer> {
 }
 
 function reasonOf(error: Error, url: string): string {
+  if (error.name === 'TimeoutError') return `no complete answer within ${limitMs / 1000} s`
   const cause = error.cause as NodeJS.ErrnoException | undefined
   return connectionFault(error, url) ?? cause?.code ?? cause?.message ?? error.message
 }

@@ -5,6 +5,7 @@ import {
   type AgentSecurity,
   type ForeignInterface,
   readForeignInterface,
+  unsupportedSecurityText,
 } from '@parley/wire/codecs/foreign-card'
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
@@ -30,14 +31,15 @@ export async function checkForeignAgent(check: ForeignCheck): Promise<Finding[]>
     return [await cardFinding(check), { what: 'interface', fix: `${found.replace(/\.$/, '')}.` }]
   const streaming = found.streaming ? 'streaming' : 'without streaming (tasks are polled)'
   const info = `${versionOf(found, card)}, JSON-RPC at ${found.url}, ${streaming}`
+  const addresses = addressFindings([base, found.url, ...found.security.flatMap(tokenUrlOf)])
   return [
     await cardFinding(check),
     { what: 'interface', info },
-    ...addressFindings([base, found.url, ...found.security.flatMap(tokenUrlOf)]),
+    ...addresses,
     skillsFinding(card),
     securityFinding(found),
     await signatureFinding(check),
-    await callFinding(found, check),
+    ...(addresses.some(({ fix }) => fix !== undefined) ? [] : [await callFinding(found, check)]),
   ]
 }
 
@@ -51,33 +53,40 @@ function versionOf(found: ForeignInterface, { protocolVersion: stated }: JsonObj
 /** Applies the rules of the registry. */
 async function cardFinding({ card, path }: ForeignCheck): Promise<Finding> {
   const what = 'card'
-  const { readCard } = await import('@parley/gateway/registry/card')
+  const { issuesIn, readCard } = await import('@parley/gateway/registry/card')
   try {
     readCard(card)
     return { what, info: `an A2A card at ${path}` }
   } catch (error) {
     if (!(error instanceof ParleyError)) throw error
-    return { what, fix: `The registry refuses the card: ${JSON.stringify(error.data['issues'])}.` }
+    return { what, fix: `The registry refuses the card: ${issuesIn(error)}.` }
   }
 }
 
 const tokenUrlOf = (scheme: AgentSecurity) => (scheme.kind === 'oauth2' ? [scheme.tokenUrl] : [])
 
 function addressFindings(urls: readonly string[]): Finding[] {
+  const findings = urls.flatMap(addressFinding)
+  const faults = findings.filter(({ fix }) => fix !== undefined)
+  return [faults[0] ?? findings[0] ?? { what: 'addresses' }]
+}
+
+function addressFinding(url: string): Finding[] {
   const what = 'addresses'
-  for (const url of urls) {
-    try {
-      outgoingUrl(url)
-    } catch (error) {
-      if (!(error instanceof OutgoingRefused)) throw error
-      const host = URL.parse(url)?.hostname
-      const isForOperator = error.reason === 'not_public' || error.reason === 'local_name'
-      if (!isForOperator || host === undefined) return [{ what, fix: `${url}: ${error.message}.` }]
-      const how = `List ${host} in REGISTRY_ALLOWED_HOSTS of the gateway`
-      return [{ what, note: `${error.message}. ${how} if the agent belongs there.` }]
-    }
+  try {
+    outgoingUrl(url)
+    return []
+  } catch (error) {
+    if (!(error instanceof OutgoingRefused)) throw error
+    const host = URL.parse(url)?.hostname
+    const isForOperator = error.reason === 'not_public' || error.reason === 'local_name'
+    if (!isForOperator || host === undefined) return [{ what, fix: `${url}: ${error.message}.` }]
+    const isHere = error.message.includes('loopback')
+    const how = isHere
+      ? `A gateway in production accepts it only if REGISTRY_ALLOWED_HOSTS lists ${host}`
+      : `If the agent belongs there, list ${host} in REGISTRY_ALLOWED_HOSTS of the gateway`
+    return [{ what, note: `${url}: ${error.message}. ${how}.` }]
   }
-  return [{ what }]
 }
 
 function skillsFinding({ skills }: JsonObject): Finding {
@@ -88,11 +97,7 @@ function skillsFinding({ skills }: JsonObject): Finding {
 
 function securityFinding({ security: [scheme], unsupportedSecurity }: ForeignInterface): Finding {
   const what = 'credential'
-  if (unsupportedSecurity)
-    return {
-      what,
-      fix: 'The card requires an authentication that is not supported: bearer, apiKey and oauth2 with client credentials are.',
-    }
+  if (unsupportedSecurity) return { what, fix: `${unsupportedSecurityText}.` }
   if (scheme === undefined) return { what, info: 'the card requires none' }
   const value = {
     bearer: 'the bearer token',

@@ -1,9 +1,14 @@
 import { outgoingUrl } from '@parley/kit/net/outgoing-url'
-import { type ForeignInterface, isForeignCard, readForeignInterface } from '@parley/wire/codecs/foreign-card'
+import {
+  type ForeignInterface,
+  isForeignCard,
+  readForeignInterface,
+  unsupportedSecurityText,
+} from '@parley/wire/codecs/foreign-card'
 import { type ListedSkill, readListedSkills } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
-import { readCard } from '../registry/card.ts'
+import { issuesIn, readCard } from '../registry/card.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { documentKeys, provableKeys } from './agent-document.ts'
 import { type CardProof, verifyCardProof } from './card-proof.ts'
@@ -74,31 +79,36 @@ function signatureOf(proof: CardProof, isOfV1: boolean): NonNullable<AgentEntry[
 }
 
 /** A2A servers of version 1.0 serve their card at the second path only. */
+const cardPaths = ['/.well-known/agent.json', '/.well-known/agent-card.json'] as const
+
 async function readCardAt(url: string, client: GuardedClient): Promise<JsonObject> {
-  const first = await client.get(`${url}/.well-known/agent.json`, 'The card')
+  const first = await client.get(url + cardPaths[0], 'The card')
   if (first.status === 200 && first.json !== undefined) return first.json
-  const second = await client.get(`${url}/.well-known/agent-card.json`, 'The card')
+  const second = await client.get(url + cardPaths[1], 'The card')
   if (second.status === 200 && second.json !== undefined) return second.json
   if (first.status === 200 || second.status === 200)
     throw registrationError('not_json', 'The card is not a JSON object')
-  throw registrationError('status', `The card returned HTTP ${first.status}`)
+  const statuses = [first, second]
+    .map(({ status }, i) => `${cardPaths[i]} returned HTTP ${status}`)
+    .join(', ')
+  const isRedirect = [first, second].some(({ status }) => status >= 300 && status < 400)
+  const how = isRedirect ? 'Redirects are not followed' : 'Register the address below which the card is'
+  throw registrationError('status', `There is no card: ${statuses}. ${how}`)
 }
 
 /** @throws ParleyError InvalidParams if the agent cannot be called */
 function relayOf(json: JsonObject, { allowed }: GuardedClient): ForeignInterface {
   const read = readForeignInterface(json)
   if (typeof read === 'string') throw registrationError('interface', read)
-  try {
-    outgoingUrl(read.url, allowed)
-    for (const scheme of read.security) if (scheme.kind === 'oauth2') outgoingUrl(scheme.tokenUrl, allowed)
-  } catch (error) {
-    throw toRegistrationError(error, 'An address of the card')
+  const urls = read.security.flatMap((scheme) => (scheme.kind === 'oauth2' ? [scheme.tokenUrl] : []))
+  for (const url of [read.url, ...urls]) {
+    try {
+      outgoingUrl(url, allowed)
+    } catch (error) {
+      throw toRegistrationError(error, `The address ${url} in the card`)
+    }
   }
-  if (read.unsupportedSecurity)
-    throw registrationError(
-      'security',
-      'The agent requires an authentication that is not supported: bearer, apiKey and oauth2 with client credentials are',
-    )
+  if (read.unsupportedSecurity) throw registrationError('security', unsupportedSecurityText)
   return read
 }
 
@@ -106,8 +116,8 @@ function cardOf(json: JsonObject) {
   try {
     return readCard(json)
   } catch (error) {
-    if (error instanceof ParleyError) throw registrationError('card', 'The card is not an agent card', error)
-    throw error
+    if (!(error instanceof ParleyError)) throw error
+    throw registrationError('card', `The card is not an agent card: ${issuesIn(error)}`, error)
   }
 }
 

@@ -13,7 +13,14 @@ export function registrationError(reason: string, message: string, cause?: unkno
 
 /** Converts errors from guarded requests and returns other errors unchanged. */
 export function toRegistrationError(error: unknown, what: string): unknown {
-  if (error instanceof OutgoingRefused) return registrationError(error.reason, error.message, error)
+  if (error instanceof OutgoingRefused) {
+    const isForOperator = error.reason === 'not_public' || error.reason === 'local_name'
+    const how = isForOperator
+      ? '. If the agent belongs there, list the host in REGISTRY_ALLOWED_HOSTS of the gateway'
+      : ''
+    const where = what === 'The URL' ? '' : `${what}: `
+    return registrationError(error.reason, `${where}${error.message}${how}`, error)
+  }
   if (error instanceof OutgoingFailed)
     return registrationError(error.reason, `${what} could not be read: ${error.message}`, error)
   return error

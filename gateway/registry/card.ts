@@ -24,6 +24,15 @@ export interface ReadCard {
   card: JsonObject
 }
 
+/** Returns the issues of an error of `readCard` as text. */
+export function issuesIn({ data }: ParleyError): string {
+  const issues: unknown[] = Array.isArray(data['issues']) ? data['issues'] : []
+  return issues
+    .filter(isObject)
+    .map(({ path: at, message }) => `${String(at)}: ${String(message)}`)
+    .join('; ')
+}
+
 /** @throws ParleyError InvalidParams if the object is not an agent card */
 export function readCard(json: JsonObject): ReadCard {
   const parsed = card.safeParse(json)

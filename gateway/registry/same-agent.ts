@@ -135,7 +135,11 @@ function mayTakeOver(holder: AgentEntry, registrant: Registrant): boolean {
 }
 
 export function slugTakenError(slug: string): ParleyError {
-  return conflict('slug', `The slug ${slug} belongs to another agent`, { slug })
+  return conflict(
+    'slug',
+    `The slug ${slug} belongs to another agent: change the name of this one, or have an operator remove the other`,
+    { slug },
+  )
 }
 
 export function entryChangedError(): ParleyError {

@@ -46,7 +46,7 @@ type Card = z.infer<typeof card>
 export function isForeignCard(json: Record<string, unknown>): boolean {
   if (typeof json['did'] === 'string') return false
   const { supportedInterfaces: all, protocolVersion: version, defaultInputModes, url } = json
-  if (Array.isArray(all) && all.length > 0) return true
+  if (Array.isArray(all)) return true
   if (typeof version === 'string') return /^0\.[23](\.|$)/.test(version)
   // Cards of early versions state no version.
   return typeof url === 'string' && Array.isArray(defaultInputModes)
@@ -84,10 +84,22 @@ function interfaceIn(given: Card): Pick<ForeignInterface, 'url' | 'dialect'> | s
   if (hasTop && url !== undefined && isRpc(preferredTransport)) return { url, dialect: a2aV03.name }
   const other = additionalInterfaces.find(({ transport }) => isRpc(transport))
   if (other !== undefined) return { url: other.url, dialect: a2aV03.name }
-  const bindings = [...all.map(({ protocolBinding }) => protocolBinding), given.preferredTransport]
-  const names = [...new Set(bindings.filter((name) => name !== undefined))].join(', ')
-  return `The agent offers ${names === '' ? 'no interface' : names} only. It has to offer JSONRPC of A2A 0.2, 0.3 or 1.0`
+  const offered = [
+    ...all.map(({ protocolBinding: name, protocolVersion }) =>
+      isRpc(name) ? `${name} of A2A ${protocolVersion}` : name,
+    ),
+    ...(given.preferredTransport === undefined ? [] : [given.preferredTransport]),
+  ]
+  const what =
+    offered.length === 0
+      ? 'The card lists no interface'
+      : `The agent offers ${[...new Set(offered)].join(', ')} only`
+  return `${what}. It has to offer JSONRPC of A2A 0.2, 0.3 or 1.0`
 }
+
+/** What to do about `unsupportedSecurity`. */
+export const unsupportedSecurityText =
+  'The agent requires an authentication that is not supported. Enable a bearer token, an API key or OAuth2 client credentials at the agent, and list it in securitySchemes of the card'
 
 const flows = z.looseObject({
   clientCredentials: z.looseObject({
