@@ -87,7 +87,7 @@ export class RedisUsers implements AsyncDisposable {
 
 /** Glob characters do not occur in an agent id, which is a UUID. */
 function rulesFor(agentId: string): string[] {
-  // The relay serves several agents, with names of the form <agent id>.<slug>.
+  // The relay serves several agents, with names of the form <agent id>.<ID of the agent's entry>.
   const names = [agentId, `${agentId}.*`]
   const data = names.flatMap((name) => [`parley:{${name}}:*`, `parley:${name}:*`])
   return [...data.flatMap((one) => [`~${one}`, `&${one}`]), '+@all', '-@admin', '-@dangerous', '+info']

@@ -111,18 +111,19 @@ export class RelaySupervision implements Disposable {
       this.#loadedAt = performance.now()
       await credentials.load()
     }
-    const gone = new Set(this.#sent.keys())
+    const slugs = new Set(entries.map(({ slug }) => slug))
+    // An agent with a new slug must not be open under both.
+    for (const slug of this.#sent.keys()) {
+      if (slugs.has(slug)) continue
+      this.#sent.delete(slug)
+      this.#relay.send({ type: 'relayed-agent', slug })
+    }
     for (const entry of entries) {
-      gone.delete(entry.slug)
       const agent = this.#descriptionOf(entry)
       const text = JSON.stringify(agent)
       if (agent === undefined || this.#sent.get(entry.slug) === text) continue
       this.#sent.set(entry.slug, text)
       this.#relay.send({ type: 'relayed-agent', slug: entry.slug, agent })
-    }
-    for (const slug of gone) {
-      this.#sent.delete(slug)
-      this.#relay.send({ type: 'relayed-agent', slug })
     }
   }
 
@@ -139,12 +140,13 @@ export class RelaySupervision implements Disposable {
   }
 
   #descriptionOf(entry: AgentEntry): RelayedAgent | undefined {
-    const { relay, name, description, card, skills, slug } = entry
+    const { id, relay, name, description, card, skills, slug } = entry
     if (relay === undefined) return undefined
     const { gatewayUrl, credentials } = this.#options
     const credential = credentials.of(entry)
     const { version } = card
     return {
+      id,
       name,
       description,
       version: typeof version === 'string' && version !== '' ? version : '1.0.0',

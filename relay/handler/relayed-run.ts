@@ -11,7 +11,7 @@ import { asksAgain, ForeignTask } from './foreign-task.ts'
 import { outcomeOf, RelayedTaskFailed } from './outcome.ts'
 
 export interface RelayedAgent {
-  /** Its slug at the gateway, under which the links are stored. */
+  /** Its ID at the gateway, under which the links are stored. A slug may pass to another agent. */
   slug: string
   client: Pick<A2aClient, 'send' | 'follow' | 'get'>
   links: LinkStore

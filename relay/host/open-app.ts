@@ -37,12 +37,19 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
   const { config, links, log: all, allowed, timing, relay, ...options } = parts
   const log = all.child({ agent: slug })
   await using stack = new AsyncDisposableStack()
-  const { url, streaming, credential } = agent
+  const { id, url, streaming, credential } = agent
   const dialect = dialectNamed(agent.dialect)
   const client = stack.use(new A2aClient({ url, dialect, streaming, credential, allowed }))
   const outputMaxBytes = config.artifactMaxBytes
-  const relayed = { slug, client, links, streaming, outputMaxBytes, ...(timing !== undefined && { timing }) }
-  const folder = path.join('agents', slug)
+  const relayed = {
+    slug: id,
+    client,
+    links,
+    streaming,
+    outputMaxBytes,
+    ...(timing !== undefined && { timing }),
+  }
+  const folder = path.join('agents', id)
   const app = stack.use(
     await startAgentApp({
       ...options,
@@ -57,7 +64,7 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
         concurrency,
         handle: (context) => relayedRun(relayed, context),
       }),
-      identity: identityOf(slug, relay.key),
+      identity: identityOf(id, relay.key),
       config: {
         ...config,
         dataDir: path.join(config.dataDir, folder),
@@ -65,9 +72,9 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
         publicUrl: agent.publicUrl,
         audiences: [...config.audiences, ...agent.audiences],
       },
-      redisName: `${agentId(relay.did)}.${slug}`,
+      redisName: `${agentId(relay.did)}.${id}`,
       servedAt: agent.publicUrl,
-      committed: cancelAtAgent({ slug, client, links, log }),
+      committed: cancelAtAgent({ slug: id, client, links, log }),
     }),
   )
   const open = stack.move()
@@ -75,9 +82,9 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
 }
 
 /** Derives the key of an agent from that of the relay, so that copies of the relay on several machines agree on it. */
-function identityOf(slug: string, relay: KeyPair): Identity {
+function identityOf(id: string, relay: KeyPair): Identity {
   return gatewayIdentity({
-    seed: relay.deriveSecret(`parley relayed agent ${slug}`),
+    seed: relay.deriveSecret(`parley relayed agent ${id}`),
     author: 'relay',
     name: 'agent',
   })

@@ -204,6 +204,24 @@ test('a new credential is used by the next message, and a removed agent is not s
   expect(status).toBe(503)
 })
 
+test('another agent with the slug of a removed one receives none of its tasks', async () => {
+  const relay = await startRelay()
+  const removed = await foreignAgent((_request, reply) =>
+    reply.result({ task: { ...taskOf('WORKING'), contextId: 'secret' } }),
+  )
+  await relay.change('one', removed, { id: 'first' })
+  const task = await relay.caller('one').send('hello')
+  await expect.poll(() => removed.requests.length).toBeGreaterThan(1)
+  await relay.agents.change({ type: 'relayed-agent', slug: 'one' })
+  const next = await foreignAgent(hello)
+  await relay.change('one', next, { id: 'second' })
+  await expect(relay.caller('one').get(task.id)).rejects.toMatchObject({ code: -32_001 })
+  const { id } = await relay.caller('one').send('hello', { contextId: task.context_id })
+  await relay.caller('one').wait(id, { signal: AbortSignal.timeout(20_000) })
+  expect(next.requests).toHaveLength(1)
+  expect(JSON.stringify(next.requests[0]?.params)).not.toContain('secret')
+})
+
 /** Starts an agent as a process, which sends a message after the first read of its task, or when it receives a message. */
 async function startForeignProcess(behaviour: string, port = 0) {
   const server = import.meta.resolve('@parley/tools/testing/foreign-agent')
@@ -307,6 +325,7 @@ async function startRelay(
 
 function descriptionOf(slug: string, url: string): RelayedAgent {
   return {
+    id: slug,
     name: `Foreign ${slug}`,
     description: 'Greets',
     version: '1.0.0',

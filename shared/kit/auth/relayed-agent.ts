@@ -3,6 +3,8 @@ import { agentCredential } from './agent-credential.ts'
 
 /** A foreign A2A agent, as the supervisor describes it to the relay. */
 const relayedAgent = z.object({
+  /** The ID of the registry entry, under which the relay keeps the tasks. A later agent with the same slug has another one. */
+  id: z.string().regex(/^[\w-]{1,64}$/),
   name: z.string(),
   description: z.string(),
   version: z.string().default('1.0.0'),
