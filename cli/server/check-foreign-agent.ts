@@ -38,7 +38,7 @@ export async function checkForeignAgent(check: ForeignCheck): Promise<Finding[]>
     ...addresses,
     skillsFinding(card),
     securityFinding(found),
-    await signatureFinding(check),
+    await signatureFinding(check, found.url),
     ...(addresses.some(({ fix }) => fix !== undefined) ? [] : [await callFinding(found, check)]),
   ]
 }
@@ -107,10 +107,10 @@ function securityFinding({ security: [scheme], unsupportedSecurity }: ForeignInt
   return { what, info: `${scheme.kind}: npx parley admit <agent> --credential @<file with ${value}>` }
 }
 
-async function signatureFinding({ card, base }: ForeignCheck): Promise<Finding> {
+async function signatureFinding({ card, base }: ForeignCheck, interfaceUrl: string): Promise<Finding> {
   const what = 'signature'
   const { verifyCardProof } = await import('@parley/gateway/registration/card-proof')
-  const proof = await verifyCardProof(card, { url: base, resolve: await resolverAt(base) })
+  const proof = await verifyCardProof(card, { url: base, interfaceUrl, resolve: await resolverAt(base) })
   if (!proof.verified)
     return { what, note: `${proof.message} The agent can be registered, but not verified.` }
   if (proof.covers !== 'a2a-without-security') return { what, info: `by ${proof.did}` }

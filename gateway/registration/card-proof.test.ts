@@ -131,6 +131,35 @@ test('an unsigned card is not verified, with a reason', async () => {
   })
 })
 
+/** A card that lists an interface which the gateway does not support. */
+const overGrpc = {
+  name: 'Calc',
+  description: 'adds',
+  version: '1',
+  supportedInterfaces: [{ url: `${url}/a2a`, protocolBinding: 'GRPC', protocolVersion: '1.0' }],
+  capabilities: { streaming: true },
+  defaultInputModes: ['text/plain'],
+  defaultOutputModes: ['text/plain'],
+  skills: [{ id: 'add', name: 'Add', description: 'adds', tags: ['sum'] }],
+}
+
+test('a signature over the fields of A2A does not count for an address in another field', async () => {
+  const key = { alg: 'ES256', kid: `${web}#card`, sign: signers.ES256 } as const
+  // The SDKs sign only the fields that they know.
+  const signed = signCard(overGrpc, [key])
+  const card = { ...signed, protocolVersion: '0.3.0', url: 'https://evil.example/a2a' }
+  expect(await prove(jsonObjectOf(JSON.stringify(card)) ?? {}, documentOf(web))).toMatchObject({
+    verified: true,
+    covers: 'a2a',
+  })
+  const client = { allowed: noExceptions, get: async () => ({ status: 200, json: card }) }
+  const found = await fetchAgent(url, { client: client as never, resolve: async () => documentOf(web) })
+  expect(found).toMatchObject({
+    relay: { url: 'https://evil.example/a2a' },
+    cardSignature: { verified: false, reason: 'other_address' },
+  })
+})
+
 test.each([
   ['a signed', signedCard(`${web}#card`), { verified: true, kid: `${web}#card` }],
   ['an unsigned', { ...signedCard(''), signatures: [] }, { verified: false, reason: 'unsigned' }],

@@ -22,6 +22,8 @@ type Verified = Extract<CardVerdict, { verified: true }>
 export interface CardProofOptions {
   /** The address at which the agent is registered. */
   url: string
+  /** The address in the card at which the agent is called, which the signature must cover. Undefined if it is not called. */
+  interfaceUrl?: string
   /** Resolves a DID; undefined if its document is not found. */
   resolve: (did: string) => Promise<JsonObject | undefined>
 }
@@ -33,18 +35,22 @@ export interface CardProofOptions {
  */
 export async function verifyCardProof(
   card: JsonObject,
-  { url, resolve }: CardProofOptions,
+  { url, interfaceUrl, resolve }: CardProofOptions,
 ): Promise<CardProof> {
   const verdict = await verifyCard(card, (kid, alg) => keyOf(kid, alg, resolve))
   if (!verdict.verified) return verdict
   const { kid, covers } = verdict
   const did = didOf(kid)
+  const addresses = cardAddresses(card, covers)
+  if (interfaceUrl !== undefined && !addresses.includes(interfaceUrl)) {
+    const message = `The signature does not cover the address ${interfaceUrl}.`
+    return { verified: false, reason: 'other_address', message }
+  }
   if (did.startsWith('did:web:')) {
     if (isWithin(url, didWebUrl(did.slice('did:web:'.length)))) return { verified: true, did, kid, covers }
     const message = `The card is signed by ${did}, which does not speak for ${url}.`
     return { verified: false, reason: 'other_origin', message }
   }
-  const addresses = cardAddresses(card, covers)
   if (addresses.some((address) => URL.parse(address)?.origin === URL.parse(url)?.origin))
     return { verified: true, did, kid, covers }
   const message = `The card is signed by ${did} and lists no interface at ${url}.`

@@ -44,7 +44,7 @@ export async function fetchAgent(url: string, { client, resolve }: FetchOptions)
   const { did, ...card } = cardOf(json)
   if (did === undefined && isForeignCard(json)) {
     const relay = relayOf(json, client)
-    const proof = await verifyCardProof(json, { url, resolve })
+    const proof = await verifyCardProof(json, { url, interfaceUrl: relay.url, resolve })
     const cardSignature = signatureOf(proof, 'supportedInterfaces' in json)
     return { ...card, relay, cardSignature }
   }

@@ -63,6 +63,16 @@ test('an A2A agent without a DID is registered by its card as unverified and is 
   })
 })
 
+test('a foreign agent whose card names an address of the gateway is refused', async () => {
+  await deployment.start()
+  const own = deployment.gateway.addresses.public
+  const url = `${own}/agents/external/a2a/v1`
+  const supportedInterfaces = [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]
+  const agent = await deployment.serveAgent({ card: { supportedInterfaces } })
+  const { status, error } = await deployment.join(agent.url, await deployment.carol())
+  expect([status, error.data.reason]).toEqual([400, 'gateway'])
+})
+
 test('an agent without a challenge route is registered as unverified', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice, challenge: 'no route' })

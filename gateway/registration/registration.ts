@@ -66,6 +66,7 @@ export class AgentRegistration {
       const found = await fetchAgent(url, this.#options)
       if (own.addresses.some((address) => isGatewayCard(found.card, address)))
         throw registrationError('gateway', 'The URL leads to this gateway')
+      this.#requireForeign(found)
       if (found.did !== undefined && found.did === own.did)
         throw registrationError('gateway', 'The DID on the card is that of this gateway')
       const proof = await this.#proof(request, url, found)
@@ -95,6 +96,7 @@ export class AgentRegistration {
     const { identity: _, ...found } = await fetchAgent(known.url, this.#options)
     if (found.relay === undefined)
       throw registrationError('card', 'The card is no longer that of a foreign A2A agent: register it again')
+    this.#requireForeign(found)
     const announcement = {
       ...found,
       url: known.url,
@@ -106,6 +108,14 @@ export class AgentRegistration {
     }
     if (known.admitted) requireDistinct(announcement, registry.all())
     return registry.register({ ...announcement, renews: id })
+  }
+
+  /** The relay must not call the gateway, which would forward the call to the relay. */
+  #requireForeign({ relay }: Pick<FetchedAgent, 'relay'>): void {
+    const { gatewayUrl, own = { addresses: [gatewayUrl] } } = this.#options
+    if (relay === undefined) return
+    if (own.addresses.some((address) => relay.url === address || relay.url.startsWith(`${address}/`)))
+      throw registrationError('gateway', 'The interface in the card is an address of this gateway')
   }
 
   /** Returns the key that signed the request or the challenge, or undefined if there is no proof. */
