@@ -30,6 +30,19 @@ test('a credential is bound to the origin for which it was set, can be replaced,
   expect(other.of(entryOf())).toBeUndefined()
 })
 
+test('a credential that is set while the others are read is kept', async () => {
+  const store = memoryStore()
+  const credentials = new AgentCredentials(store)
+  const { list } = store
+  store.list = async () => {
+    const before = await list()
+    await credentials.set(entryOf(), 'new')
+    return before
+  }
+  await credentials.load()
+  expect(credentials.of(entryOf())).toMatchObject({ token: 'new' })
+})
+
 test('a credential that cannot be used is refused without its value', async () => {
   const credentials = new AgentCredentials(memoryStore())
   const security: ForeignInterface['security'] = [{ kind: 'apiKey', in: 'header', name: 'k' }]

@@ -15,14 +15,18 @@ export class AgentCredentials {
   readonly #store: Pick<OAuthStore, 'upsert' | 'list' | 'destroy'>
   /** By the ID of the entry. */
   #known = new Map<string, { url: string; credential: AgentCredential }>()
+  /** The number of changes by this gateway. */
+  #changes = 0
 
   constructor(store: Pick<OAuthStore, 'upsert' | 'list' | 'destroy'>) {
     this.#store = store
   }
 
-  /** Reads the credentials that this gateway and others have set. */
+  /** Reads the credentials that this gateway and others have set. Has no effect if this gateway changes one in the meantime. */
   async load(): Promise<void> {
+    const changes = this.#changes
     const payloads = await this.#store.list(model)
+    if (changes !== this.#changes) return
     const read = payloads.flatMap((payload) => stored.safeParse(payload).data ?? [])
     this.#known = new Map(read.map(({ entryId, ...one }) => [entryId, one]))
   }
@@ -48,12 +52,14 @@ export class AgentCredentials {
     const { id } = entry
     const { url, credential } = this.check(entry, text)
     await this.#store.upsert({ model, id, payload: { entryId: id, url, credential } })
+    this.#changes += 1
     this.#known.set(id, { url, credential })
   }
 
   async remove(entryId: string): Promise<void> {
-    this.#known.delete(entryId)
     await this.#store.destroy(model, entryId)
+    this.#changes += 1
+    this.#known.delete(entryId)
   }
 
   /** Returns the credential if the agent is still at the address for which it was set. */
