@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { RpcError } from '@parley/client/internal/rpc-error'
+import { readEntry } from '@parley/wire/codecs/parley/registry'
 import { CliCommand } from '../terminal/cli-command.ts'
-import { printEntry } from '../terminal/entry-view.ts'
+import { credentialOption, printEntry } from '../terminal/entry-view.ts'
 import { CommandFailed } from '../terminal/faults.ts'
-import { type Io, print, printJson } from '../terminal/io.ts'
+import { type Io, print, printJson, say } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
 import { textFrom } from './message.ts'
 import { connect, type Method, type ServerOptions, slugOf, withServerOptions } from './server-connection.ts'
 
@@ -21,14 +23,15 @@ Operators only: pass a token with agent:admin by --token or PARLEY_TOKEN. Withou
 client that the embedded OAuth server keeps in DATA_DIR.`
 
 const aboutOwn = `
-Without --own the agent is external: the gateway does not query it for tasks, and sends it tokens (for this agent only)
-if its card declares a bearer scheme. Use --own for agents that you run: the gateway then trusts their statements about
-tasks. The agent must have proven its key; add --revision to admit exactly the version that you reviewed. Admit it again
-without --own to revoke this.`
+Add --revision to admit exactly the version that you reviewed.
+Without --own, an agent of Parley or Bindu is external: the gateway does not query it for tasks, and sends it tokens (for
+this agent only) if its card declares a bearer scheme. Use --own for agents that you run and that have proven their key:
+the gateway then trusts their statements about tasks. Admit it again without --own to revoke this.`
 
 const aboutCredential = `
-A foreign A2A agent whose card requires a bearer token, an API key or OAuth2 client credentials (client-id:client-secret)
-receives what --credential names. It is stored encrypted and never shown. Admit the agent again to replace it.`
+A foreign A2A agent (any other) is called through the relay. If its card requires a bearer token, an API key or OAuth2
+client credentials (client-id:client-secret), it receives what --credential names, and never a caller's token. The
+credential is stored encrypted and never shown. Admit the agent again to replace it.`
 
 /** Reads a credential from the option, a file or standard input, without the line break at its end. */
 async function credentialIn(io: Io, given: string | undefined): Promise<string | undefined> {
@@ -70,6 +73,13 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
     const body = isEmpty ? undefined : given
     const answer = await operate(io, options, { method: 'POST', path: `${slugOf(agent)}/${action}`, body })
     printEntry(io, answer.body, options.json)
+    if (action !== 'admit' || credential !== undefined) return
+    const option = credentialOption(readEntry(answer.body).relay)
+    if (option !== '')
+      say(
+        io,
+        `The agent requires a credential. If none is set: npx parley admit ${oneLine(agent, 63)}${option}`,
+      )
   })
 }
 

@@ -21,8 +21,19 @@ function relayLine(relay: Relay): string {
   return [
     dialectTitle(relay),
     streaming === true ? 'streaming' : 'without streaming',
-    scheme === undefined ? 'no credential required' : `credential: ${scheme}`,
+    scheme === undefined ? 'no credential required' : `credential: ${schemes[scheme] ?? scheme}`,
   ].join(', ')
+}
+
+const schemes: Record<string, string> = {
+  bearer: 'bearer token',
+  apiKey: 'API key',
+  oauth2: 'OAuth2 client credentials',
+}
+
+/** The option of `parley admit` that sets the credential of a foreign agent. */
+export function credentialOption(relay: Relay | undefined): string {
+  return relay?.security?.length ? ' --credential @<file>' : ''
 }
 
 const reasons: Record<string, string> = {
@@ -57,7 +68,7 @@ export function printEntry(io: Io, entry: unknown, json: true | undefined): void
     ['status', status ?? ''],
     ...(relay === undefined ? [] : [['relayed', relayLine(relay)] satisfies [string, string]]),
     ['verified', verified === true ? 'yes' : `no${reasonOf(shown)}`],
-    ['admitted', admitted === true ? 'yes' : `no: npx parley admit ${slug ?? ''}`],
+    ['admitted', admitted === true ? 'yes' : `no: npx parley admit ${slug ?? ''}${credentialOption(relay)}`],
     ...(quarantine ? ([['quarantine', quarantine.reason ?? '']] as [string, string][]) : []),
     ['skills', (skills ?? []).map(skillName).join(', ')],
     ...(revision ? ([['revision', revision]] as [string, string][]) : []),

@@ -327,6 +327,13 @@ describe('credentials', () => {
     expect(agent.requests).toHaveLength(1)
   })
 
+  test('without a credential, the error states how to set one', async () => {
+    const agent = await foreign((_request, { response }) => void response.writeHead(401).end())
+    const message = expect.stringContaining('The operator sets it with npx parley admit <agent> --credential')
+    const refused = { name: 'AgentRefused', error: 'AuthenticationRequired', message }
+    await expect(all(clientOf(agent).send(hello, signal))).rejects.toMatchObject(refused)
+  })
+
   test('an OAuth token is cached, shared, and renewed after a 401', async () => {
     let issued = 0
     const forms: string[] = []

@@ -224,6 +224,7 @@ export class A2aClient implements AsyncDisposable {
     }
     const json = status === 200 ? jsonOf(Buffer.from(text)) : tryJson(text)
     const error = this.#options.dialect.readError(json)
+    if (status === 401 && this.#options.credential === undefined) throw lacksCredential()
     if (status === 401) throw refusedBy('AuthenticationRequired', error)
     if (status === 403) throw refusedBy('InsufficientPermissions', error)
     if (error !== undefined) throw new AgentRefused(error)
@@ -239,7 +240,12 @@ export class A2aClient implements AsyncDisposable {
     if (!(error instanceof OutgoingFailed)) return error
     if (error.reason === 'encoding' || error.reason === 'too_large' || error.reason === 'protocol')
       return new InvalidAgentAnswer(error.message)
-    const message = error.reason === 'timeout' ? 'The agent did not answer in time' : error.message
+    const message =
+      error.reason === 'timeout'
+        ? 'The agent did not answer in time'
+        : error.reason === 'connection' && !isSent
+          ? 'The agent could not be reached'
+          : error.message
     return new AgentUnreachable(message, { received: isSent, cause: error })
   }
 }
@@ -259,6 +265,14 @@ async function refuseUnavailable(response: GuardedStream): Promise<void> {
     ...(seconds > 0 && { retryAfterMs: seconds * 1000 }),
   })
 }
+
+const lacksCredential = () =>
+  new AgentRefused(
+    new ParleyError('AuthenticationRequired', {
+      message:
+        'The agent requires a credential, and the gateway has none. The operator sets it with npx parley admit <agent> --credential',
+    }),
+  )
 
 function refusedBy(name: 'AuthenticationRequired' | 'InsufficientPermissions', given?: ParleyError) {
   const why = name === 'AuthenticationRequired' ? 'does not accept' : 'grants too little to'
