@@ -257,7 +257,7 @@ function namedAgents(
   }
 }
 
-/** What the cards that the gateway serves state about it. */
+/** The statements about the gateway in the cards that it serves. */
 function cardServer({ addresses, oauth, trust }: Pick<Parts, 'addresses' | 'oauth' | 'trust'>): CardServer {
   const tokenUrl = oauth.provider && `${oauth.issuer}/token`
   return { gatewayUrl: addresses.public, did: trust.identity?.did, tokenUrl, signCard: trust.signCard }

@@ -70,7 +70,7 @@ test.skipIf(!hasMongodb)(
 )
 
 test.skipIf(!hasMongodb || !hasRedis)(
-  'the relay keeps the data of its agents in Redis with the rights of its own user (needs mongod and redis-server)',
+  'the relay keeps the data of its agents in Redis with the rights of a separate user (needs mongod and redis-server)',
   async () => {
     await using stack = new AsyncDisposableStack()
     const redis = stack.use(await startRedis())

@@ -5,7 +5,7 @@ import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import { CommandFailed, UsageError } from '../terminal/faults.ts'
 
-/** What a card states about itself and how its signature was verified. */
+/** The statements of a card and the result of verifying its signature. */
 export interface CheckedCard {
   url: string
   name: string

@@ -58,7 +58,7 @@ test.each([true, false])('a changed card renews the entry once (ETag: %s)', asyn
   expect(renew.mock.calls).toEqual([['id']])
 })
 
-test('another signature of the same card is no change', async () => {
+test('another signature of the same card is not a change', async () => {
   await probe()
   card = { name: 'One', signatures: [{ protected: 'p', signature: 's' }] }
   expect(await probe()).toBe(true)

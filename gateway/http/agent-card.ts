@@ -11,7 +11,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import { isAlwaysPaid, isPaidAgent } from '../routing/placement/agent-prices.ts'
 import { agentUrl } from './entry-out.ts'
 
-/** What the card of an agent states about the gateway that serves it. */
+/** The statements about a gateway in the cards of agents that it serves. */
 export interface CardServer {
   gatewayUrl: string
   /** Undefined if the gateway has no identity (SERVICE_GATEWAY_*). */

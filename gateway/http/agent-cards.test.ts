@@ -98,7 +98,7 @@ test('the card of a paid agent lists x402 over A2A, which is required if every s
   expect(await requiredBy('giver')).toEqual([])
 })
 
-test('the card states the hash of the original, its signature and who vouches', async () => {
+test('the card states the hash of the original, its signature and the gateway that vouches for it', async () => {
   const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
   await agent('poet', 'Writes poems', { card: hostileCard, did })
   await agent('singer', 'Sings', { cardSignature: { verified: true, kid: `${did}#key-1` }, verified: false })
@@ -140,7 +140,7 @@ test('clients may cache the cards of agents', async () => {
   }
 })
 
-test('the card of an agent is served without a request to the agent, and missing agents have none', async () => {
+test('the card of an agent is served without a request to the agent, and that of a missing agent is not found', async () => {
   const stopped = await new FakeAgent().register('poet', 'Writes poems')
   await stopped.stop()
   expect((await get('/agents/poet/.well-known/agent-card.json')).status).toBe(200)
@@ -202,7 +202,7 @@ test.each([
   expect(await verdictOf(answer.result)).toMatchObject({ verified: true, covers: 'card' })
 })
 
-test('an extended card that is no card is an error, and errors of the agent pass', async () => {
+test('an extended card that is not a card is an error, and errors of the agent pass', async () => {
   const poet = await new FakeAgent().register('poet', 'Writes poems')
   poet.on['GetExtendedAgentCard'] = () => 'https://evil.example'
   const { error } = await callMethod('/agents/poet/a2a/v1', 'GetExtendedAgentCard')

@@ -26,7 +26,7 @@ export interface FetchedAgent {
   document?: JsonObject
   /** How the relay calls a foreign A2A agent. */
   relay?: ForeignInterface
-  /** What became of the signatures in the card of a foreign agent. */
+  /** The result of verifying the signatures in the card of a foreign agent. */
   cardSignature?: NonNullable<AgentEntry['cardSignature']>
   /** Undefined if the agent has no DID or documents of the DID's method cannot be verified. */
   identity?: { document: JsonObject; keys: string[] }

@@ -70,7 +70,7 @@ export interface AgentEntry {
   url: string
   /** The card as the agent serves it. */
   card: JsonObject
-  /** What became of the signatures in the card. Undefined if they were not checked. */
+  /** The result of verifying the signatures in the card. Undefined if they were not checked. */
   cardSignature?: { verified: true; kid: string } | { verified: false; reason: string }
   skills: ListedSkill[]
   /** How the relay calls a foreign A2A agent. Undefined for agents that the gateway calls directly. */

@@ -175,7 +175,7 @@ describe('repetitions', () => {
     await expect(all(clientOf({ url }).send(hello, signal))).rejects.toMatchObject({ received: false })
   })
 
-  test('a silent agent is given up after the time limit', async () => {
+  test('an unresponsive agent is given up after the time limit', async () => {
     const agent = await foreign(() => {})
     await expect(all(clientOf(agent).send(hello, signal))).rejects.toMatchObject({
       name: 'AgentUnreachable',

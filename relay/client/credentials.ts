@@ -6,7 +6,7 @@ import { jsonObjectOf } from '@parley/wire/model/json-text'
 import { z } from 'zod'
 import { AgentUnreachable } from './agent-errors.ts'
 
-/** What a request carries to authenticate its sender. */
+/** The parts of a request that authenticate its sender. */
 export interface Authorization {
   headers: Record<string, string>
   /** Added to the query of the URL. */

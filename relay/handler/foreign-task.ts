@@ -13,7 +13,7 @@ import {
 } from '@parley/wire/model/task'
 import { InvalidAgentAnswer } from '../client/agent-errors.ts'
 
-/** Limits on what a foreign agent sends for one task. */
+/** Limits on the output of a foreign agent for one task. */
 const [artifactsMax, partsMax] = [1000, 20_000]
 /** A progress message that is larger than this as JSON is replaced with the beginning of its text. */
 const [progressMaxChars, progressTextMax] = [4000, 1000]
@@ -45,7 +45,7 @@ export class ForeignTask {
 
   /**
    * @param known the agent's own ID, if the task is known from an earlier message, and the pause that the message ends. Some
-   * agents begin the answer with the task as it was, so a status of this pause is not a new one.
+   * agents begin the answer with the task before the message, so a status of this pause is not a new one.
    */
   constructor(maxBytes: number, known: { taskId?: string | undefined; pause?: string | undefined } = {}) {
     this.#maxBytes = maxBytes
@@ -161,7 +161,7 @@ export class ForeignTask {
   }
 }
 
-/** Returns the name of an artifact of ours. */
+/** Returns the name of one of our artifacts. */
 export const artifactName = (name: string) => (name === '' ? 'result' : name)
 
 function progressOf(parts: Part[]): Output[] {

@@ -69,7 +69,7 @@ test('the deltas of interleaved artifacts have the IDs of their artifacts', asyn
   expect([...deltas]).toEqual([...artifacts])
 })
 
-test('what a polled task has gained is streamed; what has changed is not', async () => {
+test('additions to a polled task are streamed; changes are not', async () => {
   const texts = ['One', 'One two', 'Uno', 'Uno tre']
   let reads = 0
   const { caller } = await relayed(async ({ method }, reply) => {

@@ -20,7 +20,7 @@ const textMax = 1500
 const promptMaxBytes = 1024 * 1024
 
 /**
- * Returns the output for a task that has ended or paused at the agent. What its status message states about payments reaches
+ * Returns the output for a task that has ended or paused at the agent. The payment metadata of its status message reaches
  * the caller.
  * @throws InvalidAgentAnswer
  */

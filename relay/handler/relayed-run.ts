@@ -207,7 +207,7 @@ class Run {
       if (!(error instanceof AgentRefused)) throw error
       return false
     }
-    // A server that ends streams early would otherwise be called without end.
+    // A server that ends streams early would otherwise be called indefinitely.
     return frames > 1
   }
 

@@ -15,7 +15,7 @@ import { cancelAtAgent } from '../handler/cancel-at-agent.ts'
 import { type RelayTiming, relayedRun } from '../handler/relayed-run.ts'
 import type { LinkStore } from '../store/links.ts'
 
-/** What all apps of a relay share. */
+/** The parts that all apps of a relay share. */
 export interface HostParts
   extends Pick<AgentAppOptions, 'introspector' | 'clientKeys' | 'storeUrl' | 'redisUrl' | 'drainMs'> {
   config: AgentConfig

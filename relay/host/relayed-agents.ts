@@ -22,7 +22,7 @@ interface OpenApp {
 }
 
 /**
- * The foreign agents of a gateway. Each has an app of its own, which is opened by the first request, or at the start if it
+ * The foreign agents of a gateway. Each has a separate app, which is opened by the first request, or at the start if it
  * has open tasks, and closed when it is idle. Thousands of registered agents thus cost only their descriptions.
  */
 export class RelayedAgents implements AsyncDisposable {

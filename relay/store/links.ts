@@ -17,7 +17,7 @@ const taskLink = z.object({
   /** The last pause, as `ForeignTask.pause` identifies it. */
   pause: z.string().optional(),
 })
-/** The task of a foreign agent that belongs to a task of ours. */
+/** The task of a foreign agent that belongs to one of our tasks. */
 export type TaskLink = z.infer<typeof taskLink>
 
 /** The IDs that a foreign agent uses for our tasks and contexts. A change is durable when its promise resolves. */

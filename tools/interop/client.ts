@@ -1,4 +1,4 @@
-/** What the suite does with a client of an SDK. The SDKs of 0.3 have no list of tasks, and the one of Python no list of webhooks. */
+/** The operations that the suite performs with a client of an SDK. The SDKs of 0.3 have no list of tasks, and the one of Python no list of webhooks. */
 export type Operation =
   | 'card'
   | 'send'
@@ -16,10 +16,10 @@ export interface Given {
   text?: string
   /** Whether a send waits. Default: true. */
   waits?: boolean
-  /** Of the task. */
+  /** The ID of the task. */
   id?: string
   contextId?: string
-  /** Of the webhook. */
+  /** The URL of the webhook. */
   url?: string
   token?: string
   configId?: string

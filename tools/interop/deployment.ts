@@ -21,7 +21,7 @@ export interface InteropDeployment extends AsyncDisposable {
   token: string
   /** The address of an agent itself. */
   direct(slug: string): string
-  /** A token for this agent alone, which it accepts at its own address. */
+  /** A token only for this agent, which it accepts at its own address. */
   tokenFor(slug: string): Promise<string>
 }
 

@@ -26,7 +26,7 @@ export interface TaskView {
   contextId: string
   /** As in 0.3: `input-required`. */
   state: string
-  /** Of the artifacts and the status message. */
+  /** The text of the artifacts and the status message. */
   text: string
 }
 

@@ -11,7 +11,7 @@ import { type KitRun, readRun } from './results.ts'
 
 const agentFolder = path.resolve(import.meta.dirname, '..', 'testing', 'tck-agent')
 
-/** What both branches of the kit import. */
+/** The packages that both branches of the kit import. */
 const python = {
   name: 'a2a-tck-1',
   size: '120 MB',

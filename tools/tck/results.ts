@@ -21,7 +21,7 @@ const report = z.object({ per_requirement: z.record(z.string(), requirement) })
 /** The results of one branch of the kit. */
 export interface KitRun {
   branch: string
-  /** Of the kit. */
+  /** The commit of the kit. */
   commit: string
   tests: KitTest[]
   /** By ID, for the branch 1.0-dev. */

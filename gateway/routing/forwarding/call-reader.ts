@@ -16,7 +16,7 @@ export interface CallAddress extends RpcPath {
 export interface ReadCall {
   id: RequestId
   codec: Codec
-  /** Set for a call without a JSON-RPC envelope, whose answers have none either. */
+  /** Set for a call without a JSON-RPC envelope. Its answers have no envelope either. */
   rest: RestCall | undefined
   method: string
   /** Undefined for an unknown method. */
@@ -52,7 +52,7 @@ export function readCallAt(
   return { ...call, codec, rest, operation: codec.methods.get(call.method)?.operation }
 }
 
-/** Returns the result of a response, which has a JSON-RPC envelope unless the call had none. */
+/** Returns the result of a response, which has a JSON-RPC envelope if the call had one. */
 export function resultOf({ rest }: Pick<ReadCall, 'rest'>, bytes: Buffer): unknown {
   const answer = jsonOf(bytes.toString('utf8'))
   if (rest !== undefined) return answer

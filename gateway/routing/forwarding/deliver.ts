@@ -27,7 +27,7 @@ export interface Delivery {
   repeatMs?: number
   /** An agent that does not respond within this time is reported as failed but still awaited. Default 15,000. */
   silentMs?: number
-  /** Whether the agent responds once the task has ended or paused, so that a late response is no failure. */
+  /** Whether the agent responds once the task has ended or paused, so that a late response is not a failure. */
   waits?: boolean
 }
 

@@ -132,7 +132,7 @@ export class MergedLists {
 
   /**
    * `absent` holds the slugs of agents that may have the caller's items but are not queried; `passed` is the total of the
-   * agents all of whose items are on earlier pages.
+   * agents that have all their items on earlier pages.
    */
   async #lines(
     { method, owner, request, agents }: List,

@@ -93,7 +93,7 @@ export interface Reply {
   [brand]: 'reply'
   /** The parts of the message, in order. */
   parts: Part[]
-  /** Whether A2A clients that wait receive the task with the message and not the message alone. */
+  /** Whether A2A clients that wait receive the task with the message instead of only the message. */
   asTask: boolean
   /** The metadata of the message. */
   metadata?: JsonObject

@@ -17,7 +17,7 @@ const settings = { seed, author: 'ops', name: 'front', cardEs256: true }
 const identity = gatewayIdentity(settings)
 const card = { name: 'Ada', supportedInterfaces: [{ url: 'http://a' }] }
 
-/** Verifies with ES256 alone, as clients that do not know EdDSA. */
+/** Verifies only with ES256, like clients that do not know EdDSA. */
 function verdictOf(signed: object, { document, did }: Pick<Identity, 'document' | 'did'>) {
   const keyOf = cardKeysOf(JSON.parse(JSON.stringify(document)), did)
   return verifyCard({ ...signed }, (kid, alg) => (alg === 'ES256' ? keyOf(kid, alg) : undefined))

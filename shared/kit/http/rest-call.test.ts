@@ -30,6 +30,6 @@ test.each([
   ['GET', `/tasks/${'x'.repeat(300)}`],
   ['POST', '/tasks/get'],
   ['GET', '/health'],
-])('%s %s is no call', (verb, path) => {
+])('%s %s is not a call', (verb, path) => {
   expect(findRestCall(verb, path, undefined)).toBeUndefined()
 })

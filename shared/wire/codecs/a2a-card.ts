@@ -2,7 +2,7 @@ import type { CardSkill } from '../model/card.ts'
 import { basePath as v1Path } from './a2a-v1/name.ts'
 import { basePath as v03Path } from './a2a-v03/name.ts'
 
-/** What the cards of several dialects have in common. */
+/** The fields that cards of several dialects share. */
 
 /** The path at which clients of every version of A2A look for the card. */
 export const commonCardPath = '/.well-known/agent-card.json'

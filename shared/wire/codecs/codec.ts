@@ -48,7 +48,7 @@ export interface Codec {
   readonly lenientRequests?: boolean
   /** Whether an error of a streaming method with the status 200 is sent as the only frame of a stream. Default false. */
   readonly framesErrors?: boolean
-  /** Paths without a JSON-RPC envelope; undefined if the dialect has none. */
+  /** Paths without a JSON-RPC envelope; undefined if the dialect has no such paths. */
   readonly rest: RestBinding | undefined
 
   /**
@@ -63,7 +63,7 @@ export interface Codec {
    * @throws ParleyError InvalidParams
    */
   readTenant(params: Record<string, unknown>): string | undefined
-  /** Returns the negotiation fields that a message may carry for a gateway, unvalidated; undefined if it has none. */
+  /** Returns the negotiation fields that a message may carry for a gateway, unvalidated; undefined if there are no such fields. */
   readQuery(params: Record<string, unknown>): unknown
   /** Returns the rating of `giveFeedback`, from 1 to 5. Any other value counts as absent. */
   readRating(params: Record<string, unknown>): number | undefined
@@ -153,12 +153,12 @@ type Undefinable<T> = Pick<T, Extract<keyof T, 'taskId'>> & {
 }
 
 /**
- * What another server answers to a message. The readers do not convert its IDs. In a message, an absent ID is an empty
+ * The answer of another server to a message. The readers do not convert its IDs. In a message, an absent ID is an empty
  * string. A status without a time has the time at which it is read.
  */
 export type SendAnswer = { kind: 'task'; task: Task } | { kind: 'message'; message: Message }
 
-/** What another server sends on a stream or to a webhook. */
+/** A frame of another server's stream, or its delivery to a webhook. */
 export type ReadFrame =
   | SendAnswer
   | ({ kind: 'status-update'; taskId: string; status: TaskStatus } & ContextRef)

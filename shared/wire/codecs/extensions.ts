@@ -46,17 +46,17 @@ export const decisionRecord: CardExtension = {
   description: 'The choice of an agent for a message can be read and verified afterwards',
 }
 
-/** What a gateway states about an agent whose card it serves with its own addresses. */
+/** The statements of a gateway about an agent in a card that it serves with its own addresses. */
 export interface VouchedCard {
   /** The gateway's DID; null if the gateway has no identity. */
   gateway: string | null
-  /** The agent's DID; null if it has none. */
+  /** The agent's DID; null if it has no DID. */
   did: string | null
   /** Whether the agent has proven the key of its DID. */
   verified: boolean
   /** The SHA-256 of the RFC 8785 form of the card that the agent published, in hex; null if it has no such form. */
   sha256: string | null
-  /** What became of the signatures in that card. */
+  /** The result of verifying the signatures in that card. */
   signature: { verified: true; kid: string } | { verified: false; reason: string }
 }
 

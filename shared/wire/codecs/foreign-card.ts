@@ -9,7 +9,7 @@ export type AgentSecurity =
   | { kind: 'apiKey'; in: 'header' | 'query' | 'cookie'; name: string }
   | { kind: 'oauth2'; tokenUrl: string; scopes: string[] }
 
-/** What a card of A2A 0.2, 0.3 or 1.0 states about the calls of its agent. */
+/** How to call an agent, according to its card of A2A 0.2, 0.3 or 1.0. */
 export interface ForeignInterface {
   /** The address for JSON-RPC requests. */
   url: string

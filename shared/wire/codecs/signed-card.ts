@@ -5,7 +5,7 @@ type Fields = Record<string, unknown>
 
 /**
  * How a field counts in a signed card (A2A 1.0, section 8.4.1): fields that are required or have explicit presence are kept
- * as they are; others are omitted if they have their default value.
+ * unchanged; others are omitted if they have their default value.
  */
 interface Field {
   kept?: true
@@ -145,7 +145,7 @@ const cardOfV03: Shape = {
 }
 
 /**
- * What a signature covers. `card`: every field. `a2a`: only the fields of A2A 1.0, because the official SDKs drop others
+ * The fields that a signature covers. `card`: every field. `a2a`: only the fields of A2A 1.0, because the official SDKs drop others
  * before they sign or verify. `a2a-without-security`: not `securitySchemes` either. `a2a-v03`: only the fields of A2A 0.3.
  */
 export type Coverage = 'card' | 'a2a' | 'a2a-without-security' | 'a2a-v03'

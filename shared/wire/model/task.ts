@@ -32,7 +32,7 @@ export type Part =
   | ({ kind: 'data'; data: JsonObject; metadata?: JsonObject } & ContentHints)
   | { kind: 'file'; file: FileContent; metadata?: JsonObject }
 
-/** What a dialect may state about a text or data part in addition to its content. */
+/** The properties of a text or data part that some dialects have. */
 export interface ContentHints {
   mediaType?: string
   filename?: string
@@ -129,7 +129,7 @@ export interface Task extends ContextRef {
   status: TaskStatus
   history: Message[]
   artifacts: Artifact[]
-  /** Whether the agent answers with the final status message alone. Dialects with such answers leave out the task. */
+  /** Whether the agent answers only with the final status message. Dialects with such answers leave out the task. */
   answersByMessage?: boolean
   /** The task that created this one at another agent (spec/delegation.md#parent-and-children). */
   parent?: TaskLink

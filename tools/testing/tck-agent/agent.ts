@@ -9,7 +9,7 @@ type Scenario = (context: HandlerContext) => Iterable<Output> | AsyncIterable<Ou
 const outputFile = file('output.txt', 'text/plain', 'tck')
 const outputUrl = { name: 'output.txt', mimeType: 'text/plain', uri: 'https://example.com/output.txt' }
 
-/** What the agent does for each prefix of a message ID, the longer prefixes first. */
+/** The behaviour of the agent for each prefix of a message ID, the longer prefixes first. */
 const scenarios: readonly (readonly [prefix: string, Scenario])[] = [
   ['tck-stream-artifact-chunked', () => ['chunk-1 ', 'chunk-2']],
   ['tck-stream-artifact-text', () => [artifact('text', 'Streamed text content')]],

@@ -59,7 +59,7 @@ export async function continueTask(
   return { record, start, ...(payment && { headers: payment.headers }) }
 }
 
-/** Returns the payment, or what is required if the message has none that was accepted and a task may wait for it. */
+/** Returns the payment. If none was accepted and a task may wait for one, returns the required payment. */
 export async function unlessUnpaid(
   pausesUnpaid: boolean,
   payment: Promise<MessagePayment | undefined>,

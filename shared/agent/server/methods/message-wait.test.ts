@@ -71,7 +71,7 @@ test('a stream that asks for no history begins with a task without messages', as
   expect(first).toMatchObject({ kind: 'present-task', task: { history: [] } })
 })
 
-test('after the maximum time, the answer is the task as it is, and the task continues', async () => {
+test('after the maximum time, the answer is the unfinished task, which continues', async () => {
   await using impatient = await testAgent(definition, {
     store: 'memory',
     env: { SEND_WAIT_MAX_SECONDS: '1' },
@@ -107,7 +107,7 @@ test('a cancellation ends the wait', async () => {
   expect((await waiting).status.state).toBe('canceled')
 })
 
-test('a server that stops answers with the task as it is', async () => {
+test('a server that stops answers with the unfinished task', async () => {
   const stopped = await testAgent(definition, { store: 'memory', drainMs: 50 })
   const waiting = resultOf(stopped, 'sendMessage', paramsOf('hang', { wait: true }))
   await new Promise((resolve) => setTimeout(resolve, 50))

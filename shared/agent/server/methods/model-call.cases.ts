@@ -5,7 +5,7 @@ import type { TestAgent } from '../../testing.ts'
 import type { Answer, Call } from './method.ts'
 import { methods } from './table.ts'
 
-/** What a test may set of a call. */
+/** The fields of a call that a test may set. */
 export interface ModelCall {
   /** Default `alice`. */
   owner?: string

@@ -48,7 +48,7 @@ export function dueTerms(parts: Omit<PromptParts, 'url'>, record: TaskRecord): P
   return payments.acceptedTerms(inAdvance(priceOf(agent, record.history[0] ?? {})))
 }
 
-/** What a payment is for, as x402 describes it. */
+/** The purpose of a payment, as x402 describes it. */
 export function resourceOf({ description }: Agent, url: string) {
   return { url, description: description.slice(0, 500), mimeType: 'application/json' }
 }

@@ -53,7 +53,7 @@ test('the parts of a reply are signed like those of artifacts', async () => {
   expect(parts.map((one) => verifyPart(one, keys))).toEqual(['verified', 'verified', 'verified'])
 })
 
-test('what a handler yielded before the reply begins the message', async () => {
+test('the outputs that a handler yielded before the reply begin the message', async () => {
   const { status, artifacts } = await ended(async function* ({ reply }) {
     yield 'one, '
     yield reply('two')

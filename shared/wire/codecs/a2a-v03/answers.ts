@@ -128,7 +128,7 @@ export function readFrame(data: unknown): ReadFrame | undefined {
   return ofArtifact && { kind: 'artifact-update', ...ofArtifact }
 }
 
-/** Returns the result of a JSON-RPC response; other JSON is returned as it is. */
+/** Returns the result of a JSON-RPC response; other JSON is returned unchanged. */
 function resultIn(data: unknown): unknown {
   return isObject(data) && data['jsonrpc'] !== undefined ? data['result'] : data
 }

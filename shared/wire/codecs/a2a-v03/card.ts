@@ -4,7 +4,7 @@ import { didExtension } from '../parley/card.ts'
 import { basePath } from './name.ts'
 
 /**
- * The paths of the card of this version alone. Checkers read it at the card's URL, and clients of version 0.2 below it
+ * The paths of the card that is only for this version. Checkers read it at the card's URL, and clients of version 0.2 below it
  * (`agent.json`).
  */
 const purePaths = [commonCardPath, '/.well-known/agent.json', '/', ''].map((path) => basePath + path)

@@ -4,7 +4,7 @@ import type { Unserialized } from '../parley/shapes.ts'
 import type { WireArtifactUpdate, WireStatusUpdate } from './shapes.ts'
 import { artifactOut, statusOut } from './task.ts'
 
-/** A pause ends the stream, so it is final for the stream although the task goes on after the client's message. */
+/** A pause ends the stream, so it is final for the stream although the task continues after the client's message. */
 export function statusUpdateOut(event: StatusUpdate): Unserialized<WireStatusUpdate> {
   return {
     kind: 'status-update',

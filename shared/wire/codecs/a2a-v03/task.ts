@@ -85,7 +85,7 @@ export function artifactOut(artifact: Artifact): Unserialized<WireArtifact> {
   }
 }
 
-/** Text and data parts have no media type and no file name in this version. A `LazyPart` is returned as it is. */
+/** Text and data parts have no media type and no file name in this version. A `LazyPart` is returned unchanged. */
 export function partOut(part: Part): Unserialized<WirePart> {
   const { metadata } = part
   if (part.kind === 'text') return { kind: 'text', text: part.text, metadata }

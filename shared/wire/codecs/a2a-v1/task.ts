@@ -49,7 +49,7 @@ const paymentTexts: Record<StatusPayment['status'], string> = {
   'payment-failed': 'The payment failed',
 }
 
-/** What the protocol has no states for, as the status message's metadata and default text. */
+/** The metadata and the default text of the status message for states that the protocol lacks. */
 function noticeOf({ state, payment }: TaskStatus): { metadata: JsonObject; text: string } | undefined {
   if (state === 'negotiation-bid-submitted')
     return {
