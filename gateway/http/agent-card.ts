@@ -57,6 +57,9 @@ export function agentCard(entry: AgentEntry, { gatewayUrl, did, tokenUrl, signCa
     streaming: offers('streaming'),
     pushNotifications: offers('pushNotifications'),
     signsArtifacts: proven !== undefined,
+    hasExtendedCard:
+      entry.relay === undefined &&
+      (card['supportsAuthenticatedExtendedCard'] === true || capabilities['extendedAgentCard'] === true),
     skills: skills.map(cardSkillOf),
     extensions: [
       ...(proven === undefined ? [] : [signedParts(proven)]),

@@ -202,6 +202,16 @@ test.each([
   expect(await verdictOf(answer.result)).toMatchObject({ verified: true, covers: 'card' })
 })
 
+test('a card in an answer with an error status does not pass', async () => {
+  const poet = await new FakeAgent().register('poet', 'Writes poems')
+  poet.on['GetExtendedAgentCard'] = ({ response, id }) => {
+    response.writeHead(400, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: hostileCard }))
+  }
+  const { result } = await callMethod('/agents/poet/a2a/v1', 'GetExtendedAgentCard')
+  expect(JSON.stringify(result)).not.toContain('evil')
+})
+
 test('an extended card that is not a card is an error, and errors of the agent pass', async () => {
   const poet = await new FakeAgent().register('poet', 'Writes poems')
   poet.on['GetExtendedAgentCard'] = () => 'https://evil.example'

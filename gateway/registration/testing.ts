@@ -26,6 +26,8 @@ export interface ScriptedAgent {
   document?: unknown
   /** How the agent answers a challenge. By default it answers correctly. */
   challenge?: 'no route' | 'silence' | Identity | ((asked: Challenge) => unknown)
+  /** Answers requests at other paths, which are 404 by default. */
+  otherwise?: (url: string, body: string) => unknown
   /** Handles requests before the default routes. */
   before?: http.RequestListener
 }
@@ -202,7 +204,8 @@ async function answerOf(url: string, body: string, script: ScriptedAgent, name: 
   if (url.startsWith('/did/resolve')) return script.document ?? identity?.document
   if (url === '/health') return { ready: true }
   if (url === '/echo') return { echo: true }
-  if (url !== '/did/challenge' || challenge === undefined || challenge === 'no route') return undefined
+  if (url !== '/did/challenge') return script.otherwise?.(url, body)
+  if (challenge === undefined || challenge === 'no route') return undefined
   if (challenge === 'silence') return 'silence'
   const asked = JSON.parse(body) as Challenge
   if (typeof challenge === 'function') return challenge(asked)

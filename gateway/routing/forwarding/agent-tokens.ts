@@ -86,7 +86,8 @@ export class AgentTokens {
 }
 
 /** Routes of Parley's agents that need no token (spec/authentication.md#public-routes). */
-const publicPath = /^\/(health|metrics)$|^\/(\.well-known|agent|did|pay|api\/test-wallet)\//
+const publicPath =
+  /^\/(health|metrics|agent\/negotiation)$|^\/(\.well-known|agent\/skills|did|pay|api\/test-wallet)(\/|$)/
 const ledgerPath = /^\/payments(\/[^/]+\/(refunded|decide))?$/
 
 /** Authorizes requests that name their agent. The gateway does not authenticate their callers otherwise. */

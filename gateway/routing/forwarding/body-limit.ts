@@ -1,5 +1,6 @@
 import { type Readable, Transform } from 'node:stream'
 import { ParleyError } from '@parley/wire/errors'
+import { joined } from './exchange.ts'
 
 /** @throws ParleyError InvalidRequest (413) if the announced length exceeds the limit */
 export function checkLength(contentLength: string | undefined, maxBytes: number): void {
@@ -21,7 +22,36 @@ export function limited(body: Readable, maxBytes: number): Readable {
   return body.pipe(counter)
 }
 
-function tooLarge(): ParleyError {
+/**
+ * Reads a body. Resolves with the first bytes of a longer one, which remain in the stream, and with undefined if the client
+ * disconnected before.
+ */
+export function readUpTo(
+  body: Readable,
+  maxBytes: number,
+): Promise<{ bytes: Buffer; isWhole: boolean } | undefined> {
+  const { promise, resolve } = Promise.withResolvers<{ bytes: Buffer; isWhole: boolean } | undefined>()
+  if (body.destroyed) return Promise.resolve(undefined)
+  const chunks: Buffer[] = []
+  let size = 0
+  const gone = () => resolve(undefined)
+  const read = (chunk: Buffer) => {
+    chunks.push(chunk)
+    size += chunk.byteLength
+    if (size <= maxBytes) return
+    body.off('data', read).pause()
+    const bytes = joined(chunks)
+    body.unshift(bytes)
+    resolve({ bytes, isWhole: false })
+  }
+  body.on('data', read)
+  body.once('end', () => resolve({ bytes: joined(chunks), isWhole: true }))
+  // The listener remains, because a stream without a reader could emit an error without a listener.
+  body.once('error', gone).once('close', gone)
+  return promise
+}
+
+export function tooLarge(): ParleyError {
   return new ParleyError('InvalidRequest', {
     status: 413,
     message: 'Request body is too large',

@@ -96,6 +96,8 @@ export async function forwardNamed(
         : undefined
     const read = call instanceof ParleyError ? undefined : call
     if (read?.operation !== undefined && operations[read.operation].target === 'message') requireReady(entry)
+    // The agent's answer could be a card that the gateway would not rewrite.
+    if (mayNameCard && call instanceof ParleyError) throw call
     if (caller?.delegate !== undefined) requireDelegable(caller, call)
     if (requireSkill !== undefined) await requireAllowedSkills(body, read, requireSkill)
     const watch = routes?.observerOf(request, reply, target, read)
@@ -119,8 +121,8 @@ function cardRewriter(
   cardOut: NamedAgentOptions['cardOut'],
 ): NonNullable<ForwardOptions['rewrite']> {
   return ({ status }, bytes) => {
-    if (status >= 400) return bytes
     const answer = jsonObjectOf(bytes.toString('utf8'))
+    if (status >= 400 && answer?.['result'] === undefined) return bytes
     if (answer !== undefined && rest === undefined && isJsonObject(answer['error'])) {
       const { jsonrpc = '2.0', id = null, error } = answer
       return Buffer.from(JSON.stringify({ jsonrpc, id, error }))

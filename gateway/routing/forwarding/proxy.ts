@@ -5,12 +5,12 @@ import { linger } from '@parley/kit/http/linger'
 import { isJson } from '@parley/kit/http/request-body'
 import type { RestCall } from '@parley/kit/http/rest-call'
 import { contentHeaders } from '@parley/kit/http/security-headers'
-import { partsOf } from '@parley/wire/codecs/dialects'
+import { dialects, partsOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isRecorded } from '../../registry/admission.ts'
 import type { AuthorizedTarget } from './agent-tokens.ts'
-import { checkLength, limited } from './body-limit.ts'
+import { checkLength, limited, readUpTo, tooLarge } from './body-limit.ts'
 import { type CallAddress, callAddress } from './call-reader.ts'
 import { isBodiless, joined } from './exchange.ts'
 import { headersFor } from './forward.ts'
@@ -87,11 +87,13 @@ async function prepare(
 ): Promise<unknown> {
   let named: NamedTarget
   let address: CallAddress | undefined
-  let isBuffered: boolean
+  let bytes: Buffer | undefined | 'streamed'
   try {
     checkLength(request.headers['content-length'], maxBytes)
     const path = forwardPath(request.url)
     address = callAddress(request.method, path, partsOf(request.url).query)
+    if (address === undefined && isCardPath(path))
+      throw new ParleyError('NotFound', { data: { reason: 'route' } })
     if (address?.rest !== undefined) request.rpcMethod = methodOf(address.rest)
     const { slug } = request.params as { slug: string }
     named = await namedTarget(request, slug, path, options)
@@ -101,22 +103,21 @@ async function prepare(
     const keepsRoute = options.routes !== undefined && isRecorded(entry)
     const caller = request.token?.caller
     const isRead = keepsRoute || requireSkill !== undefined || caller?.delegate !== undefined
-    isBuffered = isWhole(request, address, isRead ? maxBytes : wholeMaxBytes)
+    const readMaxBytes = isRead ? maxBytes : Math.min(wholeMaxBytes, maxBytes)
+    const isBuffered = isWhole(request, address, readMaxBytes)
     if (requireSkill !== undefined && request.method === 'POST' && !isBuffered) throw unreadableRequest()
     if (caller !== undefined && !isBuffered) requireNoDelegate(caller)
+    if (isBuffered) bytes = await bytesOf(request.body)
+    else bytes = await callBytes(request, address, { maxBytes: readMaxBytes, isRead })
   } catch (error) {
     return refuse(request, address, error)
   }
+  if (bytes === undefined) return reply.hijack()
   // Skips the handler of @fastify/http-proxy, which would double the cost.
-  if (isBuffered) {
-    const body = await bytesOf(request.body)
-    return body === undefined
-      ? reply.hijack()
-      : forwardNamed(request, reply, { ...named, address, body }, options)
-  }
+  if (bytes !== 'streamed') return forwardNamed(request, reply, { ...named, address, body: bytes }, options)
   const { body } = request
   // This must not happen earlier, because a stream without a reader could emit an error without a listener.
-  if (body !== undefined) request.body = limited(body as Readable, maxBytes)
+  if (body instanceof Readable) request.body = limited(body, maxBytes)
   prepared.set(request, { ...named.target, signal: clientLeft(reply) })
   return undefined
 }
@@ -134,6 +135,45 @@ function isWhole(
   if (isEmpty && address?.rest !== undefined) return true
   if (method !== 'POST' || type === undefined || length === undefined) return false
   return isJson(type) && Number(length) <= maxBytes
+}
+
+/**
+ * Reads a call that does not announce its length or is long, because the answer of an agent must be rewritten if it is a card.
+ * @returns undefined if the client has disconnected; `streamed` for a longer body and for requests that are no calls
+ * @throws ParleyError InvalidRequest (413) if the body must be read and is too large
+ */
+async function callBytes(
+  request: FastifyRequest,
+  address: CallAddress | undefined,
+  { maxBytes, isRead }: { maxBytes: number; isRead: boolean },
+): Promise<Buffer | undefined | 'streamed'> {
+  const { method, headers, body } = request
+  if (address === undefined) return 'streamed'
+  // The body of a GET has no meaning and is not forwarded.
+  if (method === 'GET') return Buffer.alloc(0)
+  if (!(body instanceof Readable)) return 'streamed'
+  const { 'content-type': type } = headers
+  if (method !== 'POST' || (type !== undefined && !isJson(type))) return 'streamed'
+  const read = await readUpTo(body, maxBytes)
+  if (read === undefined || read.isWhole) return read?.bytes
+  if (isRead || namesCard(read.bytes)) throw tooLarge()
+  return 'streamed'
+}
+
+/** Whether the method at the beginning of a call is that of the extended card, which needs no long body. */
+function namesCard(bytes: Buffer): boolean {
+  const named = /^\s*\{[^{[]*?"method"\s*:\s*"([^"\\]*)"/.exec(bytes.toString('utf8', 0, 4096))?.[1]
+  return dialects.some((codec) => codec.methodOf('getExtendedCard') === named)
+}
+
+/**
+ * Whether an agent may serve a card at the path. The gateway serves the cards at the paths of every dialect, so this is a path
+ * of none, and the agent's card would name its own address.
+ */
+function isCardPath(path: string): boolean {
+  return /\/(\.well-known\/agent(-card)?\.json|v1\/card|(extendedAgent|authenticatedExtended)Card)\/*$/i.test(
+    decodeURIComponent(path),
+  )
 }
 
 /** Rethrows the error after reading the JSON-RPC id and the method, which determine the form of the error. */

@@ -34,6 +34,7 @@ export function cardOut(card: AgentCard): object {
     defaultInputModes: unique(card.skills.flatMap((skill) => skill.inputModes)),
     defaultOutputModes: unique(card.skills.flatMap((skill) => skill.outputModes)),
     ...security,
+    supportsAuthenticatedExtendedCard: card.hasExtendedCard === true ? true : undefined,
     executionCost: card.prices === undefined ? undefined : priceOut(card.prices),
     ...card.more,
   }
