@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HandlerContext } from '@parley/agent/internal/author/context'
-import type { Output } from '@parley/agent/internal/author/output'
+import { type Output, progress } from '@parley/agent/internal/author/output'
 import type { ReadFrame } from '@parley/wire/codecs/codec'
 import type { SendMessage } from '@parley/wire/model/call'
 import { isResting, isTerminal } from '@parley/wire/model/task'
@@ -166,7 +166,7 @@ class Run {
       throw new RelayedTaskFailed(
         'The relay was restarted while the message was being sent, and it is not known whether the agent has received it. Send the message again.',
       )
-    const task = await this.#patiently(() => this.#read())
+    const task = yield* this.#patiently(() => this.#read())
     const isReceived = link.isAnswered || task.history.some(({ messageId }) => messageId === link.messageId)
     // Agents may keep no history.
     if (isReceived || isTerminal(task.status.state) || asksAgain(task.status, link)) {
@@ -183,7 +183,7 @@ class Run {
     while (!this.#isDone()) {
       if (mayStream) mayStream = yield* this.#stream()
       if (this.#isDone()) break
-      const task = await this.#patiently(() => this.#read())
+      const task = yield* this.#patiently(() => this.#read())
       yield* this.#take({ kind: 'task', task })
       if (this.#isDone()) break
       await wait(pollMs, undefined, { signal: this.#context.signal })
@@ -240,16 +240,23 @@ class Run {
     return this.#agent.client.get(this.#task.taskId ?? '', this.#context.signal)
   }
 
-  /** Repeats a read while the agent is unreachable, for a limited time. */
-  async #patiently<T>(read: () => Promise<T>): Promise<T> {
-    const until = performance.now() + this.#timing.unreachableMaxMs
-    for (;;) {
+  /** Repeats a read while the agent is unreachable, for a limited time, and reports that to the caller. */
+  async *#patiently<T>(read: () => Promise<T>): AsyncGenerator<Output, T> {
+    const { unreachableMaxMs } = this.#timing
+    const until = performance.now() + unreachableMaxMs
+    for (let attempt = 1; ; attempt += 1) {
       try {
         return await read()
       } catch (error) {
         if (!(error instanceof AgentUnreachable)) throw error
         if (performance.now() >= until)
           throw new RelayedTaskFailed(`The agent is no longer reachable: ${error.message}.`)
+        if (attempt === 1) {
+          const seconds = Math.ceil(unreachableMaxMs / 1000)
+          yield progress(
+            `The agent is not reachable at the moment. The task fails if it stays so for ${seconds} seconds.`,
+          )
+        }
         await wait(this.#timing.pollMaxMs, undefined, { signal: this.#context.signal })
       }
     }

@@ -16,11 +16,12 @@ export interface ForeignServer {
   name: string
   /** At the gateway. */
   slug: string
-  start(): Promise<{ url: string } & AsyncDisposable>
+  /** @param port a free port by default */
+  start(port?: number): Promise<{ url: string } & AsyncDisposable>
 }
 
-const inNode = (app: (url: string) => express.Express) => async () => {
-  const port = await freePort()
+const inNode = (app: (url: string) => express.Express) => async (given?: number) => {
+  const port = given ?? (await freePort())
   const url = `http://127.0.0.1:${port}`
   const server = app(url).listen(port, '127.0.0.1')
   await once(server, 'listening')
@@ -35,8 +36,8 @@ const inNode = (app: (url: string) => express.Express) => async () => {
 
 const startMs = 60_000
 
-const inPython = (program: string, environment: PythonEnvironment) => async () => {
-  const port = await freePort()
+const inPython = (program: string, environment: PythonEnvironment) => async (given?: number) => {
+  const port = given ?? (await freePort())
   const url = `http://127.0.0.1:${port}`
   const file = path.join(import.meta.dirname, 'servers', program)
   const child = spawn(pythonOf(environment), [file, String(port)], { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -68,14 +69,17 @@ export const pythonServers: readonly ForeignServer[] = [
   { name: 'a2a-sdk 0.3.26', slug: 'python-v03', start: inPython('server_v03.py', a2aSdk.v03) },
 ]
 
+/** The environment of `parley` commands for the deployment. */
+export const commandEnv = ({ folder, dataDir, gateway }: InteropDeployment) => ({
+  PATH: process.env['PATH'],
+  HOME: folder,
+  DATA_DIR: dataDir,
+  PUBLIC_URL: gateway,
+})
+
 /** `parley register` and `parley admit`, as an operator does. @throws Error with the output */
 export async function join(url: string, slug: string, deployment: InteropDeployment): Promise<void> {
-  const env = {
-    PATH: process.env['PATH'],
-    HOME: deployment.folder,
-    DATA_DIR: deployment.dataDir,
-    PUBLIC_URL: deployment.gateway,
-  }
+  const env = commandEnv(deployment)
   for (const args of [
     ['register', url],
     ['admit', slug],

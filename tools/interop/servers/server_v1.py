@@ -1,5 +1,6 @@
 """An agent of a2a-sdk 1.x that knows the tasks of the interop suite. Argument: port."""
 
+import asyncio
 import sys
 
 import uvicorn
@@ -25,6 +26,9 @@ class Calculator(AgentExecutor):
         if 'x^2' in context.get_user_input():
             await updater.requires_input(updater.new_agent_message([Part(text='What is x?')]))
             return
+        if 'slowly' in context.get_user_input():
+            await updater.start_work(updater.new_agent_message([Part(text='Still calculating')]))
+            await asyncio.sleep(600)
         await updater.start_work()
         answer = 'x^2 + 1 = 26' if continued else '6*7 = 42'
         await updater.add_artifact([Part(text=answer)], name='answer')
