@@ -72,20 +72,36 @@ export class A2aClient implements AsyncDisposable {
   readonly #limits: ClientLimits
   readonly #connections: PinnedConnections
   readonly #credentials: CredentialSource
+  #mayStream: boolean
 
   constructor(options: A2aClientOptions) {
     this.#options = options
     this.#limits = { ...defaults, ...options.limits }
+    this.#mayStream = options.streaming
     // Servers close idle connections after 5 s by default. A request on a closing connection would be lost.
     this.#connections = new PinnedConnections({ perHostMax: 256, idleMs: 2000, ca: options.ca })
     const { allowed } = options
     this.#credentials = credentialSource(options.credential, { connections: this.#connections, allowed })
   }
 
-  /** Sends a message. Yields the frames of the answer's stream, or the task or message of an answer without a stream. */
+  /**
+   * Sends a message. Yields the frames of the answer's stream, or the task or message of an answer without a stream. An agent
+   * that refuses streams although its card declares them receives the message again without one.
+   */
   async *send(params: SendMessage, signal: AbortSignal): AsyncGenerator<ReadFrame> {
-    const operation = this.#options.streaming ? 'streamMessage' : 'sendMessage'
-    yield* this.#frames(operation, params, signal)
+    if (this.#mayStream) {
+      try {
+        yield* this.#frames('streamMessage', params, signal)
+        return
+      } catch (error) {
+        if (!isWithoutStreams(error)) throw error
+      }
+    }
+    for await (const frame of this.#frames('sendMessage', params, signal)) {
+      // The refusal was not about this message.
+      this.#mayStream = false
+      yield frame
+    }
   }
 
   /** Follows a task by a stream. @throws AgentRefused when the agent cannot stream or the task has ended */
@@ -229,7 +245,7 @@ export class A2aClient implements AsyncDisposable {
     if (status === 403) throw refusedBy('InsufficientPermissions', error)
     if (error !== undefined) throw new AgentRefused(error)
     if (status !== 200 || !isObject(json) || !('result' in json))
-      throw new InvalidAgentAnswer(`The agent answered HTTP ${status} without a JSON-RPC result`)
+      throw new InvalidAgentAnswer(`The agent answered HTTP ${status} without a JSON-RPC result`, status)
     checkId(json, id)
     return json['result']
   }
@@ -248,6 +264,13 @@ export class A2aClient implements AsyncDisposable {
           : error.message
     return new AgentUnreachable(message, { received: isSent, cause: error })
   }
+}
+
+/** Whether the agent refused a stream before it processed the message. */
+function isWithoutStreams(error: unknown): boolean {
+  if (error instanceof InvalidAgentAnswer) return [404, 405, 501].includes(error.status ?? 0)
+  const isRefusal = error instanceof AgentRefused
+  return isRefusal && (error.error === 'UnsupportedOperation' || error.error === 'MethodNotFound')
 }
 
 function isEventStream({ status, headers }: GuardedStream): boolean {

@@ -32,4 +32,11 @@ export class AgentRefused extends Error {
 /** The agent's answer does not follow the protocol or exceeds a limit. A repetition does not help. */
 export class InvalidAgentAnswer extends Error {
   override readonly name = 'InvalidAgentAnswer'
+  /** The HTTP status of an answer without a JSON-RPC result. */
+  readonly status: number | undefined
+
+  constructor(message: string, status?: number) {
+    super(message)
+    this.status = status
+  }
 }

@@ -82,7 +82,7 @@ export class ForeignTask {
     const { taskId, contextId } = frame.kind === 'task' ? { ...frame.task, taskId: frame.task.id } : frame
     this.taskId ??= taskId
     if (taskId !== this.taskId) throw new InvalidAgentAnswer('The agent sent a frame of another task')
-    if (contextId !== '') this.contextId = contextId
+    if (contextId !== '') this.contextId ??= contextId
     if (frame.kind === 'status-update') return this.#takeStatus(frame.status)
     if (frame.kind === 'task') return this.#takeTask(frame.task)
     return this.#takeArtifact(frame.artifact, frame.append)

@@ -62,14 +62,17 @@ export async function relayed(
     streaming?: boolean
     dataDir?: string
     limits?: Partial<ClientLimits>
+    deadlineMs?: number
+    /** The address of the agent, if it is not the scripted one. */
+    url?: string
     identityProvider?: TestAgent['identityProvider']
   } = {},
 ) {
-  const { streaming = false, dataDir, limits, identityProvider } = options
+  const { streaming = false, dataDir, limits, deadlineMs, url, identityProvider } = options
   const foreign: ForeignAgent = await startForeignAgent(script)
   disposables.push(foreign)
   const client = new A2aClient({
-    url: foreign.url,
+    url: url ?? foreign.url,
     dialect: dialectNamed('a2a-v1'),
     streaming,
     allowed: parseAllowedHosts('127.0.0.1'),
@@ -87,7 +90,7 @@ export async function relayed(
     timing: { pollMs: 20, pollMaxMs: 40, unreachableMaxMs: 200 },
   }
   const agent = await testAgent(
-    { handle: (context) => relayedRun(relay, context) },
+    { handle: (context) => relayedRun(relay, context), ...(deadlineMs !== undefined && { deadlineMs }) },
     {
       drainMs: 0,
       ...(dataDir === undefined ? { store: 'memory' as const } : { dataDir }),
