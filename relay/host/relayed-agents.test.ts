@@ -15,7 +15,7 @@ import { makeLog } from '@parley/kit/process/log'
 import { type ForeignAgent, type ForeignScript, startForeignAgent } from '@parley/tools/testing/foreign-agent'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { type LinkStore, linksIn, markedForMs, openLinks } from '../store/links.ts'
+import { type LinkStore, linkDays, linksIn, markedForMs, openLinks } from '../store/links.ts'
 import { startRelayServer } from './relay-server.ts'
 import { RelayedAgents } from './relayed-agents.ts'
 
@@ -90,6 +90,18 @@ test('the app of a relay that no longer runs is opened by another relay, so that
   await expect.poll(() => relay.agents.openCount).toBe(1)
   await relay.caller('one').sendAndWait('hello')
   expect(relay.agents.openCount).toBe(1)
+})
+
+test('expired links are removed', async () => {
+  const links = linksIn(memoryDocuments(), 'this machine')
+  const link = { messageId: 'm', isAnswered: true, isEnded: true }
+  const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() - (linkDays + 1) * 86_400_000)
+  await links.saveTask('one', 'old', link)
+  clock.mockRestore()
+  await links.saveTask('one', 'new', link)
+  await startRelay({ links, checkEveryMs: 20 })
+  await expect.poll(() => links.task('one', 'old')).toBeUndefined()
+  expect(await links.task('one', 'new')).toEqual(link)
 })
 
 test('a cancellation reaches the agent, also for a paused task', async () => {

@@ -8,6 +8,8 @@ import { type HostParts, openApp } from './open-app.ts'
 const [idleMs, checkEveryMs] = [600_000, 30_000]
 /** How often the mark of an open app is repeated. */
 const markEveryMs = 60_000
+/** How often expired links are removed, and how many in a batch. */
+const [removeEveryMs, removedAtOnce] = [3_600_000, 500]
 /** How long a request waits for an agent whose registration has not reached the relay yet. */
 const unknownWaitMs = 5000
 
@@ -35,6 +37,7 @@ export class RelayedAgents implements AsyncDisposable {
   readonly #reopen: Promise<Set<string>>
   readonly #waiting = new Map<string, Set<() => void>>()
   readonly #timer: NodeJS.Timeout
+  #removedAt = Number.NEGATIVE_INFINITY
   #isDisposed = false
 
   constructor(parts: HostParts, timing: { idleMs?: number; checkEveryMs?: number } = {}) {
@@ -113,6 +116,15 @@ export class RelayedAgents implements AsyncDisposable {
   async #check(): Promise<void> {
     for (const [slug, open] of this.#open) await this.#try(slug, () => this.#closeOrMark(slug, open))
     await this.#try(undefined, () => this.#adopt())
+    await this.#try(undefined, () => this.#removeExpired())
+  }
+
+  async #removeExpired(): Promise<void> {
+    if (performance.now() - this.#removedAt < removeEveryMs) return
+    this.#removedAt = performance.now()
+    let removed = removedAtOnce
+    while (removed === removedAtOnce && !this.#isDisposed)
+      removed = await this.#parts.links.removeExpired(removedAtOnce)
   }
 
   async #try(agent: string | undefined, check: () => Promise<void>): Promise<void> {
