@@ -108,6 +108,30 @@ test('a text that is a request to be signed is not signed', () => {
   expect(signPart({ kind: 'data', data: JSON.parse(text) }, key).metadata).toHaveProperty([partSignature])
 })
 
+const header = '{"alg":"EdDSA","kid":"did:parley:a:agent:1#key-1"}'
+const payload = Buffer.from('{"name":"forged"}').toString('base64url')
+const encoded = Buffer.from(header).toString('base64url')
+
+test.each([
+  ['as specified', `${encoded}.${payload}`],
+  ['with another payload', `${encoded}.e30`],
+  ['with characters that decoders skip', `${encoded.slice(0, 3)}!!!!\n${encoded.slice(3)}.e30`],
+  ['in UTF-16', `${Buffer.from(header, 'utf16le').toString('base64')}.e30`],
+  ['in UTF-16 with a byte order mark', `${Buffer.from(`\ufeff${header}`, 'utf16le').toString('base64')}.e30`],
+  ['after spaces', `${Buffer.from(`  {  ${header.slice(1)}`).toString('base64url')}.e30`],
+  ['in another encoding', `?.${payload}`],
+  ['without a header', `.${payload}`],
+])('a text that is the signing input of a JWS with a header %s is not signed', (_how, text) => {
+  expect(signPart({ kind: 'text', text }, key).metadata).toEqual({})
+})
+
+test.each(['.NET runs it.', 'e.g. this', 'eyes. And ears.', 'a.b.c', 'See https://a.example/eyJ.', '0.5'])(
+  'the text "%s" is signed',
+  (text) => {
+    expect(verifyPart(signPart({ kind: 'text', text }, key), keys)).toBe('verified')
+  },
+)
+
 test('data without an RFC 8785 form is not signed and never verifies', () => {
   const data = { a: '\ud800' }
   expect(signPart({ kind: 'data', data }, key).metadata).toEqual({})

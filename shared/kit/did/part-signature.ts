@@ -1,6 +1,5 @@
 import type { WirePart } from '@parley/wire/codecs/parley/shapes'
 import { signedForms } from '@parley/wire/codecs/parley/task'
-import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { Part } from '@parley/wire/model/task'
 import bs58 from 'bs58'
 import canonicalize from 'canonicalize'
@@ -30,11 +29,19 @@ export function signPart(part: Part, key: KeyPair): Part {
   return { ...part, metadata: { ...metadata, [partSignature]: signature, [partKey]: key.publicKeyBase58 } }
 }
 
-/** Whether the text begins like the signing input of a JWS (RFC 7515), which is how cards are signed. */
+/**
+ * Whether the text is like the signing input of a JWS (RFC 7515), which is how cards are signed: two segments in base64 with a dot
+ * between them. Verifiers compute the second segment from the card, and may be lenient about the first.
+ */
 function isJwsInput(text: string): boolean {
-  const header = text.slice(0, text.indexOf('.') + 1)
-  if (!/^[\w+/=\s-]+\.$/.test(header)) return false
-  return jsonObjectOf(Buffer.from(header, 'base64url').toString('utf8')) !== undefined
+  const dot = text.indexOf('.')
+  return dot !== -1 && (beginsJson(text.slice(0, dot)) || /^ey[I-L][\w-]*$/.test(text.slice(dot + 1)))
+}
+
+/** Decoders may skip characters that are not base64, and read JSON in UTF-16 or UTF-32 and after a byte order mark. */
+function beginsJson(base64: string): boolean {
+  const bytes = Buffer.from(base64.replace(/[^\w+/-]/g, ''), 'base64url').toString('latin1')
+  return /^[\s\0\u00bb\u00bf\u00ef\u00fe\u00ff]*\{[\s\0]*"/.test(bytes)
 }
 
 export type PartVerdict = 'verified' | 'unsigned' | 'another_key' | 'malformed_input' | 'crypto_mismatch'
