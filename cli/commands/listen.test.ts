@@ -94,6 +94,32 @@ test.each([
   expect((await listener.ended).stderr).toContain('! refused a post: not an event of a task')
 })
 
+test('webhooks of A2A 1.0 and 0.3 are printed, and the end of the task ends the command', async () => {
+  const listener = await listen('--once', taskId, '--token', 'T')
+  const ids = { taskId, contextId: 'c' }
+  const parts = [{ text: 'for\u001b[2Jty' }]
+  const post = (body: object) =>
+    fetch(listener.url, {
+      method: 'POST',
+      headers: { 'x-a2a-notification-token': 'T' },
+      body: JSON.stringify(body),
+    }).then(({ status: answered }) => answered)
+  const bodies = [
+    { artifactUpdate: { ...ids, artifact: { artifactId: 'a', name: 'answer', parts } } },
+    { kind: 'task', id: taskId, contextId: 'c', status: { state: 'working' } },
+    { statusUpdate: { ...ids, status: { state: 'TASK_STATE_COMPLETED' } } },
+  ]
+  for (const body of bodies) expect(await post(body)).toBe(200)
+  const { code, stdout } = await listener.ended
+  expect(stdout.split('\n')).toEqual([
+    expect.stringMatching(/^11111111 A2A 1\.0 artifact answer: for.*ty$/),
+    '11111111 A2A 0.3 working',
+    '11111111 A2A 1.0 completed (final)',
+    '',
+  ])
+  expect([code, stdout.includes('\u001b')]).toEqual([0, false])
+})
+
 test('control sequences in an event are removed, and it fits on one line', async () => {
   const listener = await listen('--once')
   await listener.post(status(1, 'failed', `\u001b[2Jred\nnext${'x'.repeat(500)}`))

@@ -55,7 +55,8 @@ export default function listenCommand(io: Io): CliCommand {
 Receives webhooks: prints its address on stderr, then one line per event on stdout. Register the address with
 ${methodOf('setPushConfig')}, with ${fieldNames.pushConfig} in ${methodOf('sendMessage')}, or as WEBHOOK_URL. The agent must be
 able to reach it; with NODE_ENV=production, the agent must also allow it (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).
-Reports missing, late and duplicate sequence numbers as they occur, with totals at the end (Ctrl-C).
+Reports missing, late and duplicate sequence numbers as they occur, with totals at the end (Ctrl-C). Webhooks that were set
+with an A2A dialect are printed too; they have no sequence numbers and are not in the totals.
 
 Exit codes: 0 all events arrived in order (with --once: and the task completed); 1 events are missing or arrived late
 (with --once: or the task did not complete); 2 incorrect usage.`,
@@ -80,6 +81,14 @@ async function listen(io: Io, options: ListenOptions): Promise<number> {
       show(io, event, entry, status, options)
       if (failing && options.hang !== undefined) await wait(options.hang, undefined, { signal: leave.signal })
       if (status < 300 && endsIt(event, options.once)) ended.resolve(isCompleted(event))
+      return status
+    },
+    receiveA2a(event) {
+      const status = options.fail ?? 200
+      if (options.json) printJson(io, { event, answered: status })
+      else print(io, `${event.line}${status < 300 ? '' : ` [answered with ${status}]`}\n`)
+      if (status < 300 && event.isFinal && isSought(event.taskId, options.once))
+        ended.resolve(event.state === 'completed')
       return status
     },
     refuse: (why) => say(io, `! refused a post: ${why}`),
@@ -114,8 +123,11 @@ function conclude(io: Io, ledger: EventLedger, options: ListenOptions): boolean 
 }
 
 function endsIt(event: NumberedEvent, once: string | true | undefined): boolean {
-  if (once === undefined || event.kind !== 'status-update' || !event.final) return false
-  return once === true || once.toLowerCase() === positionOf(event).taskId.toLowerCase()
+  return event.kind === 'status-update' && event.final && isSought(positionOf(event).taskId, once)
+}
+
+function isSought(taskId: string, once: string | true | undefined): boolean {
+  return once === true || once?.toLowerCase() === taskId.toLowerCase()
 }
 
 function isCompleted(event: NumberedEvent): boolean {

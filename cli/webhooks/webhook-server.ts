@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { type NumberedEvent, readNumberedEvent } from '@parley/wire/codecs/parley/events'
 import { CommandFailed } from '../terminal/faults.ts'
+import { type A2aEvent, readA2aEvent } from './a2a-event.ts'
 
 export interface WebhookServerOptions {
   host: string
@@ -12,6 +13,8 @@ export interface WebhookServerOptions {
   token?: string | undefined
   /** Handles an event and returns the status of the response. */
   receive: (event: NumberedEvent) => number | Promise<number>
+  /** Handles an event of a webhook that was set with an A2A dialect. Without it, such events are rejected. */
+  receiveA2a?: (event: A2aEvent) => number
   /** Called with the reason when a request is rejected. */
   refuse?: (why: string) => void
 }
@@ -69,13 +72,15 @@ async function answer(request: IncomingMessage, options: WebhookServerOptions): 
     return status
   }
   if (request.method !== 'POST') return refused(405, `${request.method} instead of POST`)
-  if (options.token !== undefined && !isToken(request.headers.authorization, options.token))
+  if (options.token !== undefined && !hasToken(request, options.token))
     return refused(401, 'without the right token')
   const body = await bodyOf(request)
   if (body === undefined) return refused(413, `more than ${bodyMaxBytes} bytes`)
-  const event = readNumberedEvent(parsed(body))
-  if (event === undefined) return refused(400, 'not an event of a task')
-  return options.receive(event)
+  const json = parsed(body)
+  const event = readNumberedEvent(json)
+  if (event !== undefined) return options.receive(event)
+  const a2a = options.receiveA2a && readA2aEvent(json)
+  return a2a === undefined ? refused(400, 'not an event of a task') : (options.receiveA2a?.(a2a) ?? 200)
 }
 
 function end(response: ServerResponse, status: number): void {
@@ -83,9 +88,15 @@ function end(response: ServerResponse, status: number): void {
   response.writeHead(status, { 'content-length': 0, ...(status === 405 ? { allow: 'POST' } : {}) }).end()
 }
 
-function isToken(header: string | undefined, token: string): boolean {
+/** A2A webhooks carry their token in a header of their own. */
+function hasToken({ headers }: IncomingMessage, token: string): boolean {
+  const notification = headers['x-a2a-notification-token']
+  return isSame(headers.authorization, `Bearer ${token}`) || isSame(String(notification ?? ''), token)
+}
+
+function isSame(header: string | undefined, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text, 'latin1').digest()
-  return timingSafeEqual(digest(header ?? ''), digest(`Bearer ${token}`))
+  return timingSafeEqual(digest(header ?? ''), digest(expected))
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
