@@ -34,6 +34,8 @@ test.each<[string, string, boolean, boolean]>([
   const etag = headers.get('etag') ?? ''
   const again = await fetch(agent.url + path, { headers: { ...headersSent, 'if-none-match': etag } })
   expect([again.status, again.headers.get('last-modified')]).toEqual([304, modified])
+  const since = await fetch(agent.url + path, { headers: { ...headersSent, 'if-modified-since': modified } })
+  expect([since.status, since.headers.get('etag'), await since.text()]).toEqual([304, etag, ''])
 })
 
 test('the cards of the two versions at one path have different ETags', async () => {
