@@ -32,7 +32,9 @@ export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: Rp
         logFailure(requestLog(log, request), error, { method: request.rpcMethod })
       auditError(audit, request, error)
       const { query } = partsOf(request.url)
-      const codec = progress.codec ?? dialectOf({ path: at.path, query, headers: request.headers })
+      const { namedMethod } = progress
+      const named = namedMethod === undefined ? {} : { method: namedMethod }
+      const codec = progress.codec ?? dialectOf({ path: at.path, query, headers: request.headers, ...named })
       const { status, type, body } =
         at.rest === undefined
           ? writeErrorAnswer(codec, error, progress)

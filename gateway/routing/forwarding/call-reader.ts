@@ -1,5 +1,5 @@
 import { findRestCall, type RestCall, readRest } from '@parley/kit/http/rest-call'
-import { readCall } from '@parley/kit/http/rpc-call'
+import { type CallProgress, readCall } from '@parley/kit/http/rpc-call'
 import type { Codec, RpcPath } from '@parley/wire/codecs/codec'
 import { dialectOf, rpcPaths } from '@parley/wire/codecs/dialects'
 import type { RequestId } from '@parley/wire/jsonrpc/envelope'
@@ -39,7 +39,7 @@ export function readCallAt(
   { path, method: pathMethod, rest }: CallAddress,
   request: Pick<FastifyRequest, 'headers' | 'method' | 'url'> & { query: string | undefined },
   bytes: Buffer,
-  progress: { id: RequestId } = { id: null },
+  progress: CallProgress = { id: null },
 ): ReadCall {
   const { headers, method: verb, url, query } = request
   if (rest !== undefined) {

@@ -108,7 +108,7 @@ function patternOf(found: Pick<RestCall, 'codec' | 'binding' | 'route'>): Patter
       /^(?::(?!:)(\w+)(?:\(\^?(.*?)\+?\))?)?(.*)$/.exec(segment) ?? []
     const literal = rest.replaceAll('::', ':')
     literals += literal.length
-    const parameter = name === undefined ? '' : `(?<${name}>${class_ === '[^:]' ? '[^/:]' : class_}{1,256})`
+    const parameter = name === undefined ? '' : `(?<${name}>${class_ === '[^:]' ? '[^/:]' : class_}+)`
     return parameter + literal.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
   })
   return { ...found, path: new RegExp(`^${segments.join('/')}$`), literals }

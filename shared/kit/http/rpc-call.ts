@@ -1,6 +1,6 @@
 import type { Codec } from '@parley/wire/codecs/codec'
 import { ParleyError } from '@parley/wire/errors'
-import { type RequestId, type RpcRequest, readId, readRequest } from '@parley/wire/jsonrpc/envelope'
+import { isObject, type RequestId, type RpcRequest, readId, readRequest } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { type Operation, operations, type Target } from '@parley/wire/model/operation'
 import {
@@ -15,6 +15,8 @@ import type { Caller } from '../auth/caller.ts'
 /** Fields of a JSON-RPC call that its error response and log line need, filled in as the checks pass. */
 export interface CallProgress {
   id: RequestId
+  /** The method in the body, which may be unknown. It selects the dialect of an error at a path of several dialects. */
+  namedMethod?: string | undefined
   caller?: string | undefined
 }
 
@@ -38,7 +40,7 @@ export async function authenticateCall(
     progress.caller = caller.id
     return caller
   } catch (error) {
-    progress.id = peekId(call.bytes)
+    peek(call.bytes, progress)
     throw error
   }
 }
@@ -54,7 +56,7 @@ export function readCall(
   { lenientRequests }: Pick<Codec, 'lenientRequests'>,
 ): RpcRequest {
   const body = parseJson(bytes)
-  progress.id = readId(body)
+  nameCall(body, progress)
   const request = readRequest(body, lenientRequests)
   if (pathMethod !== undefined && pathMethod !== request.method)
     throw new ParleyError('InvalidRequest', { message: 'The method differs from the path' })
@@ -73,10 +75,23 @@ export function requireOperation(caller: Caller, operation: Operation): void {
 
 /** Returns the id of a call that was rejected before its body was read; null if the body is large or not JSON. */
 export function peekId(bytes: Buffer): RequestId {
-  if (bytes.byteLength > peekMaxBytes) return null
+  const progress: CallProgress = { id: null }
+  peek(bytes, progress)
+  return progress.id
+}
+
+/** Reads the id and the method of a rejected call, unless the body is large or not JSON. */
+function peek(bytes: Buffer, progress: CallProgress): void {
+  if (bytes.byteLength > peekMaxBytes) return
   try {
-    return readId(parseJson(bytes))
+    nameCall(parseJson(bytes), progress)
   } catch {
-    return null
+    progress.id = null
   }
+}
+
+function nameCall(body: unknown, progress: CallProgress): void {
+  progress.id = readId(body)
+  const method = isObject(body) ? body['method'] : undefined
+  progress.namedMethod = typeof method === 'string' ? method : undefined
 }

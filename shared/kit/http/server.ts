@@ -80,6 +80,8 @@ export interface ServerOptions {
 /** Idle time between requests on a connection, which is longer than that of common load balancers. */
 const keepAliveTimeoutMs = 72_000
 const headersMaxBytes = 32 * 1024
+/** The length of a part of a path that is a parameter. */
+const segmentMaxChars = 256
 
 /**
  * Creates a Fastify server without routes. Bodies are parsed as bytes, errors from all routes are sent in an error
@@ -100,7 +102,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     trustProxy: options.trustedProxies?.length ? [...options.trustedProxies] : false,
     rewriteUrl: ({ url = '/' }) => (url.startsWith('/') ? url : originForm(url)),
     genReqId: (request) => requestId(request.headers),
-    routerOptions: { maxParamLength: 256 },
+    routerOptions: { maxParamLength: segmentMaxChars },
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     frameworkErrors: handleError,
@@ -219,6 +221,13 @@ function fromFramework(thrown: unknown): ParleyError {
       message: 'Content type must be application/json',
     })
   }
+  if (code === 'FST_ERR_BAD_URL')
+    return new ParleyError('InvalidRequest', { message: 'The path has an invalid escape', cause: thrown })
+  if (code === 'FST_ERR_MAX_PARAM_LENGTH')
+    return new ParleyError('InvalidRequest', {
+      message: `A segment of the path is longer than ${segmentMaxChars} characters`,
+      cause: thrown,
+    })
   const statusCode = thrown instanceof Error && 'statusCode' in thrown ? thrown.statusCode : undefined
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
     return new ParleyError('InvalidRequest', { status: statusCode === 404 ? 404 : 400, cause: thrown })

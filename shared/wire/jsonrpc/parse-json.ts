@@ -27,7 +27,7 @@ function refuseHostile(value: unknown, depth = 0): void {
   if (depth === maxDepth) throw hostile(`JSON is nested deeper than ${maxDepth} levels`)
   if (!Array.isArray(value)) refuseKeys(value)
   // In V8, `for … in` over parsed JSON is deoptimized and compiled again and again.
-  for (const child of Object.values(value)) refuseHostile(child, depth + 1)
+  for (const child of Array.isArray(value) ? value : Object.values(value)) refuseHostile(child, depth + 1)
 }
 
 /** An object or an array. */

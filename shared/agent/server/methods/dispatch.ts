@@ -109,7 +109,7 @@ export class Dispatcher {
       return await this.#answer(incoming, head)
     } catch (thrown) {
       head.claim?.[Symbol.dispose]()
-      const { id, codec, method, operation, caller } = head
+      const { id, method, operation, caller } = head
       if (thrown instanceof PaymentRequired) {
         // x402 defines the body, which has no JSON-RPC envelope.
         const { status, headers, body } = thrown
@@ -120,7 +120,7 @@ export class Dispatcher {
       const headers = { ...head.headers, ...error.headers }
       const answer =
         incoming.rest === undefined
-          ? writeErrorAnswer(codec, error, { id, operation })
+          ? writeErrorAnswer(dialectOf(wireOf(incoming, head.namedMethod)), error, { id, operation })
           : writeRestErrorAnswer(incoming.rest.binding, error)
       return { ...answer, headers, method, operation, caller, error }
     }

@@ -1,4 +1,5 @@
-import { type ErrorName, errorTable, type ParleyError } from '../../errors.ts'
+import { type ErrorData, type ErrorName, errorTable, type ParleyError } from '../../errors.ts'
+import { isObject } from '../../jsonrpc/envelope.ts'
 import type { WireError } from '../codec.ts'
 import { a2aStatus, errorReader } from '../error-answer.ts'
 
@@ -13,7 +14,19 @@ const codes: Partial<Record<ErrorName, number>> = {
 
 /** The SDKs do not read the JSON of other statuses (spec/a2a.md#03-errors). */
 export function writeError(error: ParleyError): WireError {
-  return { status: a2aStatus(error), code: codeOf(error), message: error.message, data: error.data }
+  return { status: a2aStatus(error), code: codeOf(error), message: error.message, data: dataOf(error) }
+}
+
+/** Checks after the codec name the fields as in Parley's own dialect. */
+function dataOf({ data }: ParleyError): ErrorData {
+  const { issues } = data
+  return Array.isArray(issues) ? { ...data, issues: issues.map(renamed) } : data
+}
+
+function renamed(issue: unknown): unknown {
+  if (!isObject(issue) || typeof issue['path'] !== 'string') return issue
+  const path = issue['path'].replace(/^push_notification_config\./, 'pushNotificationConfig.')
+  return { ...issue, path }
 }
 
 /** Parley's own dialect reports -32005 with this name for an agent without webhooks. */

@@ -5,6 +5,7 @@ import type { Operation } from '../../model/operation.ts'
 import type { Task } from '../../model/task.ts'
 import { LazyPart, toLazyJson } from '../lazy-part.ts'
 import { methodOf, methods, readParams, writeResult } from './methods.ts'
+import { readTaskId } from './params.ts'
 import { partOut } from './task.ts'
 
 const ids = idsOf('alice')
@@ -306,4 +307,12 @@ test('a part that is loaded later is written when it is loaded', async () => {
 test('deletion of a webhook returns null, and a list of webhooks is an array', () => {
   expect(json('deletePushConfig', undefined as never)).toBeNull()
   expect(json('listPushConfigs', { items: [] } as never)).toEqual([])
+})
+
+test('a gateway reads the task ID from the same field as the method, if there are two', () => {
+  const other = '01a20384-0000-75de-ac3f-6eb02a231f82'
+  const webhook = { taskId, id: other, pushNotificationConfig: { url: 'https://example.com/' } }
+  expect([readTaskId(webhook), read('setPushConfig', webhook)]).toMatchObject([taskId, { taskId }])
+  const task = { taskId: other, task_id: other, id: taskId }
+  expect([readTaskId(task), read('getTask', task)]).toMatchObject([taskId, { taskId }])
 })

@@ -88,9 +88,13 @@ export function deletePushConfig(given: Given, ids: Ids): Calls['deletePushConfi
   return { taskId: taskIdOf(id), pushNotificationConfigId: ids(config).id, idempotent: true }
 }
 
-/** @throws ParleyError InvalidParams, TaskNotFound */
+const webhookTask = wireObject({ taskId: clientId }, { taskId: ['id'] })
+const isWebhook = (given: Given) =>
+  isObject(given['pushNotificationConfig'] ?? given['push_notification_config'])
+
+/** In the params of a new webhook, `taskId` takes precedence, and in others, `id`. @throws ParleyError InvalidParams, TaskNotFound */
 export function readTaskId(given: Given): string {
-  return taskIdOf(parseParams(onlyTask, given).id)
+  return taskIdOf(isWebhook(given) ? parseParams(webhookTask, given).taskId : parseParams(onlyTask, given).id)
 }
 
 /** Params of this dialect name no agent; the path does. */

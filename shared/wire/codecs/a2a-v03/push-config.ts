@@ -19,7 +19,15 @@ export const pushNotificationConfig = wireObject({
   authentication: wireObject({
     schemes: z.array(z.string().min(1).max(256)).max(20),
     credentials: filled(z.string().max(4096).regex(headerText, 'must consist of printable ASCII characters')),
-  }).optional(),
+  })
+    .refine(
+      ({ schemes, credentials }) => credentials === undefined || schemes.some((one) => schemeName.test(one)),
+      {
+        path: ['schemes'],
+        message: 'must have the name of an HTTP authentication scheme for the credentials',
+      },
+    )
+    .optional(),
 })
 
 /**

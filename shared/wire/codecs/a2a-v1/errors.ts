@@ -114,7 +114,12 @@ function detailsOf(thrown: ParleyError): object[] {
 
 function violationOf(issue: unknown) {
   const { path, message } = isObject(issue) ? issue : {}
-  return { field: textOf(path), description: textOf(message) }
+  return { field: fieldNamed(textOf(path)), description: textOf(message) }
+}
+
+/** Checks after the codec name the fields as in Parley's own dialect. The fields of a webhook are those of the request here. */
+function fieldNamed(path: string): string {
+  return path === 'cursor' ? 'pageToken' : path.replace(/^push_notification_config\./, '')
 }
 
 function textOf(value: unknown): string {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { PushConfigInput, PushConfigState } from '../../model/call.ts'
 import type { Ids } from '../../model/ids.ts'
+import type { JsonObject } from '../../model/task.ts'
 import { optionalId } from './message.ts'
 import { dialectName } from './name.ts'
 import { optionalText, protoObject } from './proto-json.ts'
@@ -28,22 +29,25 @@ export const pushConfigIn = protoObject(pushConfigFields)
 export function toPushConfig(sent: z.output<typeof pushConfigIn>, ids: Ids): PushConfigInput {
   const named = sent.id === undefined ? undefined : ids(sent.id)
   const { url, token, authentication } = sent
-  return { ...named, url, token, credentials: authentication, dialect: dialectName }
+  const config = { ...named, url, token, dialect: dialectName }
+  if (authentication === undefined || authentication.credentials !== '')
+    return { ...config, credentials: authentication }
+  return { ...config, authentication: { schemes: [authentication.scheme] } }
 }
 
 /** Writes a webhook for the task's owner only, because it contains the token and the credentials. */
-export function pushConfigOut({ task, id, name, url, token, credentials }: PushConfigState) {
-  return { taskId: task.id, ...configOut({ id, name, url, token, credentials }) }
+export function pushConfigOut({ task, ...config }: PushConfigState) {
+  return { taskId: task.id, ...configOut(config) }
 }
 
-export function configOut({ id, name, url, token, credentials }: PushConfigInput) {
-  return {
-    id: name ?? id,
-    url,
-    token,
-    authentication: credentials && {
-      scheme: credentials.scheme,
-      credentials: credentials.credentials === '' ? undefined : credentials.credentials,
-    },
-  }
+export function configOut({ id, name, url, token, credentials, authentication }: PushConfigInput) {
+  return { id: name ?? id, url, token, authentication: credentials ?? schemeIn(authentication) }
+}
+
+const listed = z.object({ schemes: z.tuple([z.string()], z.string()) })
+
+/** A webhook without credentials may have the scheme that its receiver expects, or a form of another dialect. */
+function schemeIn(authentication: JsonObject | undefined): { scheme: string } | undefined {
+  const { schemes } = listed.safeParse(authentication).data ?? {}
+  return schemes && { scheme: schemes[0] }
 }
