@@ -56,7 +56,7 @@ const updateOf = (kind: string, { status: found }: z.infer<typeof update>): Fram
 })
 
 /** Reads a frame of a stream of either dialect. @throws ZodError */
-export function frameIn(json: unknown): FrameView {
+function frameIn(json: unknown): FrameView {
   const read = frame.parse(json)
   if (read.kind === 'task' || read.task !== undefined) {
     const found = taskIn(read.task ?? json)

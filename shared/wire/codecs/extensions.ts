@@ -12,7 +12,7 @@ export const extensionUris = {
 } as const
 
 /** The versions of x402 over A2A, newest first. They differ only in their URI for the flow that Parley supports. */
-export const x402Uris = [
+const x402Uris = [
   'https://github.com/google-agentic-commerce/a2a-x402/blob/main/spec/v0.2',
   'https://github.com/google-a2a/a2a-x402/v0.1',
 ] as const

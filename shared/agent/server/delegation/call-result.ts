@@ -18,7 +18,7 @@ export function readAnswer(json: unknown): Answer | undefined {
 }
 
 /** Returns the parts of the message of a status: a prompt or a reason. */
-export function promptIn(status: unknown): Part[] {
+function promptIn(status: unknown): Part[] {
   const message = isObject(status) ? status['message'] : undefined
   return isObject(message) ? readParts(message['parts']) : []
 }

@@ -18,12 +18,12 @@ export function cardOut(card: AgentCard, path?: string): object {
 }
 
 /** Clients of A2A 1.0 read `supportedInterfaces` and ignore the fields of 0.3; clients of 0.3 do the opposite. */
-export function hybridCardOut(card: AgentCard): object {
+function hybridCardOut(card: AgentCard): object {
   return { ...pureCardOut(card), supportedInterfaces: interfacesAt(card.url) }
 }
 
 /** The card of A2A 0.3. Absent fields do not appear in the JSON. */
-export function pureCardOut(card: AgentCard): object {
+function pureCardOut(card: AgentCard): object {
   const url = card.url.replace(/\/+$/, '') + basePath
   return {
     name: card.name,
