@@ -2,7 +2,7 @@ import { ParleyError } from '../../errors.ts'
 import type { SendMessage } from '../../model/call.ts'
 import type { ClientParams } from '../codec.ts'
 import { pushConfigOut } from './push-config.ts'
-import { partOut, roleOut } from './task.ts'
+import { messageOut } from './task.ts'
 
 /** Write the params of requests for clients. Absent fields do not appear in the JSON. */
 const writers: { [O in keyof ClientParams]: (params: ClientParams[O]) => object } = {
@@ -34,17 +34,7 @@ function unsupported(): never {
 function sendOut({ message, configuration = {} }: SendMessage) {
   const { acceptedOutputModes = [], wait, historyLength, pushNotificationConfig } = configuration
   return {
-    message: {
-      kind: 'message',
-      role: roleOut(message.role),
-      parts: message.parts.map(partOut),
-      messageId: message.messageName ?? message.messageId,
-      contextId: message.contextName ?? message.contextId,
-      taskId: message.taskId,
-      referenceTaskIds: message.referenceTaskIds,
-      extensions: message.extensions,
-      metadata: message.metadata,
-    },
+    message: messageOut(message),
     configuration: {
       // Servers of version 0.2 require this field.
       acceptedOutputModes,

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from '../../model/call.ts'
 import {
   type Artifact,
   contextOf,
@@ -8,7 +9,7 @@ import {
   type TaskState,
   type TaskStatus,
 } from '../../model/task.ts'
-import { linksOut, statusMessage, type TaskRef } from '../a2a-v1/task.ts'
+import { answerMessage, linksOut, statusMessage, type TaskRef } from '../a2a-task.ts'
 import type { Unserialized } from '../parley/shapes.ts'
 import type {
   WireArtifact,
@@ -20,14 +21,10 @@ import type {
   WireTask,
 } from './shapes.ts'
 
-/**
- * Writes the answer to a message: the task, or the final message of an agent that answers without a task, unless the task
- * has receipts.
- */
+/** Writes the answer to a message. */
 export function answerOut(task: Task): Unserialized<WireTask | WireMessage> {
-  const { state, message, payment } = task.status
-  const isMessage = task.answersByMessage === true && state === 'completed' && payment === undefined
-  return isMessage && message !== undefined ? messageOut(message) : taskOut(task)
+  const message = answerMessage(task)
+  return message === undefined ? taskOut(task) : messageOut(message)
 }
 
 export function taskOut(task: Task): Unserialized<WireTask> {
@@ -54,7 +51,7 @@ export function statusOut(status: TaskStatus, ref: TaskRef): Unserialized<WireSt
 }
 
 /** Writes the IDs of the context and the message as the client chose them. */
-export function messageOut(message: Message): Unserialized<WireMessage> {
+export function messageOut(message: Message | IncomingMessage): Unserialized<WireMessage> {
   return {
     kind: 'message',
     role: roleOut(message.role),
@@ -69,7 +66,7 @@ export function messageOut(message: Message): Unserialized<WireMessage> {
 }
 
 /** A2A has no system messages and no `assistant`; both are from the server. */
-export function roleOut(role: Role): WireRole {
+function roleOut(role: Role): WireRole {
   return role === 'user' ? 'user' : 'agent'
 }
 

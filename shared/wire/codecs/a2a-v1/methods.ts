@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Ids } from '../../model/ids.ts'
 import type { Task } from '../../model/task.ts'
+import { answerMessage } from '../a2a-task.ts'
 import { type MethodRows, methodTable, streams } from '../method-table.ts'
 import { parseParams } from '../parley/params.ts'
 import { cardOut } from './card.ts'
@@ -109,11 +110,9 @@ function reader<Schema extends z.ZodType, Params>(
   return (given: Record<string, unknown>, ids: Ids): Params => convert(parseParams(schema, given), ids)
 }
 
-/** An agent may answer with a message instead of the task, unless the task has receipts. */
 function sent(task: Task) {
-  const { state, message, payment } = task.status
-  const isMessage = task.answersByMessage === true && state === 'completed' && payment === undefined
-  return isMessage && message !== undefined ? { message: messageOut(message) } : { task: taskOut(task) }
+  const message = answerMessage(task)
+  return message === undefined ? { task: taskOut(task) } : { message: messageOut(message) }
 }
 
 export const { methods, methodOf, readParams, writeResult } = methodTable(rows, 'A2A')

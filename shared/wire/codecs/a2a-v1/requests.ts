@@ -5,8 +5,8 @@ import type { ClientParams } from '../codec.ts'
 import { methodOf } from './methods.ts'
 import { timeOut } from './proto-json.ts'
 import { configOut } from './push-config.ts'
-import { roleOut, stateOut } from './states.ts'
-import { filled, partOut } from './task.ts'
+import { stateOut } from './states.ts'
+import { filled, messageOut } from './task.ts'
 
 /** Write the params of requests for clients. Absent fields do not appear in the JSON. */
 const writers: { [O in keyof ClientParams]: (params: ClientParams[O]) => object } = {
@@ -51,16 +51,7 @@ function statusOf(states: readonly TaskState[]): string {
 function sendOut({ message, configuration }: SendMessage) {
   const config = configuration?.pushNotificationConfig
   return {
-    message: {
-      messageId: message.messageName ?? message.messageId,
-      contextId: message.contextName ?? message.contextId,
-      taskId: message.taskId,
-      role: roleOut(message.role),
-      parts: message.parts.map(partOut),
-      metadata: message.metadata,
-      extensions: filled(message.extensions),
-      referenceTaskIds: filled(message.referenceTaskIds),
-    },
+    message: messageOut(message),
     configuration: configuration && {
       acceptedOutputModes: filled(configuration.acceptedOutputModes),
       taskPushNotificationConfig: config && configOut(config),

@@ -1,16 +1,6 @@
-import { idsOf } from '../../model/ids.ts'
-import type {
-  Artifact,
-  ContextRef,
-  JsonObject,
-  Message,
-  Part,
-  StatusPayment,
-  Task,
-  TaskStatus,
-} from '../../model/task.ts'
-import { bidStatusKey } from '../parley/metadata.ts'
-import { paymentMetadata } from '../x402.ts'
+import type { IncomingMessage } from '../../model/call.ts'
+import type { Artifact, Message, Part, Task, TaskStatus } from '../../model/task.ts'
+import { linksOut, statusMessage, type TaskRef } from '../a2a-task.ts'
 import { unwrapped } from './message.ts'
 import { timeOut } from './proto-json.ts'
 import { roleOut, stateOut } from './states.ts'
@@ -28,39 +18,6 @@ export function taskOut(task: Task) {
   }
 }
 
-/** Undefined for a task without a parent and without children. */
-export function linksOut({ parent, rootTaskId, children = [] }: Task) {
-  const known = children.filter(({ agent, taskId }) => agent !== undefined && taskId !== undefined)
-  if (parent === undefined && known.length === 0) return undefined
-  return { parent, rootTaskId, children: filled(known) }
-}
-
-/** The task and the context of a status or a message. */
-export interface TaskRef extends ContextRef {
-  taskId: string
-}
-
-/** The default texts of statuses with a payment. */
-const paymentTexts: Record<StatusPayment['status'], string> = {
-  'payment-required': 'Payment is required',
-  'payment-rejected': 'The payment was rejected',
-  'payment-verified': 'The payment is being settled',
-  'payment-completed': 'The payment was received',
-  'payment-failed': 'The payment failed',
-}
-
-/** The metadata and the default text of the status message for states that the protocol lacks. */
-function noticeOf({ state, payment }: TaskStatus): { metadata: JsonObject; text: string } | undefined {
-  if (state === 'negotiation-bid-submitted')
-    return {
-      metadata: { ...(payment && paymentMetadata(payment)), [bidStatusKey]: 'bid-submitted' },
-      text: 'A bid was submitted',
-    }
-  const shown =
-    payment ?? (state === 'payment-required' ? { status: 'payment-required' as const } : undefined)
-  return shown && { metadata: paymentMetadata(shown), text: paymentTexts[shown.status] }
-}
-
 export function statusOut(status: TaskStatus, ref: TaskRef) {
   const message = statusMessage(status, ref)
   return {
@@ -70,30 +27,7 @@ export function statusOut(status: TaskStatus, ref: TaskRef) {
   }
 }
 
-/**
- * Returns the message of a status. A2A has no state for a payment or a bid, so the metadata of the message states which of
- * them the task waits for, and which payments it has received. The message is created if there is none; its ID is the same
- * in every answer.
- */
-export function statusMessage(
-  status: TaskStatus,
-  { taskId, contextId, contextName }: TaskRef,
-): Message | undefined {
-  const { timestamp, message } = status
-  const notice = noticeOf(status)
-  if (notice === undefined) return message
-  const given: Message = message ?? {
-    role: 'agent',
-    parts: [{ kind: 'text', text: notice.text }],
-    messageId: idsOf(taskId)(timestamp).id,
-    taskId,
-    contextId,
-    ...(contextName !== undefined && { contextName }),
-  }
-  return { ...given, metadata: { ...given.metadata, ...notice.metadata } }
-}
-
-export function messageOut(message: Message) {
+export function messageOut(message: Message | IncomingMessage) {
   return {
     messageId: message.messageName ?? message.messageId,
     contextId: message.contextName ?? message.contextId,
