@@ -51,7 +51,7 @@ const openMark = z.object({
 })
 
 /** How long a link is kept after its last change. Tasks are kept for a shorter time by default. */
-const linkDays = 400
+export const linkDays = 400
 
 const collection = declareCollection({
   name: 'foreign_links',
