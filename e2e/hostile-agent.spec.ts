@@ -9,9 +9,11 @@ for (const production of [false, true]) {
     expect(attempts.filter(({ attempt }) => attempt.includes(', delegated: ')).length).toBeGreaterThan(20)
     expect(leaked).toEqual([])
     // The caller's own requests are accepted, except that in production a webhook needs a public address.
-    const webhook = 'own token: tasks/pushNotificationConfig/set at the victim through the gateway'
+    const webhooks = ['the victim', 'the relayed agent'].map(
+      (agent) => `own token: tasks/pushNotificationConfig/set at ${agent} through the gateway`,
+    )
     const refused = own.filter((one) => one.refused).map(({ attempt }) => attempt)
-    expect(refused).toEqual(production ? [webhook] : [])
+    expect(refused).toEqual(production ? webhooks : [])
     expect(attempts.filter(({ refused }) => !refused)).toEqual([])
   })
 }

@@ -10,6 +10,10 @@ export interface Surroundings {
   hostileUrl: string
   victimUrl: string
   paidUrl: string
+  /** The address of a foreign agent at the relay. */
+  relayedUrl: string
+  /** Tasks of the caller at the foreign agent, as at the victim. */
+  relayed: Pick<Surroundings, 'taskId' | 'contextId' | 'runningTaskId'>
   /** Their DIDs. */
   hostileDid: string
   victimDid: string
@@ -129,14 +133,58 @@ function everywhere(token: string, around: Surroundings): Try[] {
     ['at the victim through the gateway', `${around.gatewayUrl}/agents/victim/`],
     ['at the gateway', `${around.gatewayUrl}/`],
   ] as const
+  const relayedPlaces = [
+    ['at the relay', `${around.relayedUrl}/`],
+    ['at the relayed agent through the gateway', `${around.gatewayUrl}/agents/greeter/`],
+  ] as const
+  const relayed = { ...around, ...around.relayed }
   return [
     ...places.flatMap(([place, url]) => agentAttempts(place, url, token, around)),
+    ...relayedPlaces.flatMap(([place, url]) => agentAttempts(place, url, token, relayed)),
+    ...relayAttempts(token, around),
     ...paymentAttempts('at the paid agent', around.paidUrl, token),
     ...paymentAttempts('at the paid agent through the gateway', `${around.gatewayUrl}/agents/paid`, token),
     ...gatewayAttempts(token, around),
     ...places.flatMap(([place, url]) => destructiveAttempts(place, url, token, around)),
+    ...relayedPlaces.flatMap(([place, url]) => destructiveAttempts(place, url, token, relayed)),
   ]
 }
+
+/** Requests for what the relay has and serves to no caller. */
+function relayAttempts(token: string, { relayedUrl, gatewayUrl, client }: Surroundings): Try[] {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const get = (url: string) => () => send(url, { headers })
+  const agent = { type: 'relayed-agent', slug: 'greeter', agent: { url: 'http://127.0.0.1:9' } }
+  return [
+    [
+      'messages of the supervisor to the relay',
+      () => post(new URL('/', relayedUrl).href, headers, agent),
+      isError,
+    ],
+    ['an unknown agent of the relay', get(new URL('/other/tasks', relayedUrl).href), isError],
+    ['payments of the relayed agent', get(`${relayedUrl}/payments`), isError],
+    [
+      'a credential for the relayed agent',
+      () => post(`${gatewayUrl}/registry/agents/greeter/admit`, headers, { credential: 'other' }),
+      isError,
+    ],
+    [
+      "a token for the relayed agent with the hostile agent's client",
+      async () => {
+        const authorization = basic(client)
+        return post(
+          `${relayedUrl}/`,
+          { ...headers, authorization },
+          { jsonrpc: '2.0', id: 1, method: 'tasks/list' },
+        )
+      },
+      isError,
+    ],
+  ]
+}
+
+const post = (url: string, headers: Record<string, string>, body: object) =>
+  send(url, { method: 'POST', headers, body: JSON.stringify(body) })
 
 function gatewayAttempts(token: string, { gatewayUrl, victimDid }: Surroundings): Try[] {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -205,7 +253,9 @@ export async function tryDelegation(name: string, token: string, around: Surroun
     return [{ attempt: `${name}: delegation`, status: reply.status, answer: reply.text, refused: true }]
   // Delegation allows messages to other agents through the gateway.
   const isAllowed = ([attempt]: Try) =>
-    /^(message\/(send|stream)|tasks\/list|contexts\/list) at the (gateway|victim through)/.test(attempt)
+    /^(message\/(send|stream)|tasks\/list|contexts\/list) at the (gateway|victim through|relayed agent through)/.test(
+      attempt,
+    )
   return run(
     `${name}, delegated`,
     everywhere(delegated, around).filter((one) => !isAllowed(one)),
@@ -219,8 +269,16 @@ export async function tryDelegation(name: string, token: string, around: Surroun
 export async function tryOwn(token: string, around: Surroundings): Promise<Attempt[]> {
   const place = 'at the victim through the gateway'
   const url = `${around.gatewayUrl}/agents/victim/`
+  const relayed = [
+    'at the relayed agent through the gateway',
+    `${around.gatewayUrl}/agents/greeter/`,
+    token,
+    { ...around, ...around.relayed },
+  ] as const
   const tries = [
     ...agentAttempts(place, url, token, around),
+    ...agentAttempts(...relayed),
+    ...destructiveAttempts(...relayed),
     ...paymentAttempts('at the paid agent through the gateway', `${around.gatewayUrl}/agents/paid`, token),
     ...destructiveAttempts(place, url, token, around),
   ]

@@ -2,9 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { AgentClient } from '@parley/client/internal/client'
 import { ClientToken } from '@parley/client/internal/signed-fetch'
 import { operatorClient } from '@parley/e2e/harness/operator'
 import { ParleyProcess, parley } from '@parley/e2e/harness/parley-process'
+import { isTerminal } from '@parley/wire/model/task'
+import type { ForeignAgent } from '../testing/foreign-agent.ts'
 import { freePorts } from '../testing/port.ts'
 import {
   type Attempt,
@@ -14,6 +18,7 @@ import {
   tryOwn,
   tryToken,
 } from './attempts.ts'
+import { findRelay, foreignCredential, startGreeter, startTrap, tryTrap } from './foreign.ts'
 import { type Recorded, readRecorded } from './recorded.ts'
 
 export interface HostileRun {
@@ -34,6 +39,7 @@ export interface HostileRunOptions {
 type Json = Record<string, unknown>
 
 const agentsDir = path.join(import.meta.dirname, 'agents')
+const portsCount = 8
 const cookie = 'parley_session=a-session-of-the-callers-browser'
 
 /**
@@ -42,11 +48,12 @@ const cookie = 'parley_session=a-session-of-the-callers-browser'
  */
 export async function hostileRun({ production, say = () => {} }: HostileRunOptions): Promise<HostileRun> {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'parley-hostile-'))
-  const port = await freePorts(8)
+  const port = await freePorts(portsCount)
   const env = {
     DATA_DIR: dataDir,
     LOG_LEVEL: 'warn',
     PAYMENT_SANDBOX: 'yes',
+    REGISTRY_ALLOWED_HOSTS: '127.0.0.1',
     ...(production && { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }),
   }
   await using gateway = new ParleyProcess({
@@ -79,6 +86,9 @@ async function attack(
   const operator = new ClientToken({ ...operatorClient(dataDir), scope: 'agent:admin' })
   const [callerToken, operatorToken] = [await caller.get(), await operator.get()]
   const task = await keepNotes(url, callerToken)
+  await using trap = await startTrap()
+  await using greeter = await startGreeter(trap)
+  const relayed = await joinGreeter(url, { callerToken, operatorToken, greeter })
   await sendRequests(url, callerToken, 'caller')
   const recordFile = path.join(dataDir, 'agents', 'hostile', 'recorded.jsonl')
   const before = readRecorded(recordFile)
@@ -99,6 +109,8 @@ async function attack(
     hostileUrl: ownAddress('hostile'),
     victimUrl: ownAddress('victim'),
     paidUrl: ownAddress('paid'),
+    relayedUrl: `${await findRelay(Number(new URL(url).port), portsCount)}/greeter`,
+    relayed,
     hostileDid: await didOf('hostile'),
     victimDid: await didOf('victim'),
     ...task,
@@ -109,16 +121,71 @@ async function attack(
     const name = `${before.tokens.includes(token) ? 'token of the caller' : 'token of the operator'} ${index + 1}`
     attempts.push(...(await tryToken(name, token, around)), ...(await tryDelegation(name, token, around)))
   }
+  const { send, register } = callsOf(url, callerToken)
+  attempts.push(...(await tryTrap({ trap, send, register })))
+  attempts.push(impersonation(readRecorded(recordFile), greeter))
   const secrets = {
     "the caller's token": callerToken,
     "the operator's token": operatorToken,
     'a cookie': cookie,
   }
   const own = await tryOwn(callerToken, around)
-  return { requests: recorded.requests.length, leaked: leakedOf(recorded, secrets), attempts, own }
+  const leaked = [
+    ...leakedOf(recorded.text, { ...secrets, 'the credential of a foreign agent': foreignCredential }),
+    ...leakedOf(JSON.stringify(greeter.requests), secrets).map((name) => `${name} to a foreign agent`),
+  ]
+  return { requests: recorded.requests.length, leaked, attempts, own }
 }
 
-function leakedOf({ text: all }: Recorded, secrets: Record<string, string>): string[] {
+/** Registers and admits the foreign agent, and creates an ended and a running task of the caller there. */
+async function joinGreeter(
+  url: string,
+  {
+    callerToken,
+    operatorToken,
+    greeter,
+  }: { callerToken: string; operatorToken: string; greeter: ForeignAgent },
+): Promise<Surroundings['relayed']> {
+  const { send, register } = callsOf(url, callerToken)
+  const status = await register(greeter.url)
+  if (status !== 201 && status !== 200) throw new Error(`the foreign agent is not registered: ${status}`)
+  const headers = { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ credential: foreignCredential })
+  const admitted = await fetch(`${url}/registry/agents/greeter/admit`, { method: 'POST', headers, body })
+  if (!admitted.ok) throw new Error(`the foreign agent is not admitted: ${await admitted.text()}`)
+  const { id: taskId, contextId } = await send('hello')
+  const { id: runningTaskId } = await send('wait', 'working')
+  return { taskId, contextId, runningTaskId }
+}
+
+/** Calls of the caller for foreign agents. */
+function callsOf(url: string, token: string) {
+  const caller = new AgentClient({ url: `${url}/agents/greeter/`, token })
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  return {
+    send: async (content: string, until?: string) => {
+      const { id, context_id: contextId } = await caller.send(content)
+      for (;;) {
+        const { state } = (await caller.get(id)).status
+        if (state === until || isTerminal(state)) return { id, contextId, state }
+        await wait(100)
+      }
+    },
+    register: async (agentUrl: string) => {
+      const body = JSON.stringify({ url: agentUrl })
+      return (await fetch(`${url}/registry/agents`, { method: 'POST', headers, body })).status
+    },
+  }
+}
+
+/** The hostile agent states to the supervisor that it is the relay, and describes an agent to it. */
+function impersonation({ requests, text: all }: Recorded, greeter: ForeignAgent): Attempt {
+  const received = requests.filter(({ url }) => url.startsWith('/greeter')).map(({ url }) => url)
+  const refused = received.length === 0 && !all.includes('relayed-agent') && greeter.requests.length > 0
+  return { attempt: 'messages of the relay to the supervisor', status: 0, answer: received.join(), refused }
+}
+
+function leakedOf(all: string, secrets: Record<string, string>): string[] {
   return Object.entries(secrets).flatMap(([name, secret]) => (all.includes(secret) ? [name] : []))
 }
 
