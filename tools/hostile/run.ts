@@ -116,11 +116,7 @@ async function attack(
     ...task,
     client: recorded.client,
   }
-  const attempts: Attempt[] = []
-  for (const [index, token] of recorded.tokens.entries()) {
-    const name = `${before.tokens.includes(token) ? 'token of the caller' : 'token of the operator'} ${index + 1}`
-    attempts.push(...(await tryToken(name, token, around)), ...(await tryDelegation(name, token, around)))
-  }
+  const attempts = await tryTokens(recorded.tokens, before.tokens, around)
   const { send, register } = callsOf(url, callerToken)
   attempts.push(...(await tryTrap({ trap, send, register })))
   attempts.push(impersonation(readRecorded(recordFile), greeter))
@@ -135,6 +131,19 @@ async function attack(
     ...leakedOf(JSON.stringify(greeter.requests), secrets).map((name) => `${name} to a foreign agent`),
   ]
   return { requests: recorded.requests.length, leaked, attempts, own }
+}
+
+async function tryTokens(
+  tokens: readonly string[],
+  ofCaller: readonly string[],
+  around: Surroundings,
+): Promise<Attempt[]> {
+  const attempts: Attempt[] = []
+  for (const [index, token] of tokens.entries()) {
+    const name = `${ofCaller.includes(token) ? 'token of the caller' : 'token of the operator'} ${index + 1}`
+    attempts.push(...(await tryToken(name, token, around)), ...(await tryDelegation(name, token, around)))
+  }
+  return attempts
 }
 
 /** Registers and admits the foreign agent, and creates an ended and a running task of the caller there. */
