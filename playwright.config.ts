@@ -13,7 +13,13 @@ export default defineConfig<object, { store: 'embedded' | 'full' }>({
   expect: { timeout: 100_000, toPass: { timeout: 100_000 } },
   outputDir: 'test-results',
   projects: [
-    { name: 'embedded', use: { store: 'embedded' }, workers: 1, testIgnore: '**/several-processes.spec.ts' },
+    // Some tests need several gateways.
+    {
+      name: 'embedded',
+      use: { store: 'embedded' },
+      workers: 1,
+      testIgnore: ['**/several-processes.spec.ts', '**/foreign-agent.spec.ts'],
+    },
     // Uses MongoDB and Redis, with several processes of each kind.
     // The hostile agents always run on the embedded store.
     { name: 'full', use: { store: 'full' }, workers: 2, testIgnore: '**/hostile-agent.spec.ts' },

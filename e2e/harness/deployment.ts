@@ -88,9 +88,13 @@ export class Deployment {
       if (this.#env['OAUTH_ISSUER'] !== undefined) await untilAgentsAreReady(this.url)
       return
     }
-    const gateways = [...this.output.matchAll(/^gateway +ready +(\S+)/gm)].map(([, url]) => url ?? '')
-    await Promise.all(gateways.map(untilAgentsAreReady))
-    this.#balancer.targets = gateways.map((url) => Number(new URL(url).port))
+    await Promise.all(this.gateways.map(untilAgentsAreReady))
+    this.#balancer.targets = this.gateways.map((url) => Number(new URL(url).port))
+  }
+
+  /** The addresses of the gateways. The first one runs the agents. */
+  get gateways(): string[] {
+    return [...this.output.matchAll(/^gateway +ready +(\S+)/gm)].map(([, url]) => url ?? '')
   }
 
   get output(): string {
