@@ -20,10 +20,12 @@ export interface Clock {
 /** A caller with its own DID and key, OAuth client and tasks. */
 export interface Client {
   name: string
-  role: 'plain' | 'signs' | 'pays'
+  role: 'plain' | 'signs' | 'pays' | 'a2a'
   clock: Clock
   /** Two clients per gateway, one for the agent's path and one for routed messages. */
   at: { named: AgentClient; routed: AgentClient }[]
+  /** Gets a token. Throws ConnectionError if no gateway issues one. */
+  token: (url: string) => Promise<string>
   purse: Purse | undefined
   /** Number of requests refused because of the wrong clock. */
   refusedByClock: number
@@ -34,7 +36,7 @@ export interface Client {
 }
 
 /** Shorter than a freeze, so that the request is repeated at another process under the same key. */
-const requestTimeoutMs = 8000
+export const requestTimeoutMs = 8000
 
 export async function makeClient(cluster: Cluster, name: string, role: Client['role']): Promise<Client> {
   const identity = await agentIdentity('chaos', path.join(cluster.folder, `${name}.key.json`))
@@ -42,18 +44,25 @@ export async function makeClient(cluster: Cluster, name: string, role: Client['r
   const clock: Clock = { wrongBy: 0 }
   const purse = role === 'pays' ? await Purse.make(clock) : undefined
   const send = role === 'signs' ? signing(identity, clock) : purse?.fetch
+  const token = (url: string) =>
+    tokens.get().catch((error: unknown) => Promise.reject(new ConnectionError(url, error)))
   const clientAt = (url: string) =>
-    new AgentClient({
-      url,
-      requestTimeoutMs,
-      token: () => tokens.get().catch((error: unknown) => Promise.reject(new ConnectionError(url, error))),
-      ...(send && { fetch: send }),
-    })
+    new AgentClient({ url, requestTimeoutMs, token: () => token(url), ...(send && { fetch: send }) })
   const at = cluster.gateways.map(({ url }) => ({
     named: clientAt(`${url}${agentPath}`),
     routed: clientAt(url),
   }))
-  return { name, role, clock, at, purse, refusedByClock: 0, acceptedDespiteClock: 0, paidWithoutTask: 0 }
+  return {
+    name,
+    role,
+    clock,
+    at,
+    token,
+    purse,
+    refusedByClock: 0,
+    acceptedDespiteClock: 0,
+    paidWithoutTask: 0,
+  }
 }
 
 /** The operator's token, with which the gateway gives access to the ledger. */

@@ -17,7 +17,7 @@ export class Faults {
 
   constructor(cluster: ChaosCluster, clients: Client[]) {
     this.#cluster = cluster
-    this.#clients = clients.filter(({ role }) => role !== 'plain')
+    this.#clients = clients.filter(({ role }) => role === 'signs' || role === 'pays')
   }
 
   readonly made: Partial<Record<FaultKind, number>> = {}

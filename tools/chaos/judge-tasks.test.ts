@@ -11,6 +11,10 @@ const history = [{ parts: [{ kind: 'text', text: 'soon order 1' }] }]
 const completed = { ...task('completed'), history }
 const events = [status(1, 'working'), status(2, 'completed')]
 
+const a2aEvents = ['WORKING', 'COMPLETED'].map((state) => ({
+  statusUpdate: { taskId, contextId: 'c', status: { state: `TASK_STATE_${state}` } },
+}))
+
 interface Given {
   tasks?: object[]
   events?: object[]
@@ -21,8 +25,9 @@ interface Given {
 
 async function judged(given: Given): Promise<Partial<TaskFindings>> {
   await using receiver = await WebhookReceiver.start()
+  const sent = given.acknowledged?.a2a === undefined ? events : a2aEvents
   for (const at of given.sent ?? [0, 1]) {
-    await fetch(receiver.url, { method: 'POST', body: JSON.stringify(events[at]) })
+    await fetch(receiver.url, { method: 'POST', body: JSON.stringify(sent[at]) })
   }
   await using agent = await scriptedAgent({
     'tasks/list': () => ({ result: given.tasks ?? [completed] }),
@@ -35,6 +40,7 @@ async function judged(given: Given): Promise<Partial<TaskFindings>> {
     role: 'plain' as const,
     clock: { wrongBy: 0 },
     at: [{ named: way, routed: way }],
+    token: () => Promise.resolve(''),
     purse: undefined,
     refusedByClock: 0,
     acceptedDespiteClock: 0,
@@ -42,7 +48,14 @@ async function judged(given: Given): Promise<Partial<TaskFindings>> {
   }
   const tally = { acknowledged: 0, outages: new Map(), unclear: new Map() }
   const run: ClientRun = { client, random: () => 0, tally, recovery: { since: undefined } }
-  const findings: TaskFindings = { lost: [], double: [], stuck: [], badEvents: [], badWebhooks: [] }
+  const findings: TaskFindings = {
+    lost: [],
+    double: [],
+    stuck: [],
+    badEvents: [],
+    badWebhooks: [],
+    badLists: [],
+  }
   const acknowledged = {
     taskId,
     text: 'soon order 1',
@@ -57,6 +70,7 @@ async function judged(given: Given): Promise<Partial<TaskFindings>> {
 
 test('reports no findings for a task with complete events and webhooks', async () => {
   expect(await judged({})).toEqual({})
+  expect(await judged({ acknowledged: { a2a: '1.0' } })).toEqual({})
 })
 
 const other = '44444444-4444-4444-8444-444444444444'
@@ -80,6 +94,11 @@ test.each<[string, Given, Partial<TaskFindings>]>([
   ],
   ['an event missing at the webhook', { sent: [0] }, { badWebhooks: [taskId] }],
   ['webhook events out of order', { sent: [1, 0] }, { badWebhooks: [taskId] }],
+  [
+    'an event missing at a webhook of A2A',
+    { sent: [1], acknowledged: { a2a: '1.0' } },
+    { badWebhooks: [taskId] },
+  ],
 ])('reports %s', async (_, given, found) => {
   expect(await judged(given)).toEqual(found)
 })

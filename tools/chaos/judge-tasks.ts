@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { WireTask } from '@parley/wire/codecs/parley/shapes'
+import type { WireEvent, WireTask } from '@parley/wire/codecs/parley/shapes'
 import { isTerminal } from '@parley/wire/model/task'
 import { eventsOf, isSound } from '../testing/agent-processes.ts'
 import type { ReceivedPost, WebhookReceiver } from '../testing/webhook-receiver.ts'
+import { a2aDelivery, a2aListFaults } from './a2a-load.ts'
 import type { Acknowledged } from './load.ts'
 import { pick } from './plan.ts'
 import { type ClientRun, untilDone } from './retry.ts'
@@ -20,6 +21,8 @@ export interface TaskFindings {
   badEvents: string[]
   /** Tasks whose `long_running` webhook missed events or received them out of order. */
   badWebhooks: string[]
+  /** Tasks that `ListTasks` of A2A omits or repeats when its pages come from different gateways. */
+  badLists: string[]
 }
 
 interface JudgeOptions {
@@ -56,6 +59,7 @@ export async function judgeTasks(
   findings.stuck.push(...open().map(({ id }) => id))
   findings.double.push(...twice(tasks.map(textOf)))
   findings.lost.push(...acknowledged.filter(({ taskId }) => !byId.has(taskId)).map(({ taskId }) => taskId))
+  if (run.client.role === 'a2a') findings.badLists.push(...(await a2aListFaults(run, [...byId.keys()])))
   const sent = new SentEvents(options.receiver)
   const there = acknowledged.filter(({ taskId }) => byId.has(taskId) && !findings.stuck.includes(taskId))
   await atOnce(there, askedAtOnce, (one) => judgeEvents(run, one, { ...options, sent, patienceMs }))
@@ -64,19 +68,21 @@ export async function judgeTasks(
 
 async function judgeEvents(
   run: ClientRun,
-  { taskId, webhook }: Acknowledged,
+  { taskId, webhook, a2a }: Acknowledged,
   { receiver, sent, findings, patienceMs }: Required<JudgeOptions> & { sent: SentEvents },
 ): Promise<void> {
   const events = (await untilDone(run, (way) => eventsOf(way, taskId))) ?? []
   if (!isSound(events)) findings.badEvents.push(taskId)
   if (!webhook) return
-  const wanted = events.map(({ event_id: id }) => id).join()
-  await settled(
-    () => sent.of(taskId).length >= events.length,
-    () => receiver.posts.length,
-    patienceMs,
-  )
-  if (sent.of(taskId).join() !== wanted) findings.badWebhooks.push(taskId)
+  const wanted = events.map((event) => (a2a === undefined ? event.event_id : changeIn(event)))
+  const isComplete = () => {
+    const received = sent.of(taskId)
+    // Each delivery of A2A 0.3 has the state at that time, and repeats may be equal.
+    return a2a === '0.3' ? received.at(-1) === wanted.at(-1) : received.length >= wanted.length
+  }
+  await settled(isComplete, () => receiver.posts.length, patienceMs)
+  const isRight = a2a === '0.3' ? isComplete() : sent.of(taskId).join() === wanted.join()
+  if (!isRight) findings.badWebhooks.push(taskId)
 }
 
 /** Lists the tasks at the agent, because the gateway's list covers only the agents that it knows. */
@@ -103,7 +109,7 @@ async function answer(run: ClientRun, { id: taskId }: WireTask): Promise<void> {
   await untilDone(run, (way) => way.request('message/send', { message }))
 }
 
-/** The ids of the events that the receiver got, by task, in order of their first delivery. */
+/** The ids of the events that the receiver got, by task, in order of their first delivery. A2A: what the events change. */
 class SentEvents {
   readonly #receiver: WebhookReceiver
   readonly #ofTask = new Map<string, string[]>()
@@ -117,11 +123,17 @@ class SentEvents {
     const { posts } = this.#receiver
     for (; this.#read < posts.length; this.#read += 1) {
       const { event, attempt } = posts[this.#read] as ReceivedPost
-      const sent = this.#ofTask.get(event.task_id) ?? []
-      if (attempt === 1) this.#ofTask.set(event.task_id, [...sent, event.event_id])
+      const { task, id } =
+        event.event_id === undefined ? a2aDelivery(event) : { task: event.task_id, id: event.event_id }
+      if (attempt === 1) this.#ofTask.set(task, [...(this.#ofTask.get(task) ?? []), id])
     }
     return this.#ofTask.get(taskId) ?? []
   }
+}
+
+/** What an event changes, in any dialect: the state or an artifact. */
+function changeIn(event: WireEvent): string {
+  return event.kind === 'status-update' ? event.status.state : `artifact ${event.artifact.artifact_id}`
 }
 
 function textOf({ history }: WireTask): string {

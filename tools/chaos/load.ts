@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Reply } from '@parley/client/internal/transport'
 import type { WireTask } from '@parley/wire/codecs/parley/shapes'
+import { a2aOrder } from './a2a-load.ts'
 import { pick } from './plan.ts'
 import { type ClientRun, untilDone } from './retry.ts'
 
@@ -15,6 +16,8 @@ export interface Acknowledged {
   paid: boolean
   /** The transaction in the receipt, if the response had one. */
   txHash: string | undefined
+  /** The version of A2A in which the webhook was registered. Deliveries of 0.3 contain the whole task. */
+  a2a?: '1.0' | '0.3'
 }
 
 export interface Loading extends ClientRun {
@@ -26,6 +29,7 @@ const kinds = {
   plain: ['soon', 'soon', 'soon', 'slow', 'ask', 'hang', 'twice'],
   signs: ['soon', 'soon', 'soon', 'slow', 'ask', 'hang', 'twice'],
   pays: ['soon', 'soon', 'soon', 'slow', 'hang'],
+  a2a: ['soon', 'soon', 'slow', 'ask', 'hang', 'twice', 'stream'],
 }
 const betweenMs = 50
 
@@ -39,7 +43,7 @@ export async function load(loading: Loading): Promise<Acknowledged[]> {
   // Sends at least one message, even on a slow machine.
   while (!stop.aborted || acknowledged.length === 0) {
     const kind = pick(kinds[client.role], random())
-    const news = await order(loading, kind)
+    const news = client.role === 'a2a' ? await a2aOrder(loading, kind) : await order(loading, kind)
     acknowledged.push(...news)
     loading.tally.acknowledged += news.length
     await wait(betweenMs * random())

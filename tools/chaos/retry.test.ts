@@ -10,6 +10,7 @@ function run(role: 'plain' | 'signs' = 'plain', wrongBy = 0): ClientRun {
     role,
     clock: { wrongBy },
     at: [{ named: way, routed: way }],
+    token: () => Promise.resolve(''),
     purse: undefined,
     refusedByClock: 0,
     acceptedDespiteClock: 0,

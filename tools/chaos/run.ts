@@ -54,7 +54,7 @@ export interface ChaosFigures extends TaskFindings, PaymentFindings {
   unhealthy: string[]
 }
 
-const roles = ['signs', 'pays', 'plain', 'pays', 'signs', 'plain'] as const
+const roles = ['signs', 'pays', 'plain', 'a2a', 'pays', 'signs', 'plain', 'a2a'] as const
 const greenWithinMs = 60_000
 /** Time to wait for the job count, which the queue updates every second. */
 const countedMs = 2500
@@ -121,7 +121,14 @@ interface JudgeInput {
 
 async function judge(chaos: ChaosCluster, runs: ClientRun[], { acknowledged, receiver, say }: JudgeInput) {
   const { cluster } = chaos
-  const findings: TaskFindings = { lost: [], double: [], stuck: [], badEvents: [], badWebhooks: [] }
+  const findings: TaskFindings = {
+    lost: [],
+    double: [],
+    stuck: [],
+    badEvents: [],
+    badWebhooks: [],
+    badLists: [],
+  }
   const all = await Promise.all(
     runs.map((run, i) => judgeTasks(run, acknowledged[i] ?? [], { receiver, findings })),
   )
@@ -195,6 +202,7 @@ export function wrongIn(figures: ChaosFigures): string[] {
     stuck,
     badEvents,
     badWebhooks,
+    badLists,
     unequal,
     unreportedOutages,
     unexpectedExits,
@@ -206,6 +214,7 @@ export function wrongIn(figures: ChaosFigures): string[] {
     stuck,
     badEvents,
     badWebhooks,
+    badLists,
     unequal,
     unreportedOutages,
     unexpectedExits,

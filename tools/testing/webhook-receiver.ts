@@ -9,9 +9,9 @@ export interface ReceivedPost {
   path: string
   headers: http.IncomingHttpHeaders
   body: Buffer
-  /** The parsed JSON body. */
+  /** The parsed JSON body, in Parley's dialect unless the webhook was registered in another. */
   event: WireEvent & { event_id: string; sequence: number }
-  /** Number of this delivery among those with the same `event_id`, from 1. */
+  /** Number of this delivery among those with the same `event_id`, or in A2A the same body, from 1. */
   attempt: number
   /** The value of `Date.now()` after the whole request was read. */
   at: number
@@ -111,8 +111,10 @@ export class WebhookReceiver implements AsyncDisposable {
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const body = Buffer.concat(chunks)
     const event = JSON.parse(body.toString()) as ReceivedPost['event']
-    const attempt = (this.#attempts.get(event.event_id) ?? 0) + 1
-    this.#attempts.set(event.event_id, attempt)
+    // Deliveries in a dialect of A2A have no id of the event.
+    const id = event.event_id ?? body.toString()
+    const attempt = (this.#attempts.get(id) ?? 0) + 1
+    this.#attempts.set(id, attempt)
     const { url: path = '', headers } = request
     const post: ReceivedPost = { path, headers, body, event, attempt, at: Date.now() }
     this.posts.push(post)
