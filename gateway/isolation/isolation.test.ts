@@ -1,7 +1,16 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  statSync,
+} from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
@@ -11,10 +20,11 @@ import { operatorClient } from '@parley/e2e/harness/operator'
 import { ParleyProcess, root } from '@parley/e2e/harness/parley-process'
 import { ClientToken } from '@parley/kit/auth/client-token'
 import { connectMongodb } from '@parley/kit/database/mongodb/database'
+import { startForeignAgent } from '@parley/tools/testing/foreign-agent'
 import { startRoleProxy } from '@parley/tools/testing/mongodb/roles'
 import { hasMongodb, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { freePorts } from '@parley/tools/testing/port'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 
 const agentsDir = path.join(root, 'tools/testing/isolated-agents')
 /** A user without an account, for gateways that do not run as root. */
@@ -123,6 +133,7 @@ async function startOn(
       PORT: String(port),
       DATA_DIR: dataDir,
       AGENT_ISOLATION: mode,
+      REGISTRY_ALLOWED_HOSTS: '127.0.0.1',
       OTHER_SECRET: marker,
       ...env,
     },
@@ -131,6 +142,10 @@ async function startOn(
   stack.defer(async () => void (await gateway.stop()))
   await gateway.start()
   cpSync(cache, warmCache, { recursive: true })
+  await startRelay(gateway.url, dataDir)
+  const isStarted = () =>
+    relaysOf(gateway).length > 0 && existsSync(path.join(dataDir, 'agents/.relay/agent.key.json'))
+  await vi.waitUntil(isStarted, { timeout: 100_000 })
   const client = { ...operatorClient(dataDir), scope: 'agent:read agent:write' }
   const ask = async (agent: string, message: object) => {
     const token = await new ClientToken(client).get()
@@ -161,6 +176,44 @@ function pidsOf(agent: string, gateway: ParleyProcess): number[] {
   })
 }
 
+/** The pids of the processes of the relay. */
+function relaysOf(gateway: ParleyProcess): number[] {
+  return globSync('/proc/[0-9]*').flatMap((folder) => {
+    try {
+      const words = readFileSync(`${folder}/cmdline`, 'utf8').split('\0')
+      const isRelay = words[0] === process.execPath && /relay-process\.ts$/.test(words.at(-3) ?? '')
+      const pid = Number(path.basename(folder))
+      return isRelay && descendsFrom(gateway.pid, pid) ? [pid] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+/** Registers and admits an agent of another vendor, for which the gateway starts the relay. */
+async function startRelay(url: string, dataDir: string): Promise<void> {
+  await using foreign = await startForeignAgent((_request, reply) => reply.error(-32_603, 'no'))
+  foreign.card = {
+    name: 'foreign',
+    description: 'Greets people',
+    version: '1.0.0',
+    supportedInterfaces: [{ url: foreign.url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+    capabilities: {},
+    skills: [{ id: 'greet', name: 'Greet', description: 'Greets people', tags: [] }],
+  }
+  const client = operatorClient(dataDir)
+  const post = async (route: string, scope: string, body: object) => {
+    const headers = {
+      authorization: `Bearer ${await new ClientToken({ ...client, scope }).get()}`,
+      'content-type': 'application/json',
+    }
+    const answer = await fetch(`${url}${route}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    if (!answer.ok) throw new Error(`${route}: ${await answer.text()}`)
+  }
+  await post('/registry/agents', 'agent:write', { url: foreign.url })
+  await post('/registry/agents/foreign/admit', 'agent:admin', {})
+}
+
 function descendsFrom(ancestor: number | undefined, pid: number): boolean {
   const parent = Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
   return parent === ancestor || (parent > 1 && descendsFrom(ancestor, parent))
@@ -168,7 +221,8 @@ function descendsFrom(ancestor: number | undefined, pid: number): boolean {
 
 function targetFor(agent: string, { gateway, dataDir, cache }: Started) {
   const own = path.join('agents', agent)
-  const names = globSync('**/*', { cwd: dataDir }).filter(
+  // A pattern does not match the folder of the relay, whose name begins with a dot.
+  const names = globSync(['**/*', 'agents/.relay', 'agents/.relay/**/*'], { cwd: dataDir }).filter(
     (name) => name !== own && !name.startsWith(`${own}/`) && !name.includes('/cache/'),
   )
   const isFile = (name: string) => statSync(path.join(dataDir, name)).isFile()
@@ -177,7 +231,7 @@ function targetFor(agent: string, { gateway, dataDir, cache }: Started) {
   return {
     secrets,
     folders: [dataDir, ...folders],
-    pids: [gateway.pid, ...pidsOf('neighbour', gateway)],
+    pids: [gateway.pid, ...pidsOf('neighbour', gateway), ...relaysOf(gateway)],
     code: [
       root,
       path.join(root, 'node_modules'),
@@ -195,7 +249,8 @@ async function gainsOf(agent: string, started: Started): Promise<string[]> {
   expect(target.secrets.map((file) => path.basename(file))).toEqual(
     expect.arrayContaining(['agent.key.json', 'agent.db', 'gateway.db', 'operator-client.json']),
   )
-  expect(target.pids.length).toBeGreaterThanOrEqual(2)
+  expect(target.secrets.filter((file) => file.includes('/.relay/'))).not.toEqual([])
+  expect(target.pids.length).toBeGreaterThanOrEqual(3)
   const answer = await started.ask(agent, { what: 'try', target })
   const part = JSON.parse(answer) as { text: string }
   const { attempts, gained } = JSON.parse(part.text) as { attempts: number; gained: [string, string][] }
@@ -279,7 +334,8 @@ function testAttempts(mode: Mode, deployment: { started: Started }): void {
     const { started } = deployment
     expect(started.gateway.output).toMatch(new RegExp(`\\nisolation +${mode} `))
     // Without its own user or namespace, an agent can send signals. The start reports it as missing.
-    const pids = [started.gateway.pid, ...pidsOf('neighbour', started.gateway)]
+    const { gateway } = started
+    const pids = [gateway.pid, ...pidsOf('neighbour', gateway), ...relaysOf(gateway)]
     const known = mode === 'permission' ? pids.map((pid) => `signal ${pid}`) : []
     expect(await gainsOf('intruder', started)).toEqual(known)
     const reported = /missing +protection .* from signals/.test(started.gateway.output)
