@@ -181,7 +181,7 @@ function relaysOf(gateway: ParleyProcess): number[] {
   return globSync('/proc/[0-9]*').flatMap((folder) => {
     try {
       const words = readFileSync(`${folder}/cmdline`, 'utf8').split('\0')
-      const isRelay = words[0] === process.execPath && /relay-process\.ts$/.test(words.at(-3) ?? '')
+      const isRelay = words[0] === process.execPath && words.at(-3)?.endsWith('relay-process.ts') === true
       const pid = Number(path.basename(folder))
       return isRelay && descendsFrom(gateway.pid, pid) ? [pid] : []
     } catch {
