@@ -31,6 +31,15 @@ test('parley verify --card verifies the card of an agent with its DID document',
     shown = card.replace('The skill under test', 'Another skill')
     const changed = await runCli(['verify', '--card', url])
     expect(changed.stdout).toMatch(/^NO .*differs from the one that was signed/m)
+    const original = { sha256: 'abc', signature: { verified: false, reason: 'un\u001b[2Jsigned' } }
+    const params = { gateway: null, did: null, verified: false, original }
+    const extension = { uri: 'urn:parley:a2a:vouched-card:v1', params }
+    shown = JSON.stringify({ name: 'x', capabilities: { extensions: [extension] } })
+    const vouched = await runCli(['verify', '--card', url])
+    expect(vouched.stdout).toMatch(
+      /^gateway {2}no identity, .*\nagent {4}no DID, not verified by the gateway$/m,
+    )
+    expect(vouched.stdout).toMatch(/^original SHA-256 abc, without a valid signature \(unsigned\)$/m)
     shown = '[]'
     expect(await runCli(['verify', '--card', url])).toMatchObject({ code: 1, stdout: '' })
   } finally {

@@ -4,7 +4,7 @@ import { RpcError } from '@parley/client/internal/rpc-error'
 import { verifyDocument } from '@parley/kit/did/document'
 import { verifyParts } from '@parley/kit/did/part-signature'
 import type { WireTask } from '@parley/wire/codecs/parley/shapes'
-import { jsonObjectOf } from '@parley/wire/model/json-text'
+import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import {
   connect,
@@ -95,7 +95,13 @@ async function verifyCard(
     print(io, `card     ${oneLine(`${card.name} (${card.url})`, 400)}\n`)
     if (signedBy !== undefined) print(io, `signed   ${oneLine(signedBy, 400)}\n`)
     if (covers !== undefined) print(io, `covers   ${coverages[covers] ?? covers}\n`)
-    if (vouched !== undefined) print(io, `vouched  ${oneLine(JSON.stringify(vouched), 1000)}\n`)
+    if (vouched !== undefined)
+      for (const [name, value] of vouchedRows(vouched))
+        print(
+          io,
+          `${name.padEnd(8)} ${oneLine(value, 400)}
+`,
+        )
     const step = 'the card is signed with a key that speaks for its address'
     print(io, `${fault === undefined ? 'ok  ' : 'NO  '}  ${lineOf(step, fault)}\n`)
   }
@@ -106,7 +112,27 @@ const coverages: Record<string, string> = {
   card: 'every field',
   a2a: 'the fields of A2A 1.0 only',
   'a2a-without-security': 'the fields of A2A 1.0 without the security schemes',
+  'a2a-v03': 'the fields of A2A 0.3 only',
 }
+
+/** Describes what the gateway states about the agent, of which the signature of the card is the proof. */
+function vouchedRows({ gateway, did, verified, original }: JsonObject): [string, string][] {
+  const { sha256, signature } = isJsonObject(original) ? original : {}
+  const { kid, reason, ...signed } = isJsonObject(signature) ? signature : {}
+  const of = `SHA-256 ${textOr('unknown', sha256)}`
+  return [
+    ['gateway', textOr('no identity, so that it signs no cards (npx parley did new --gateway)', gateway)],
+    ['agent', `${textOr('no DID', did)}, ${verified === true ? '' : 'not '}verified by the gateway`],
+    [
+      'original',
+      signed['verified'] === true
+        ? `${of}, signed by ${textOr('an unknown key', kid)}`
+        : `${of}, without a valid signature (${textOr('unchecked', reason)})`,
+    ],
+  ]
+}
+
+const textOr = (absent: string, value: unknown) => (typeof value === 'string' ? value : absent)
 
 const lineOf = (step: string, fault: string | undefined) =>
   oneLine(fault === undefined ? step : `${step}: ${fault}`, 400)
@@ -134,7 +160,7 @@ async function gatewayDocument(server: ServerConnection): Promise<JsonObject> {
   } catch (error) {
     if (!(error instanceof RpcError) || error.status !== 404) throw error
     throw new CommandFailed(
-      'The gateway has no identity: it vouches for nothing (npx parley did new --gateway).',
+      'The gateway has no identity, so that it vouches for no agent. The operator creates one with npx parley did new --gateway >> .env and restarts the gateway.',
     )
   }
 }
