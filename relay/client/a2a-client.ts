@@ -41,6 +41,8 @@ export interface ClientLimits extends StreamLimits {
   requestTimeoutMs: number
   /** The longest time without data within an answer, including the heartbeats of a stream. */
   idleMs: number
+  /** How long a stream may remain open after its last frame. Its connection is then closed and not reused. */
+  restMs: number
   /** The delay before the first repetition of a request, which doubles each time. */
   repeatDelayMs: number
 }
@@ -53,9 +55,12 @@ const defaults: ClientLimits = {
   sendTimeoutMs: 600_000,
   requestTimeoutMs: 15_000,
   idleMs: 60_000,
+  restMs: 1000,
   repeatDelayMs: 250,
 }
 
+/** The maximum size of the rest of an answer that is discarded so that the connection can be reused. */
+const restMaxBytes = 64 * 1024
 /** Attempts at one request, and the longest delay before a repetition. */
 const [attemptsMax, repeatDelayMaxMs] = [4, 10_000]
 
@@ -217,6 +222,7 @@ export class A2aClient implements AsyncDisposable {
         signal,
         timeoutMs: isSend ? this.#limits.sendTimeoutMs : this.#limits.requestTimeoutMs,
         idleMs: this.#limits.idleMs,
+        discarded: { maxBytes: restMaxBytes, maxMs: this.#limits.restMs },
         onSend: () => (isSent = true),
       })
       await refuseUnavailable(response)

@@ -13,11 +13,13 @@ export interface GuardedStreamOptions
   timeoutMs?: number
   /** The longest time without data in the body. Default 60 s. */
   idleMs?: number
+  /** How much of a body that is not read to its end is discarded, so that the connection can be reused. Default: nothing. */
+  discarded?: { maxBytes: number; maxMs: number }
   /** Called before the first byte is sent. If it has not been called, the server has not received the request. */
   onSend?: () => void
 }
 
-/** A response with a body that is read while it arrives. Dispose it to close the connection. */
+/** A response with a body that is read while it arrives. Dispose it to release the connection. */
 export interface GuardedStream extends AsyncDisposable {
   /** The status, which may be any, because redirects are not followed. */
   status: number
@@ -53,6 +55,7 @@ export async function guardedStream(url: string, options: GuardedStreamOptions):
     const reader = new BodyReader(response.body[Symbol.asyncIterator](), {
       signal,
       idleMs: options.idleMs ?? 60_000,
+      discarded: options.discarded,
       close: (reusable) => connections.release(connection, reusable),
     })
     return {
@@ -70,6 +73,7 @@ export async function guardedStream(url: string, options: GuardedStreamOptions):
 interface Reading {
   signal: AbortSignal | undefined
   idleMs: number
+  discarded: GuardedStreamOptions['discarded']
   close: (reusable: boolean) => void
 }
 
@@ -78,6 +82,8 @@ class BodyReader implements AsyncIterable<Buffer> {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #reading: Reading
   #isOpen = true
+  /** Whether the reader has stopped before the end of the body. */
+  #isEnding = false
 
   constructor(chunks: AsyncIterator<Buffer>, reading: Reading) {
     this.#chunks = chunks
@@ -99,13 +105,35 @@ class BodyReader implements AsyncIterable<Buffer> {
     }
   }
 
-  /** Closes the connection unless the body has been read to its end. */
+  /** Releases the connection, which remains open if the body has ended or the rest of it is short. */
   async close(): Promise<void> {
-    this.#close(false)
+    const { discarded, signal } = this.#reading
+    if (!this.#isOpen || this.#isEnding) return
+    this.#isEnding = true
+    if (discarded === undefined || signal?.aborted === true) this.#close(false)
+    else void this.#discard(discarded)
+  }
+
+  /** Reads the rest in the background. Closing the connection rejects a read that takes too long. */
+  async #discard({ maxBytes, maxMs }: { maxBytes: number; maxMs: number }): Promise<void> {
+    const timer = setTimeout(() => this.#close(false), maxMs).unref()
+    let bytes = 0
+    try {
+      while (bytes <= maxBytes) {
+        const { done, value } = await this.#chunks.next()
+        if (done === true) return this.#close(true)
+        bytes += value.byteLength
+      }
+    } catch {
+      // The connection has failed.
+    } finally {
+      clearTimeout(timer)
+      this.#close(false)
+    }
   }
 
   async #next(): Promise<IteratorResult<Buffer>> {
-    if (!this.#isOpen) throw new OutgoingFailed('aborted', 'The connection is closed')
+    if (!this.#isOpen || this.#isEnding) throw new OutgoingFailed('aborted', 'The connection is closed')
     const { signal, idleMs } = this.#reading
     const { promise: ended, reject } = Promise.withResolvers<never>()
     const abort = () => reject(new OutgoingFailed('aborted', 'The request was aborted', signal?.reason))
@@ -121,6 +149,7 @@ class BodyReader implements AsyncIterable<Buffer> {
       next.catch(() => {})
       return await Promise.race([next, ended])
     } catch (error) {
+      this.#close(false)
       throw failureOf(error)
     } finally {
       clearTimeout(timer)
