@@ -56,7 +56,6 @@ async function streaming(script: ForeignScript, restMs = 60_000) {
   const client = new A2aClient({
     url: agent.url,
     dialect: dialectNamed('a2a-v1'),
-    version: '1.0',
     streaming: true,
     allowed: parseAllowedHosts('127.0.0.1'),
     limits: { restMs },

@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import type { HandlerContext } from '@parley/agent/internal/author/context'
 import { type Output, progress } from '@parley/agent/internal/author/output'
 import type { ReadFrame } from '@parley/wire/codecs/codec'
@@ -55,6 +55,11 @@ class Run {
   readonly #timing: RelayTiming
   #task: ForeignTask
   #link: TaskLink | undefined
+  /** The agent's ID of the context. */
+  #contextId: string | undefined
+  /** The write of the link that has not ended yet, and whether it misses later changes. */
+  #saving: Promise<void> | undefined
+  #isChanged = false
 
   constructor(agent: RelayedAgent, context: HandlerContext) {
     this.#agent = agent
@@ -71,11 +76,16 @@ class Run {
     const { taskId, pause } = this.#link ?? {}
     this.#task = new ForeignTask(outputMaxBytes, { taskId, pause: isNewMessage ? pause : undefined })
     const isContinued = this.#link?.taskId !== undefined
-    if (this.#link !== undefined && !isNewMessage) yield* this.#resume(this.#link)
-    else yield* this.#send()
+    const earlier = isNewMessage ? this.#forgottenLink() : this.#link
+    if (earlier === undefined) yield* this.#send()
+    else {
+      this.#link = earlier
+      yield* this.#resume(earlier)
+    }
     if (!this.#isDone()) yield* this.#follow()
     // Agents do not send the artifacts of earlier messages again.
     if (isContinued && this.#task.status?.state === 'completed') await this.#addEarlierArtifacts()
+    await this.#saving
     yield* outcomeOf(this.#task)
   }
 
@@ -85,8 +95,8 @@ class Run {
   }
 
   async *#send(): AsyncGenerator<Output> {
-    const { links, slug, client } = this.#agent
-    const { context, message, signal } = this.#context
+    const { client } = this.#agent
+    const { message, signal } = this.#context
     const params = await this.#params()
     await this.#saveLink({ messageId: message.messageId, isAnswered: false })
     signal.throwIfAborted()
@@ -96,9 +106,7 @@ class Run {
         yield* this.#take(frame)
         if (!answered) {
           answered = true
-          await this.#saveLink({ isAnswered: true, taskId: this.#task.taskId })
-          const { contextId } = this.#task
-          if (contextId !== undefined) await links.saveContext(slug, context.id, contextId)
+          this.#changeLink({ isAnswered: true, taskId: this.#task.taskId })
         }
         if (this.#isDone()) return
       }
@@ -211,19 +219,19 @@ class Run {
     return frames > 1
   }
 
-  async *#take(frame: ReadFrame): AsyncGenerator<Output> {
+  *#take(frame: ReadFrame): Generator<Output> {
     if (frame.kind === 'error') throw new AgentRefused(frame.error)
     yield* this.#task.take(frame)
-    if (this.#isDone()) await this.#saveEnd()
+    if (this.#isDone()) this.#changeToEnd()
   }
 
-  async #saveEnd(): Promise<void> {
+  #changeToEnd(): void {
     const { status, message } = this.#task
     const isPaused = status?.state === 'input-required' || status?.state === 'auth-required'
     if (this.#link?.isEnded === true) return
     const { taskId, pause } = this.#task
     const isEnded = !isPaused || message !== undefined
-    await this.#saveLink({ isAnswered: true, isEnded, taskId, ...(!isEnded && { pause }) })
+    this.#changeLink({ isAnswered: true, isEnded, taskId, ...(!isEnded && { pause }) })
   }
 
   async #addEarlierArtifacts(): Promise<void> {
@@ -262,12 +270,57 @@ class Run {
     }
   }
 
+  /**
+   * Returns the link of a message that an earlier start of the task may have sent: the process of that start has ended, and a
+   * failure of the machine may have lost the link.
+   */
+  #forgottenLink(): TaskLink | undefined {
+    const { task, message } = this.#context
+    if (!this.#agent.links.mayForget || task.starts <= 1) return undefined
+    return { ...this.#link, messageId: message.messageId, isAnswered: false, isEnded: false }
+  }
+
   async #saveLink(change: Partial<TaskLink>): Promise<void> {
+    await this.#saving
+    this.#merge(change)
+    await this.#write()
+  }
+
+  /** Writes the link in the background. Frames that arrive together cost one write. */
+  #changeLink(change: Partial<TaskLink>): void {
+    this.#merge(change)
+    this.#isChanged = true
+    if (this.#saving !== undefined) return
+    this.#saving = this.#writeChanges()
+    // The run waits for the write before its outcome.
+    this.#saving.catch((error: unknown) => this.#context.log.debug({ err: error }, 'a link was not stored'))
+  }
+
+  async #writeChanges(): Promise<void> {
+    await nextTurn()
+    while (this.#isChanged) {
+      this.#isChanged = false
+      await this.#write()
+    }
+    this.#saving = undefined
+  }
+
+  #merge(change: Partial<TaskLink>): void {
     const before = this.#link ?? { messageId: '', isAnswered: false, isEnded: false }
     const taskId = change.taskId ?? before.taskId
-    const link = { ...before, ...change, ...(taskId !== undefined && { taskId }) }
-    await this.#agent.links.saveTask(this.#agent.slug, this.#context.task.id, link)
-    this.#link = link
+    this.#link = { ...before, ...change, ...(taskId !== undefined && { taskId }) }
+  }
+
+  async #write(): Promise<void> {
+    const { links, slug } = this.#agent
+    const { task, context } = this.#context
+    const { contextId } = this.#task
+    const isNewContext = contextId !== undefined && contextId !== this.#contextId
+    await Promise.all([
+      this.#link && links.saveTask(slug, task.id, this.#link),
+      isNewContext && links.saveContext(slug, context.id, contextId),
+    ])
+    this.#contextId = contextId ?? this.#contextId
   }
 
   /** Returns the message with the IDs of the agent. */
@@ -275,6 +328,7 @@ class Run {
     const { links, slug } = this.#agent
     const { message, context, acceptedOutputModes } = this.#context
     const contextId = await links.context(slug, context.id)
+    this.#contextId = contextId
     const taskId = this.#link?.taskId
     const references = await Promise.all((message.referenceTaskIds ?? []).map((id) => links.task(slug, id)))
     const referenceTaskIds = references.flatMap((link) => link?.taskId ?? [])

@@ -2,7 +2,7 @@ import path from 'node:path'
 import { type DocumentDatabase, declareCollection } from '@parley/kit/database/documents'
 import { memoryDocuments } from '@parley/kit/database/memory/documents'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
-import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
+import { sqliteDocuments, sqliteDocumentsSoon } from '@parley/kit/database/sqlite/documents'
 import { z } from 'zod'
 
 const taskLink = z.object({
@@ -20,8 +20,10 @@ const taskLink = z.object({
 /** The task of a foreign agent that belongs to one of our tasks. */
 export type TaskLink = z.infer<typeof taskLink>
 
-/** The IDs that a foreign agent uses for our tasks and contexts. A change is durable when its promise resolves. */
+/** The IDs that a foreign agent uses for our tasks and contexts. A change survives the process when its promise resolves. */
 export interface LinkStore extends AsyncDisposable {
+  /** Whether a failure of the machine may lose the changes of the last second. */
+  readonly mayForget: boolean
   task(agent: string, taskId: string): Promise<TaskLink | undefined>
   saveTask(agent: string, taskId: string, link: TaskLink): Promise<void>
   /** Returns the agent's own ID of a context. */
@@ -94,40 +96,54 @@ export async function openLinks(options: {
   if (storeUrl === 'memory:') return linksIn(memoryDocuments(), relay)
   if (storeUrl === undefined) {
     const database = await openDatabase(path.join(folder, 'relay.db'), sqliteMigrations)
-    return linksIn(sqliteDocuments(database), relay, async () => database[Symbol.asyncDispose]())
+    // With waits for the disk in a second file, a call would cost twice as many as its task.
+    const soon = sqliteDocumentsSoon(database)
+    return linksIn(sqliteDocuments(database), relay, {
+      soon,
+      close: async () => database[Symbol.asyncDispose](),
+    })
   }
   const { openMongodbLinks } = await import('./mongodb/documents.ts')
   const { documents, close } = await openMongodbLinks(storeUrl)
-  return linksIn(documents, relay, close)
+  return linksIn(documents, relay, { close })
 }
 
-/** The links of one relay in a database, which it may share with others. */
+/**
+ * The links of one relay in a database, which it may share with others.
+ * @param options.soon the same collections with writes of links that do not wait for the disk
+ */
 export function linksIn(
   documents: DocumentDatabase,
   relay: string,
-  close: () => Promise<void> = async () => {},
+  options: { soon?: DocumentDatabase; close?: () => Promise<void> } = {},
 ): LinkStore {
-  const links = documents.collection(collection)
-  const put = async (agent: string, kind: string, id: string, body: string) => {
-    await links.put({ agent, kind, id, body, expires_at: Date.now() + linkDays * 86_400_000 })
+  const { soon = documents, close = async () => {} } = options
+  const marks = documents.collection(collection)
+  const links = soon.collection(collection)
+  const put = async (to: typeof links, link: { agent: string; kind: string; id: string; body: string }) => {
+    await to.put({ ...link, expires_at: Date.now() + linkDays * 86_400_000 })
   }
   const openMarks = async () =>
-    (await links.find('of_kind', { kind: 'open' })).map(({ body }) => openMark.parse(JSON.parse(body)))
+    (await marks.find('of_kind', { kind: 'open' })).map(({ body }) => openMark.parse(JSON.parse(body)))
   const isAbandoned = (mark: z.infer<typeof openMark>) => Date.now() - mark.at > markedForMs
   return {
+    mayForget: soon !== documents,
     task: async (agent, id) => {
       const found = await links.get({ agent, kind: 'task', id })
       return found && taskLink.parse(JSON.parse(found.body))
     },
-    saveTask: (agent, id, link) => put(agent, 'task', id, JSON.stringify(link)),
+    saveTask: (agent, id, link) => put(links, { agent, kind: 'task', id, body: JSON.stringify(link) }),
     context: async (agent, id) => (await links.get({ agent, kind: 'context', id }))?.body,
-    saveContext: (agent, id, foreignId) => put(agent, 'context', id, foreignId),
-    markOpen: (agent) => put(agent, 'open', relay, JSON.stringify({ agent, relay, at: Date.now() })),
+    saveContext: (agent, id, foreignId) => put(links, { agent, kind: 'context', id, body: foreignId }),
+    markOpen: (agent) => {
+      const body = JSON.stringify({ agent, relay, at: Date.now() })
+      return put(marks, { agent, kind: 'open', id: relay, body })
+    },
     unmarkOpen: async (agent) => {
       const over = (await openMarks()).filter(
         (mark) => mark.agent === agent && (mark.relay === relay || isAbandoned(mark)),
       )
-      await Promise.all(over.map((mark) => links.remove({ agent, kind: 'open', id: mark.relay })))
+      await Promise.all(over.map((mark) => marks.remove({ agent, kind: 'open', id: mark.relay })))
     },
     openAgents: async () => [...new Set((await openMarks()).map(({ agent }) => agent))],
     abandonedAgents: async () => [

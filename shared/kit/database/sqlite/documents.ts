@@ -21,6 +21,8 @@ interface Clause {
   values: Stored[]
 }
 
+type DocumentFile = Pick<SqliteDatabase, 'read' | 'write' | 'statement'>
+
 /** Number of expired documents removed by each insert: more than it adds, so that the table does not grow. */
 const removedPerInsert = 4
 
@@ -28,7 +30,7 @@ const removedPerInsert = 4
  * Provides collections in an open database whose migrations have created the tables, with a column for each field and
  * indexes with the declared names.
  */
-export function sqliteDocuments(database: SqliteDatabase): DocumentDatabase {
+export function sqliteDocuments(database: DocumentFile): DocumentDatabase {
   const tables = new Map<AnyCollection, Table>()
   const tableOf = (declaration: AnyCollection) => {
     const table = tables.get(declaration) ?? new Table(database, declaration)
@@ -38,8 +40,17 @@ export function sqliteDocuments(database: SqliteDatabase): DocumentDatabase {
   return documentDatabase(tableOf, (run) => database.write(() => run(tableOf)))
 }
 
+/** Like `sqliteDocuments`, with writes that do not wait for the disk (`SqliteDatabase.writeSoon`). */
+export function sqliteDocumentsSoon(database: SqliteDatabase): DocumentDatabase {
+  return sqliteDocuments({
+    read: (run) => database.read(run),
+    write: (run) => database.writeSoon(run),
+    statement: (sql) => database.statement(sql),
+  })
+}
+
 class Table implements AnyDocuments {
-  readonly #database: SqliteDatabase
+  readonly #database: DocumentFile
   readonly #declaration: AnyCollection
   readonly #name: string
   readonly #columns: string[]
@@ -56,7 +67,7 @@ class Table implements AnyDocuments {
   /** SQL for queries without conditions, by index and bounds. */
   readonly #queries = new Map<string, string>()
 
-  constructor(database: SqliteDatabase, declaration: AnyCollection) {
+  constructor(database: DocumentFile, declaration: AnyCollection) {
     const { name, fields, key, kept = [], sequence, sqlite } = declaration
     this.#database = database
     this.#declaration = declaration
