@@ -88,7 +88,7 @@ export class NamedAgentRoutes {
     this.#save(request, (owner) => newRoutes(this.#options, { ...sent, owner }, task))
   }
 
-  /** Runs in the background, because the response is already being sent. */
+  /** Runs in the background, because the response is already being sent. No caller waits, so the write does not wait for the disk. */
   #save(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): void {
     this.#saveFor(request, routesOf).catch((error: unknown) => {
       this.#options.log.warn({ err: error }, 'failed to record the routes of a message to an external agent')
@@ -103,7 +103,7 @@ export class NamedAgentRoutes {
       const claim = route.claim ?? (entry && taskLocator.claimFor(entry, route))
       return claim === undefined ? route : { ...route, claim }
     })
-    await store.save(routes)
+    await store.save(routes, true)
     for (const { kind, id: routeId } of routes)
       if (kind === 'task' || kind === 'context') taskLocator.markExisting(kind, routeId, token.caller.id)
   }

@@ -60,8 +60,9 @@ export interface RoutingStore {
   /**
    * Inserts or replaces the routes in order; a crash may lose the last ones. A route with a claim is skipped if a
    * route to another agent exists.
+   * @param soon as for `saveDecision`
    */
-  save(routes: readonly Route[]): Promise<void>
+  save(routes: readonly Route[], soon?: boolean): Promise<void>
   /** Sets `claim.verifiedUntil` of the route, unless the route now leads to another agent or has no claim. */
   verifyClaim(route: Route, verifiedUntil: number): Promise<void>
   /** Inserts the route if absent and returns the stored one. Exactly one of several concurrent calls inserts its route. */

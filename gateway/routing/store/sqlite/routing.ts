@@ -64,8 +64,8 @@ export class SqliteRoutingStore implements RoutingStore {
     return row && routeOf({ ...row, owner, kind, id })
   }
 
-  async save(routes: readonly Route[]): Promise<void> {
-    await this.#database.write(() => {
+  async save(routes: readonly Route[], soon = false): Promise<void> {
+    const write = () => {
       const save = this.#database.statement(sql.save)
       const touch = this.#database.statement(sql.touch)
       for (const { owner, kind, id, agent, context, at, words, claim } of routes) {
@@ -74,7 +74,8 @@ export class SqliteRoutingStore implements RoutingStore {
         save.run(owner, kind, id, agent, context ?? null, at, text, ...claimed)
         if (kind === 'task') touch.run(owner, agent, at)
       }
-    })
+    }
+    await (soon ? this.#database.writeSoon(write) : this.#database.write(write))
   }
 
   async verifyClaim({ owner, kind, id, agent }: Route, verifiedUntil: number): Promise<void> {
