@@ -130,11 +130,14 @@ export function taskCases(open: OpenStore): void {
     expect(outcomes.filter(Boolean)).toHaveLength(1)
   })
 
-  test('is replaced by a commit whose version is current', async () => {
+  test.each([
+    ['', false],
+    [' that does not wait for the disk', true],
+  ])('is replaced by a commit%s whose version is current', async (_title, soon) => {
     await using store = await open()
     const record = await created(store)
     const working = next(record, 'working', { lease: { holder: 'me', until: 5 }, starts: 1 })
-    expect(await store.commitTask(working)).toBe(true)
+    expect(await store.commitTask(working, soon)).toBe(true)
     expect(await store.loadTask(record.id)).toEqual(working)
   })
 

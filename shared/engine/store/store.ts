@@ -194,8 +194,10 @@ export interface Store extends AsyncDisposable {
   /**
    * Replaces the record if its version is still `record.version - 1`, and returns whether it did. Also returns false
    * if the id now belongs to a new task. Never shortens the lease of the same holder.
+   * @param soon whether to resolve once the change survives this process. A failure of the machine may then lose it, but
+   * never without all later changes
    */
-  commitTask(record: TaskRecord): Promise<boolean>
+  commitTask(record: TaskRecord, soon?: boolean): Promise<boolean>
   /**
    * Lists the newest tasks first. A page of large tasks may be shorter than `limit` (at most 64 MiB plus one task).
    * @throws ParleyError InvalidParams for an invalid cursor

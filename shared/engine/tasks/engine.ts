@@ -67,7 +67,7 @@ export class TaskEngine {
 
   /** Starts a draft that commits several changes at once. */
   draft(base: TaskRecord): TaskDraft {
-    return new TaskDraft(base, (before, after, mayBeStored) => this.#commit(before, after, mayBeStored))
+    return new TaskDraft(base, (before, after, how) => this.#commit(before, after, how))
   }
 
   /**
@@ -86,8 +86,13 @@ export class TaskEngine {
     }
   }
 
-  async #commit(before: TaskRecord, after: TaskRecord, mayBeStored: boolean): Promise<boolean> {
-    if (!(await this.store.commitTask(after)) && !(mayBeStored && (await this.#isStored(after)))) return false
+  async #commit(
+    before: TaskRecord,
+    after: TaskRecord,
+    { mayBeStored, soon }: CommitAttempt,
+  ): Promise<boolean> {
+    if (!(await this.store.commitTask(after, soon)) && !(mayBeStored && (await this.#isStored(after))))
+      return false
     this.#count(before, after)
     this.#bus.publish(after.id, eventsAfter(after, before.events.length))
     this.#committed(before, after)
@@ -118,7 +123,14 @@ export class TaskEngine {
   }
 }
 
-type CommitAttempt = (before: TaskRecord, after: TaskRecord, mayBeStored: boolean) => Promise<boolean>
+interface CommitAttempt {
+  /** Whether an earlier attempt failed, but may have stored the change. */
+  mayBeStored: boolean
+  /** As for `Store.commitTask`. */
+  soon: boolean
+}
+
+type Commit = (before: TaskRecord, after: TaskRecord, how: CommitAttempt) => Promise<boolean>
 
 /** Changes in memory that one compare-and-set operation commits. */
 export class TaskDraft {
@@ -128,9 +140,9 @@ export class TaskDraft {
   #mayBeStored = false
   /** Another commit changed the task, so this draft's changes are outdated. */
   #conflicted = false
-  readonly #commit: CommitAttempt
+  readonly #commit: Commit
 
-  constructor(base: TaskRecord, commit: CommitAttempt) {
+  constructor(base: TaskRecord, commit: Commit) {
     this.#base = base
     this.#record = base
     this.#commit = commit
@@ -163,13 +175,14 @@ export class TaskDraft {
    * Commits the changes. Returns false if another commit changed the task. In this case nothing is stored,
    * and later commits of this draft also return false. A commit that threw can be retried, even if only its
    * response was lost.
+   * @param soon as for `Store.commitTask`
    */
-  async commit(): Promise<boolean> {
+  async commit(soon = false): Promise<boolean> {
     if (this.#conflicted) return false
     const [before, after] = [this.#base, this.#record]
     if (before === after) return true
     try {
-      const committed = await this.#commit(before, after, this.#mayBeStored)
+      const committed = await this.#commit(before, after, { mayBeStored: this.#mayBeStored, soon })
       if (committed) this.#base = after
       else this.#conflicted = true
       this.#mayBeStored = false

@@ -215,7 +215,8 @@ export class TaskRunner {
         if (item.kind === 'status-update' && item.final) abort.abort(new Stopped('canceled'))
       })
       using _deadline = atDeadline(deadline, () => abort.abort(new Stopped('deadline')))
-      const isOurs = await this.#commit(draft)
+      // The stored start runs the task again if a failure of the machine loses this commit.
+      const isOurs = await this.#commit(draft, true)
       changes.open(isOurs)
       if (isOurs) deltas.goLive()
       else abort.abort(new Stopped('taken'))
@@ -291,12 +292,13 @@ export class TaskRunner {
   /**
    * Retries while the store is unavailable or its disk is full, so that the handler's output is not lost.
    * Resolves with false if another process has changed the task.
+   * @param soon as for `Store.commitTask`
    */
-  async #commit(draft: TaskDraft): Promise<boolean> {
+  async #commit(draft: TaskDraft, soon = false): Promise<boolean> {
     let loggedAt = Number.NEGATIVE_INFINITY
     for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
       try {
-        return await draft.commit()
+        return await draft.commit(soon)
       } catch (error) {
         if (this.#stopping.aborted || isTooLarge(error)) throw error
         if (performance.now() - loggedAt >= logEveryMs) {

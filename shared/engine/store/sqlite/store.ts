@@ -63,7 +63,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     outlineTask: (id, owner, admit) => outlineTask(store, id, owner, admit),
     ownerOf: (id) => ownerOf(store, id),
     loadTask: (id) => loadTask(store, id),
-    commitTask: (record) => store.endedTasks.changing(record.id, () => commitTask(store, record)),
+    commitTask: (record, soon) => store.endedTasks.changing(record.id, () => commitTask(store, record, soon)),
     listTasks: (query) => listTasks(store, query),
     outlineTasks: (query, admit) => outlineTasks(store, query, admit),
     listUnfinished: (now, ourHolder, which) => listUnfinished(store, now, ourHolder, which),

@@ -72,13 +72,13 @@ const updateTask = `UPDATE tasks SET state = ?, updated_at = ?, version = ?,
   lease_until = CASE WHEN lease_holder = ? THEN max(lease_until, ?) ELSE ? END, lease_holder = ?,
   due_at = ?, large = ?, body = ?, status_time = ? WHERE seq = ?`
 
-export async function commitTask(store: SqliteContext, record: TaskRecord): Promise<boolean> {
+export async function commitTask(store: SqliteContext, record: TaskRecord, soon = false): Promise<boolean> {
   const { database } = store
   const { id, status, createdAt, updatedAt, version, lease, dueAt } = record
   const { body, large, parts } = encodeTask(store, record)
   const holder = lease?.holder ?? null
   const until = lease?.until ?? null
-  return database.write(() => {
+  const write = () => {
     const there = database
       .statement('SELECT seq, version, state FROM tasks WHERE id = ? AND created_at = ?')
       .get(id, createdAt)
@@ -103,7 +103,8 @@ export async function commitTask(store: SqliteContext, record: TaskRecord): Prom
     if (isTerminal(status.state) && !terminalStates.some((state) => state === there['state']))
       countEnded(store, status.state)
     return true
-  })
+  }
+  return soon ? database.writeSoon(write) : database.write(write)
 }
 
 function countEnded({ database }: SqliteContext, state: TaskState): void {
