@@ -95,16 +95,16 @@ function skillsFinding({ skills }: JsonObject): Finding {
   return { what, fix: 'The card lists no skills, so no work is routed to the agent. It can be named.' }
 }
 
-function securityFinding({ security: [scheme], unsupportedSecurity }: ForeignInterface): Finding {
+function securityFinding({ security, unsupportedSecurity }: ForeignInterface): Finding {
   const what = 'credential'
   if (unsupportedSecurity) return { what, fix: `${unsupportedSecurityText}.` }
-  if (scheme === undefined) return { what, info: 'the card requires none' }
-  const value = {
-    bearer: 'the bearer token',
-    apiKey: 'the API key',
-    oauth2: 'client-id:client-secret',
-  }[scheme.kind]
-  return { what, info: `${scheme.kind}: npx parley admit <agent> --credential @<file with ${value}>` }
+  if (security.length === 0) return { what, info: 'the card requires none' }
+  const valueOf = { bearer: 'the bearer token', apiKey: 'the API key', oauth2: 'client-id:client-secret' }
+  const kinds = security.map(({ kind }) => kind).join(' or ')
+  const values = [...new Set(security.map(({ kind }) => valueOf[kind]))].join(' or ')
+  const names = security.map(({ scheme = '' }) => scheme).join(', ')
+  const which = security.length > 1 ? `, and --scheme if it fits several of ${names}` : ''
+  return { what, info: `${kinds}: npx parley admit <agent> --credential @<file with ${values}>${which}` }
 }
 
 async function signatureFinding({ card, base }: ForeignCheck, interfaceUrl: string): Promise<Finding> {

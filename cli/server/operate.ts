@@ -15,6 +15,7 @@ interface OperateOptions extends ServerOptions {
   revision?: string
   own?: true
   credential?: string
+  scheme?: string
   json?: true
 }
 
@@ -63,11 +64,12 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
         '--credential <value>',
         'credential for a foreign A2A agent: a value, @file, or - for standard input',
       )
+      .option('--scheme <name>', 'with --credential: its scheme in the card, if it fits several')
       .addHelpText('after', aboutOwn + aboutCredential)
   return command.run(async (agent: string, options: OperateOptions) => {
-    const { reason, revision, own } = options
+    const { reason, revision, own, scheme } = options
     const credential = await credentialIn(io, options.credential)
-    const given = { reason, revision, own, credential }
+    const given = { reason, revision, own, credential, scheme }
     const isEmpty = Object.values(given).every((value) => value === undefined)
     // JSON.stringify omits undefined values.
     const body = isEmpty ? undefined : given

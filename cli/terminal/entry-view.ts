@@ -17,11 +17,12 @@ export function dialectTitle({ dialect = '' }: Pick<Relay, 'dialect'>): string {
 
 function relayLine(relay: Relay): string {
   const { streaming, security = [] } = relay
-  const [scheme] = security
   return [
     dialectTitle(relay),
     streaming === true ? 'streaming' : 'without streaming',
-    scheme === undefined ? 'no credential required' : `credential: ${schemes[scheme] ?? scheme}`,
+    security.length === 0
+      ? 'no credential required'
+      : `credential: ${security.map((scheme) => schemes[scheme] ?? scheme).join(' or ')}`,
   ].join(', ')
 }
 

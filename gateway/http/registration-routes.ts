@@ -22,6 +22,7 @@ const admission = z.object({
   revision: z.string().max(64).optional(),
   own: z.boolean().default(false),
   credential: z.string().min(1).max(20_000).optional(),
+  scheme: z.string().max(256).optional(),
 })
 const quarantine = z.object({ reason: z.string().max(500).default('quarantined by the operator') })
 
@@ -99,8 +100,8 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistrationRoutes): vo
   }
   operate('admit', async (entry, by, request) => {
     const { id } = entry
-    const { revision: reviewed, own, credential } = parseParams(admission, optionalBody(request))
-    if (credential !== undefined) credentials.check(entry, credential)
+    const { revision: reviewed, own, credential, scheme } = parseParams(admission, optionalBody(request))
+    if (credential !== undefined) credentials.check(entry, credential, scheme)
     const isExpected = (now: AgentEntry) => {
       requireDistinct(now, registry.all())
       // The credential was checked for the server that the card named.
@@ -108,7 +109,7 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistrationRoutes): vo
       return reviewed === undefined || revisionOf(now) === reviewed
     }
     const admitted = await registry.admit(id, by, { isExpected, own })
-    if (credential !== undefined) await credentials.set(admitted, credential)
+    if (credential !== undefined) await credentials.set(admitted, credential, scheme)
     return admitted
   })
   operate('quarantine', ({ id }, by, request) => {

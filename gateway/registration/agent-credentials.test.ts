@@ -1,5 +1,5 @@
 import type { ForeignInterface } from '@parley/wire/codecs/foreign-card'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { AgentEntry } from '../registry/entry.ts'
 import { AgentCredentials } from './agent-credentials.ts'
 
@@ -54,6 +54,42 @@ test('a credential that cannot be used is refused without its value', async () =
   })
   await expect(credentials.set({ ...entryOf(), relay: undefined } as never, 'T')).rejects.toMatchObject({
     data: { reason: 'not_relayed' },
+  })
+})
+
+describe('a card with several schemes', () => {
+  const security: ForeignInterface['security'] = [
+    { scheme: 'jwt', kind: 'bearer' },
+    { scheme: 'login', ...oauth2 },
+    { scheme: 'key', kind: 'apiKey', in: 'header', name: 'X-Key' },
+  ]
+  const setFor = async (schemes: ForeignInterface['security'], text: string, scheme?: string) => {
+    const credentials = new AgentCredentials(memoryStore())
+    await credentials.set(entryOf({ security: schemes }), text, scheme)
+    return credentials.of(entryOf({ security: schemes }))
+  }
+
+  test('the only scheme that the credential fits is used', async () => {
+    expect(await setFor(security.slice(0, 2), 'a.b.c')).toEqual({ kind: 'bearer', token: 'a.b.c' })
+    expect(await setFor(security.slice(0, 2), 'me:s')).toMatchObject({ kind: 'oauth2', clientId: 'me' })
+  })
+
+  test('of several, the operator names one', async () => {
+    expect(await setFor(security, 'me:s', 'key')).toMatchObject({ kind: 'apiKey', value: 'me:s' })
+    await expect(setFor(security, 'SECRET')).rejects.toMatchObject({
+      data: {
+        issues: [
+          {
+            path: 'credential',
+            message:
+              'The credential fits several of the schemes of the card: jwt (bearer token), login (client-id:client-secret), key (API key). Name one as the scheme',
+          },
+        ],
+      },
+    })
+    await expect(setFor(security, 'SECRET', 'other')).rejects.toMatchObject({
+      data: { issues: [{ path: 'scheme' }] },
+    })
   })
 })
 

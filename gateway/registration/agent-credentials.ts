@@ -33,24 +33,29 @@ export class AgentCredentials {
 
   /**
    * Returns the credential that a text is for the agent, and the servers that may receive it.
+   * @param scheme the name of a scheme in the card; by default, the only one that the text fits
    * @throws ParleyError Conflict, InvalidParams
    */
-  check({ relay, slug }: AgentEntry, text: string): { url: string; credential: AgentCredential } {
+  check(
+    { relay, slug }: AgentEntry,
+    text: string,
+    scheme?: string,
+  ): { url: string; credential: AgentCredential } {
     if (relay === undefined)
       throw new ParleyError('Conflict', {
         message: `Agent ${slug} receives exchanged tokens and needs no credential`,
         data: { reason: 'not_relayed' },
       })
-    const read = agentCredential.safeParse(credentialOf(relay, text))
+    const read = agentCredential.safeParse(credentialOf(relay, text, scheme))
     if (!read.success) throw invalid('The credential has characters that are not allowed, or is too long')
     const { data: credential } = read
     return { url: targetOf(relay.url, credential), credential }
   }
 
   /** Sets or replaces the credential of an agent. @throws ParleyError Conflict, InvalidParams */
-  async set(entry: AgentEntry, text: string): Promise<void> {
+  async set(entry: AgentEntry, text: string, scheme?: string): Promise<void> {
     const { id } = entry
-    const { url, credential } = this.check(entry, text)
+    const { url, credential } = this.check(entry, text, scheme)
     await this.#store.upsert({ model, id, payload: { entryId: id, url, credential } })
     this.#changes += 1
     this.#known.set(id, { url, credential })
@@ -76,9 +81,30 @@ function targetOf(url: string, credential: AgentCredential): string {
   return credential.kind === 'oauth2' ? `${origin} ${credential.tokenUrl}` : origin
 }
 
-/** Returns a credential of the first scheme of the card, unvalidated; a bearer token if there is none. */
-function credentialOf({ security }: NonNullable<AgentEntry['relay']>, text: string): AgentCredential {
-  const [scheme] = security
+type Relay = NonNullable<AgentEntry['relay']>
+
+/** Returns the scheme that an operator has named, or the only one that the text fits; undefined if the card has none. */
+function schemeFor({ security }: Relay, text: string, name: string | undefined) {
+  const names = security.map(({ scheme = '', kind }) => `${scheme} (${kinds[kind]})`).join(', ')
+  if (name !== undefined) {
+    const named = security.find(({ scheme }) => scheme === name)
+    if (named !== undefined) return named
+    throw invalid(`The card has no supported scheme of this name. It has ${names || 'none'}`, 'scheme')
+  }
+  if (security.length < 2) return security[0]
+  const fitting = security.filter(({ kind }) => fits[kind].test(text))
+  if (fitting.length === 1) return fitting[0]
+  const which = fitting.length === 0 ? 'none' : 'several'
+  throw invalid(`The credential fits ${which} of the schemes of the card: ${names}. Name one as the scheme`)
+}
+
+const kinds = { bearer: 'bearer token', apiKey: 'API key', oauth2: 'client-id:client-secret' }
+/** A bearer token has no colon (RFC 6750, section 2.1). */
+const fits = { bearer: /^[\w.~+/-]+=*$/, apiKey: /^[\x21-\x7e]+$/, oauth2: /^[^:]+:./ }
+
+/** Returns the credential, unvalidated; a bearer token for a card without schemes. */
+function credentialOf(relay: Relay, text: string, name: string | undefined): AgentCredential {
+  const scheme = schemeFor(relay, text, name)
   if (scheme === undefined || scheme.kind === 'bearer') return { kind: 'bearer', token: text }
   if (scheme.kind === 'apiKey') return { ...scheme, value: text }
   const at = text.indexOf(':')
@@ -94,6 +120,6 @@ function credentialOf({ security }: NonNullable<AgentEntry['relay']>, text: stri
   }
 }
 
-function invalid(message: string): ParleyError {
-  return new ParleyError('InvalidParams', { data: { issues: [{ path: 'credential', message }] } })
+function invalid(message: string, path = 'credential'): ParleyError {
+  return new ParleyError('InvalidParams', { data: { issues: [{ path, message }] } })
 }

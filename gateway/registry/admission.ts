@@ -26,7 +26,7 @@ export function admission(known: Facts | undefined, next: Facts): Admission {
 
 /** The servers to which calls and credentials of an agent are sent, and how. */
 function serversOf({ url, relay }: Facts) {
-  const security = (relay?.security ?? []).map((scheme) =>
+  const security = (relay?.security ?? []).map(({ scheme: _name, ...scheme }) =>
     scheme.kind === 'oauth2' ? { kind: scheme.kind, tokenUrl: scheme.tokenUrl } : scheme,
   )
   return { origin: URL.parse(relay?.url ?? url)?.origin, security }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { isForeignCard, readForeignInterface } from './foreign-card.ts'
 
 const base = { name: 'a', capabilities: { streaming: true } }
@@ -76,4 +76,44 @@ test('a required scheme that is not supported is reported', () => {
   const securitySchemes = { s: { type: 'mutualTLS' } }
   const card = { ...base, supportedInterfaces: [v1], securitySchemes, security: [{ s: [] }] }
   expect(readForeignInterface(card)).toMatchObject({ security: [], unsupportedSecurity: true })
+})
+
+describe('requirements of a card with several schemes', () => {
+  const securitySchemes = {
+    key: { type: 'apiKey', in: 'header', name: 'X-Key' },
+    jwt: { type: 'http', scheme: 'bearer' },
+    login: {
+      type: 'oauth2',
+      flows: { clientCredentials: { tokenUrl: 'https://o.test/token', scopes: { a: '', b: '' } } },
+    },
+    mtls: { type: 'mutualTLS' },
+  }
+  const read = (more: object) => {
+    const found = readForeignInterface({ ...base, supportedInterfaces: [v1], securitySchemes, ...more })
+    if (typeof found === 'string') return found
+    const { security, unsupportedSecurity } = found
+    return { schemes: security.map(({ scheme }) => scheme), unsupportedSecurity, security }
+  }
+
+  test.each<[string, object, string[], boolean]>([
+    ['none', {}, ['key', 'jwt', 'login'], false],
+    ['alternatives of 0.3', { security: [{ mtls: [] }, { jwt: [] }, { key: [] }] }, ['jwt', 'key'], false],
+    [
+      'alternatives of 1.0',
+      { securityRequirements: [{ schemes: { login: { list: ['b'] } } }, { schemes: { jwt: { list: [] } } }] },
+      ['login', 'jwt'],
+      false,
+    ],
+    ['two schemes together', { security: [{ jwt: [], key: [] }] }, [], true],
+    ['an unknown scheme', { security: [{ other: [] }] }, [], true],
+    ['one that may be left out', { security: [{}, { mtls: [] }] }, [], false],
+  ])('%s', (_what, more, schemes, unsupportedSecurity) => {
+    expect(read(more)).toMatchObject({ schemes, unsupportedSecurity })
+  })
+
+  test('the scopes of a requirement replace those of the scheme', () => {
+    const securityRequirements = [{ schemes: { login: { list: ['b'] } } }]
+    expect(read({ securityRequirements })).toMatchObject({ security: [{ kind: 'oauth2', scopes: ['b'] }] })
+    expect(read({})).toMatchObject({ security: [{}, {}, { kind: 'oauth2', scopes: ['a', 'b'] }] })
+  })
 })

@@ -4,10 +4,14 @@ import { a2aV1 } from './a2a-v1/dialect.ts'
 import { a2aV03 } from './a2a-v03/dialect.ts'
 
 /** How an agent expects its clients to authenticate. */
-export type AgentSecurity =
+export type AgentSecurity = {
+  /** The name of the scheme in the card. */
+  scheme?: string
+} & (
   | { kind: 'bearer' }
   | { kind: 'apiKey'; in: 'header' | 'query' | 'cookie'; name: string }
   | { kind: 'oauth2'; tokenUrl: string; scopes: string[] }
+)
 
 /** How to call an agent, according to its card of A2A 0.2, 0.3 or 1.0. */
 export interface ForeignInterface {
@@ -16,7 +20,10 @@ export interface ForeignInterface {
   /** The name of the dialect. */
   dialect: string
   streaming: boolean
-  /** The schemes of the card that this deployment supports. Empty for an agent without authentication. */
+  /**
+   * The schemes of the card that this deployment supports and of which one is sufficient. Empty for an agent without
+   * authentication.
+   */
   security: AgentSecurity[]
   /** Whether the agent requires a scheme, of which none is supported. */
   unsupportedSecurity: boolean
@@ -61,14 +68,38 @@ export function readForeignInterface(json: Record<string, unknown>): ForeignInte
   }
   const found = interfaceIn(read.data)
   if (typeof found === 'string') return found
-  const security = Object.values(read.data.securitySchemes ?? {}).flatMap(schemeIn)
-  const required = read.data.securityRequirements ?? read.data.security ?? []
-  return {
-    ...found,
-    streaming: read.data.capabilities?.streaming ?? false,
-    security,
-    unsupportedSecurity: required.length > 0 && security.length === 0,
+  return { ...found, streaming: read.data.capabilities?.streaming ?? false, ...securityIn(read.data) }
+}
+
+/** If the card has requirements, a scheme that they do not name, or name together with others, is left out. */
+function securityIn(given: Card): Pick<ForeignInterface, 'security' | 'unsupportedSecurity'> {
+  const { securitySchemes = {}, securityRequirements, security: required = [] } = given
+  const supported = new Map<string, AgentSecurity>()
+  const add = (name: string, scopes: string[]) => {
+    const [read] = schemeIn(securitySchemes[name])
+    if (read === undefined || supported.has(name)) return
+    const limited = read.kind === 'oauth2' && scopes.length > 0 ? { ...read, scopes } : read
+    supported.set(name, { ...limited, scheme: name })
   }
+  const alternatives = (securityRequirements ?? required).flatMap(requirementIn)
+  if (alternatives.length === 0) for (const name of Object.keys(securitySchemes)) add(name, [])
+  for (const alternative of alternatives)
+    if (alternative.length === 1) for (const { name, scopes } of alternative) add(name, scopes)
+  const isOptional = alternatives.length === 0 || alternatives.some((one) => one.length === 0)
+  return { security: [...supported.values()], unsupportedSecurity: !isOptional && supported.size === 0 }
+}
+
+const scopesOf = z.union([z.array(line).max(100), z.object({ list: z.array(line).max(100) })])
+
+/** Reads a set of schemes that are required together, in the form of 0.3 or of 1.0. */
+function requirementIn(given: unknown): { name: string; scopes: string[] }[][] {
+  if (!isObject(given)) return []
+  const schemes = isObject(given['schemes']) ? given['schemes'] : given
+  const read = Object.entries(schemes).map(([name, value]) => {
+    const scopes = scopesOf.safeParse(value).data ?? []
+    return { name, scopes: Array.isArray(scopes) ? scopes : scopes.list }
+  })
+  return [read]
 }
 
 function interfaceIn(given: Card): Pick<ForeignInterface, 'url' | 'dialect'> | string {
