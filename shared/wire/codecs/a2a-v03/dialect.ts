@@ -9,20 +9,7 @@ import {
   requestHeaders,
 } from '../a2a-headers.ts'
 import type { Codec, WireRequest } from '../codec.ts'
-import {
-  isSuccess,
-  readEnd,
-  readFrame,
-  readList,
-  readMessageIds,
-  readReferences,
-  readSendResult,
-  readStreamEnd,
-  readTask,
-  readTaskOutput,
-  readTaskReference,
-  writeMergedList,
-} from './answers.ts'
+import * as answers from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
 import { readError, writeError } from './errors.ts'
 import { openStream } from './frames.ts'
@@ -71,19 +58,8 @@ export const a2aV03: Codec = {
   webhookHeaders,
   methodOf,
   writeParams,
-  readTaskOutput,
-  readTask,
-  readSendResult,
-  readFrame,
+  ...answers,
   readError,
-  readTaskReference,
-  readEnd,
-  readStreamEnd,
-  readMessageIds,
-  readReferences,
-  isSuccess,
-  readList,
-  writeMergedList,
   readCursor: () => undefined,
   writeCursor: (params) => params,
 }

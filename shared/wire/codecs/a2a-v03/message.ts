@@ -4,7 +4,7 @@ import { isObject } from '../../jsonrpc/envelope.ts'
 import type { IncomingMessage } from '../../model/call.ts'
 import type { Ids } from '../../model/ids.ts'
 import type { Part } from '../../model/task.ts'
-import { base64, jsonObject, uuid } from '../parley/message.ts'
+import { fileContent, jsonObject, uuid } from '../parley/message.ts'
 import { wireObject } from '../parley/spelling.ts'
 
 /** Message and Part as a caller sends them (spec/a2a.md#03-messages). */
@@ -34,22 +34,6 @@ export function taskIdOf(given: string): string {
   if (id === undefined) throw new ParleyError('TaskNotFound', { data: {} })
   return id
 }
-
-const fileContent = wireObject({
-  name: z.string().max(1024).exactOptional(),
-  mimeType: z.string().max(256).exactOptional(),
-  bytes: base64.exactOptional(),
-  uri: z
-    .string()
-    .max(2048)
-    .regex(/^https?:\/\//i, 'must begin with http:// or https://')
-    .exactOptional(),
-}).superRefine((file, context) => {
-  if (file.uri !== undefined && file.bytes !== undefined)
-    context.addIssue({ code: 'custom', path: ['uri'], message: 'must not be combined with bytes' })
-  else if (file.uri === undefined && file.bytes === undefined)
-    context.addIssue({ code: 'custom', path: ['bytes'], message: 'is missing' })
-})
 
 /** Creates the schema of a part. Clients before version 0.2 name the kind `type`. */
 export function partOf<File extends z.ZodType>(file: File) {

@@ -5,31 +5,22 @@ import { a2aStatus, errorReader } from '../error-answer.ts'
 import { snakeOf } from '../parley/spelling.ts'
 import { fieldOf } from './proto-json.ts'
 
-/** The errors of A2A, with the reason that identifies them and their gRPC status (A2A 1.0, 5.4). */
-const a2aErrors: Partial<Record<ErrorName, { code: number; reason: string; status: string }>> = {
-  TaskNotFound: { code: -32001, reason: 'TASK_NOT_FOUND', status: 'NOT_FOUND' },
-  TaskNotCancelable: { code: -32002, reason: 'TASK_NOT_CANCELABLE', status: 'FAILED_PRECONDITION' },
-  PushNotificationNotSupported: {
-    code: -32003,
-    reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-    status: 'FAILED_PRECONDITION',
-  },
-  UnsupportedOperation: { code: -32004, reason: 'UNSUPPORTED_OPERATION', status: 'FAILED_PRECONDITION' },
-  ContentTypeNotSupported: { code: -32005, reason: 'CONTENT_TYPE_NOT_SUPPORTED', status: 'INVALID_ARGUMENT' },
-  InvalidAgentResponse: { code: -32006, reason: 'INVALID_AGENT_RESPONSE', status: 'INTERNAL' },
-  ExtensionSupportRequired: {
-    code: -32008,
-    reason: 'EXTENSION_SUPPORT_REQUIRED',
-    status: 'FAILED_PRECONDITION',
-  },
-  VersionNotSupported: { code: -32009, reason: 'VERSION_NOT_SUPPORTED', status: 'FAILED_PRECONDITION' },
-  // A2A has no separate error for a message to an ended task. -32007 is for agents that declare an extended card.
-  TaskImmutable: { code: -32004, reason: 'UNSUPPORTED_OPERATION', status: 'FAILED_PRECONDITION' },
-  AuthenticatedExtendedCardNotConfigured: {
-    code: -32004,
-    reason: 'UNSUPPORTED_OPERATION',
-    status: 'FAILED_PRECONDITION',
-  },
+/** The errors of A2A with their gRPC status (A2A 1.0, 5.4). The reason that identifies an error is its name. */
+const a2aErrors: Partial<Record<ErrorName, { code: number; status: string }>> = {
+  TaskNotFound: { code: -32001, status: 'NOT_FOUND' },
+  TaskNotCancelable: { code: -32002, status: 'FAILED_PRECONDITION' },
+  PushNotificationNotSupported: { code: -32003, status: 'FAILED_PRECONDITION' },
+  UnsupportedOperation: { code: -32004, status: 'FAILED_PRECONDITION' },
+  ContentTypeNotSupported: { code: -32005, status: 'INVALID_ARGUMENT' },
+  InvalidAgentResponse: { code: -32006, status: 'INTERNAL' },
+  ExtensionSupportRequired: { code: -32008, status: 'FAILED_PRECONDITION' },
+  VersionNotSupported: { code: -32009, status: 'FAILED_PRECONDITION' },
+}
+
+/** Errors that are sent by another name. -32007 is for agents that declare an extended card. */
+const sentAs: Partial<Record<ErrorName, ErrorName>> = {
+  TaskImmutable: 'UnsupportedOperation',
+  AuthenticatedExtendedCardNotConfigured: 'UnsupportedOperation',
 }
 
 /** The gRPC status of the other errors, by HTTP status (google.rpc.Code). */
@@ -74,7 +65,7 @@ function codeOf(error: ParleyError): number {
 
 /** The media type of a request has the error of the media types in its message. */
 function nameOf({ error, status }: ParleyError): ErrorName {
-  return status === 415 ? 'ContentTypeNotSupported' : error
+  return status === 415 ? 'ContentTypeNotSupported' : (sentAs[error] ?? error)
 }
 
 /** The error in the form of AIP-193. */
@@ -126,9 +117,8 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** The reason of an error that is not one of A2A is its name in the table. */
 function reasonOf(error: ErrorName): string {
-  return a2aErrors[error]?.reason ?? snakeOf(error).slice(1).toUpperCase()
+  return snakeOf(error).slice(1).toUpperCase()
 }
 
 /** The errors of another server: by their reason, by the code of JSON-RPC, and by the HTTP status in AIP-193. */

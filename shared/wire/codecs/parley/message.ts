@@ -19,7 +19,7 @@ export const base64 = z
   .string()
   .refine((text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text), 'must be base64')
 
-const fileContent = wireObject({
+export const fileContent = wireObject({
   name: z.string().max(1024).exactOptional(),
   mimeType: z.string().max(256).exactOptional(),
   bytes: base64.exactOptional(),
