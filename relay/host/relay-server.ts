@@ -1,6 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { findRestCall } from '@parley/kit/http/rest-call'
 import type { Log } from '@parley/kit/process/log'
+import { dialectOf, partsOf } from '@parley/wire/codecs/dialects'
+import { writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
+import { ParleyError } from '@parley/wire/errors'
 import type { RelayedAgents } from './relayed-agents.ts'
 
 export interface RelayServer extends AsyncDisposable {
@@ -16,7 +20,7 @@ export async function startRelayServer(
   const server = createServer((request, response) => {
     answer(agents, request, response).catch((error: unknown) => {
       log.error({ err: error }, 'a request to an agent failed')
-      refuse(response, 503, 'The agent cannot be started')
+      refuse(request, response, 'The agent cannot be started')
     })
   })
   // The gateway keeps its connections open, and limits the requests of clients itself.
@@ -48,21 +52,30 @@ async function answer(
     return
   }
   const [, slug, rest = '/'] = /^\/([a-z0-9-]{1,63})(\/.*)?$/.exec(url) ?? []
+  if (slug !== undefined) request.url = rest
   const isKnown =
     slug !== undefined &&
     (await agents.use(slug, async (app) => {
-      request.url = rest
       const ended = once(response, 'close')
       app.handle(request, response)
       await ended
     }))
-  if (!isKnown) refuse(response, 503, 'The relay does not know the agent yet')
+  if (!isKnown) refuse(request, response, 'The relay does not know the agent yet')
 }
 
-function refuse(response: ServerResponse, status: number, message: string): void {
+/** Answers in the dialect of the call, with or without a JSON-RPC envelope. */
+function refuse(
+  { method = 'GET', url = '/', headers }: IncomingMessage,
+  response: ServerResponse,
+  message: string,
+): void {
   if (response.headersSent) return void response.destroy()
-  const error = { code: -32_042, message, data: { reason: 'relay' } }
-  response
-    .writeHead(status, { 'content-type': 'application/json', 'retry-after': '2' })
-    .end(JSON.stringify({ jsonrpc: '2.0', id: null, error }))
+  const error = new ParleyError('Unavailable', { message, data: { reason: 'relay' } })
+  const { path, query } = partsOf(url)
+  const binding = findRestCall(method, path, query)?.binding
+  const { status, type, body } =
+    binding === undefined
+      ? writeErrorAnswer(dialectOf({ path, query, headers }), error, { id: null })
+      : writeRestErrorAnswer(binding, error)
+  response.writeHead(status, { 'content-type': type, 'retry-after': '2' }).end(body)
 }
