@@ -1,10 +1,12 @@
 /**
  * `npm run interop`: runs the clients of the official SDKs of A2A (npm `@a2a-js/sdk`, PyPI `a2a-sdk`, both versions)
  * against the calculator: at its own address, at `/agents/calculator/` and at the gateway's address. Then registers agents
- * built with these SDKs at the gateway and calls them in each dialect. Prints a table of each. The exit code is 1 after a
- * failure. Python 3.12 or newer is needed for `a2a-sdk`. With the argument `clients` or `agents`, only this table.
+ * built with these SDKs at the gateway and calls them in each dialect, and verifies the cards of the calculator and the gateway
+ * with the SDKs' own verifiers. Prints a table of each. The exit code is 1 after a failure. Python 3.12 or newer is needed for
+ * `a2a-sdk`. With the argument `clients`, `agents` or `cards`, only this table.
  */
 import { printTable } from './bench/support/report.ts'
+import { jsVerifiers, pythonVerifiers, verifyCards } from './interop/card-verifiers.ts'
 import { startDeployment } from './interop/deployment.ts'
 import { type ForeignServer, join, jsServers, pythonServers } from './interop/foreign.ts'
 import { jsV1 } from './interop/js-v1.ts'
@@ -21,8 +23,9 @@ if (reason !== undefined) console.log(`The clients and agents of a2a-sdk are ski
 const failures: string[] = []
 
 await using deployment = await startDeployment(['calculator'])
-if (only !== 'agents') await tableOfClients()
-if (only !== 'clients') await tableOfAgents()
+if (only === undefined || only === 'clients') await tableOfClients()
+if (only === undefined || only === 'agents') await tableOfAgents()
+if (only === undefined || only === 'cards') await tableOfCards()
 for (const failure of failures) console.log(failure)
 if (failures.length > 0) process.exitCode = 1
 
@@ -69,7 +72,24 @@ async function tableOfAgents(): Promise<void> {
   }
 }
 
-function note(name: string, cells: Map<Step, Cell>): void {
+async function tableOfCards(): Promise<void> {
+  const rows = []
+  for (const verifier of [...jsVerifiers, ...(reason === undefined ? pythonVerifiers : [])]) {
+    console.log(`Verifying cards with ${verifier.name}`)
+    const found = new Map<string, string[]>()
+    for (const address of addresses) {
+      const cells = await verifyCards(verifier, deployment, address)
+      note(`${verifier.name}, ${address}`, cells)
+      for (const [name, cell] of cells) found.set(name, [...(found.get(name) ?? []), shown(cell)])
+    }
+    for (const [name, cells] of found) rows.push([`${verifier.name}: ${name}`, ...cells])
+  }
+  console.log('\nSigned cards, each verified by the SDK and refused after a change')
+  printTable(['', 'the agent itself', '/agents/calculator/', 'the gateway'], rows)
+}
+
+function note<Name extends Step | string>(name: string, cells: Map<Name, Cell>): void {
   for (const [step, cell] of cells)
-    if (typeof cell === 'object') failures.push(`FAILED: ${name}, ${step.name}: ${cell.failure}`)
+    if (typeof cell === 'object')
+      failures.push(`FAILED: ${name}, ${typeof step === 'string' ? step : step.name}: ${cell.failure}`)
 }

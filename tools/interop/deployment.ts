@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -43,6 +44,10 @@ export async function startDeployment(agents: readonly string[]): Promise<Intero
     RATE_LIMIT_PER_MINUTE: '0',
     REGISTRY_ALLOWED_HOSTS: '127.0.0.1',
     WEBHOOK_ALLOWED_HOSTS: '127.0.0.1',
+    SERVICE_GATEWAY_DID_SEED: randomBytes(32).toString('base64'),
+    SERVICE_GATEWAY_AUTHOR: 'interop',
+    SERVICE_GATEWAY_NAME: 'gateway',
+    CARD_ES256: 'yes',
   })
   const log = makeLog({ level: 'silent', name: 'interop' })
   const gateway = stack.use(await startGatewayApp({ settings, log, agentsDir }))

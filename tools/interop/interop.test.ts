@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type CardVerifier, jsVerifiers, pythonVerifiers, verifyCards } from './card-verifiers.ts'
 import type { ClientKind } from './client.ts'
 import { type InteropDeployment, startDeployment } from './deployment.ts'
 import { type ForeignServer, join, jsServers, pythonServers } from './foreign.ts'
@@ -18,6 +19,11 @@ afterAll(() => deployment?.[Symbol.asyncDispose]())
 
 const failuresIn = (cells: Map<Step, Cell>) =>
   [...cells].flatMap(([{ name }, cell]) => (typeof cell === 'object' ? [`${name}: ${cell.failure}`] : []))
+
+async function unverified(verifier: CardVerifier, address: Address): Promise<string[]> {
+  const cells = await verifyCards(verifier, deployment, address)
+  return [...cells].flatMap(([name, cell]) => (typeof cell === 'object' ? [`${name}: ${cell.failure}`] : []))
+}
 
 async function failuresOf(kind: ClientKind, address: Address): Promise<string[]> {
   return failuresIn(await runSteps(kind, deployment, address))
@@ -47,6 +53,17 @@ test.each(at(jsClients, 2))(
   },
 )
 
+/** Every verifier at every address. */
+const cardsFor = (verifiers: readonly CardVerifier[]) =>
+  verifiers.flatMap((verifier) => addresses.map((address) => ({ verifier, name: verifier.name, address })))
+
+test.each(cardsFor(jsVerifiers))(
+  'the verifier of $name accepts the card at the address, with each algorithm: $address',
+  async ({ verifier, address }) => {
+    expect(await unverified(verifier, address)).toEqual([])
+  },
+)
+
 /** Each agent is called in another dialect, mostly not in that of the agent. */
 const callsTo = (servers: readonly ForeignServer[], callers: readonly ClientKind[]) =>
   servers.map((server, index) => {
@@ -66,6 +83,13 @@ describe.skipIf(!a2aSdkIsThere())('clients and agents of Python (needs a2a-sdk)'
     'every step of $name passes at the address: $address',
     async ({ kind, address }) => {
       expect(await failuresOf(kind, address)).toEqual([])
+    },
+  )
+
+  test.each(cardsFor(pythonVerifiers))(
+    'the verifier of $name accepts the card at the address, with each algorithm: $address',
+    async ({ verifier, address }) => {
+      expect(await unverified(verifier, address)).toEqual([])
     },
   )
 

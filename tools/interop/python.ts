@@ -7,8 +7,8 @@ import { isInstalled, type PythonEnvironment, pythonOf } from '../testing/python
 import type { ClientKind, Operation } from './client.ts'
 
 const environment = (version: string): PythonEnvironment => ({
-  name: `a2a-sdk-${version}`,
-  packages: [`a2a-sdk[http-server]==${version}`, 'uvicorn'],
+  name: `a2a-sdk-${version}-signing`,
+  packages: [`a2a-sdk[http-server,signing]==${version}`, 'uvicorn'],
   size: '75 MB',
 })
 
