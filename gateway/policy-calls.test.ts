@@ -215,6 +215,33 @@ test('a message that names a denied skill is refused with the deciding rule', as
   expect(next).toMatchObject({ status: 403, json: { error: { data: { reason: 'policy' } } } })
 })
 
+test('the skills of a limited caller are those of every dialect and address', async () => {
+  await join(limitedBob)
+  const v1 = { message: { ...messageOfA2A, metadata: { skillId: 'internal' } } }
+  const v03 = { message: { ...message, metadata: { skill_id: 'internal' } } }
+  const calls: Sent[] = [
+    { path: '/agents/secret/a2a/v1', body: rpc('SendMessage', v1) },
+    { path: '/agents/secret/a2a/v1', body: rpc('SendStreamingMessage', v1) },
+    { path: '/agents/secret/a2a/v0.3', body: rpc('message/stream', v03) },
+    { path: '/agents/secret/', body: rpc('SendMessage', v1) },
+    { path: '/agents/secret/message:send', body: JSON.stringify(v1) },
+    { path: '/agents/secret/a2a/v1/any/message:stream', body: JSON.stringify(v1) },
+    { path: '/a2a/v1', body: rpc('SendMessage', { ...v1, tenant: 'secret' }) },
+    { path: '/', body: rpc('SendMessage', { ...v1, tenant: 'secret' }) },
+    { path: '/a2a/v1/secret/message:send', body: JSON.stringify(v1) },
+    { path: '/message:send', body: JSON.stringify({ ...v1, tenant: 'secret' }) },
+  ]
+  for (const one of calls) {
+    const { status, text } = await answerTo(one, as('bob'))
+    expect([one.path, status, text.includes('rule 2 (deny client:bob for internal)')]).toEqual([
+      one.path,
+      403,
+      true,
+    ])
+  }
+  expect(secret.calls).toEqual([])
+})
+
 test('a limited caller cannot hide the skill in a body that the gateway does not read', async () => {
   await join(limitedBob)
   const body = rpc('message/send', saying('x'.repeat(300_000), { metadata: { skill_id: 'internal' } }))
