@@ -2,7 +2,7 @@ import { requireNoDelegate } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
 import { peekId, requireOperation } from '@parley/kit/http/rpc-call'
 import type { Codec } from '@parley/wire/codecs/codec'
-import { partsOf } from '@parley/wire/codecs/dialects'
+import { methodNotFound, partsOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
 import { operations } from '@parley/wire/model/operation'
@@ -172,6 +172,6 @@ function readOrReason(
 function requireDelegable(caller: Caller, call: ReadCall | ParleyError | undefined): void {
   if (call === undefined) return requireNoDelegate(caller)
   if (call instanceof ParleyError) throw call
-  if (call.operation === undefined) throw new ParleyError('MethodNotFound')
+  if (call.operation === undefined) throw methodNotFound(call.method, call.codec)
   requireOperation(caller, call.operation)
 }

@@ -6,7 +6,7 @@ import { authenticateCall, type CallProgress, requireOperation } from '@parley/k
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import type { Codec, ListOperation } from '@parley/wire/codecs/codec'
-import { defaultDialect, partsOf } from '@parley/wire/codecs/dialects'
+import { defaultDialect, methodNotFound, partsOf } from '@parley/wire/codecs/dialects'
 import { jsonType } from '@parley/wire/codecs/error-answer'
 import { ParleyError } from '@parley/wire/errors'
 import { resultEnvelope } from '@parley/wire/jsonrpc/envelope'
@@ -97,7 +97,7 @@ export class RpcRouter {
     const read = readCallAt(at, { headers, method: httpMethod, url, query }, body, progress)
     const { id, codec, rest, method, operation, params } = read
     Object.assign(progress, { codec, operation })
-    if (operation === undefined) throw new ParleyError('MethodNotFound')
+    if (operation === undefined) throw methodNotFound(method, codec)
     request.rpcMethod = method
     progress.headers = codec.negotiate({ path: at.path, query, headers, method })
     requireOperation(caller, operation)

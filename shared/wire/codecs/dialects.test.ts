@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest'
 import { operations } from '../model/operation.ts'
 import { interfacesAt } from './a2a-card.ts'
-import { cardPaths, defaultDialect, dialectOf, dialects, rpcPaths } from './dialects.ts'
+import {
+  cardPaths,
+  defaultDialect,
+  dialectNamed,
+  dialectOf,
+  dialects,
+  methodNotFound,
+  rpcPaths,
+} from './dialects.ts'
 
 test('each dialect has a unique name and one main method name for each operation that it has', () => {
   expect(new Set(dialects.map(({ name }) => name)).size).toBe(dialects.length)
@@ -19,6 +27,15 @@ test('the path selects the dialect of a request, and that dialect rejects unknow
   for (const path of cardPaths()) expect(dialectOf({ path, headers: {} }).cardPaths).toContain(path)
   expect(dialectOf({ path: '/', headers: {}, method: 'tasks/fly' })).toBe(defaultDialect)
   expect(dialectOf({ path: '/nowhere', headers: {} })).toBe(defaultDialect)
+})
+
+test.each([
+  ['message/send', 'a2a-v1', 'message/send is a method of A2A 0.3, which is served at /a2a/v0.3'],
+  ['SendMessage', 'a2a-v0.3', 'SendMessage is a method of A2A 1.0, which is served at /a2a/v1'],
+  ['tasks/list', 'a2a-v0.3', 'tasks/list is a method of Parley, which is served at /'],
+])('the error for %s in %s names the dialect that has it', (method, dialect, message) => {
+  expect(methodNotFound(method, dialectNamed(dialect)).message).toBe(`Method not found: ${message}`)
+  expect(methodNotFound('x\n', dialectNamed(dialect)).message).toBe('Method not found')
 })
 
 test('JSON-RPC paths are unique, and a path that names a method belongs to a dialect that has the method', () => {

@@ -1,3 +1,4 @@
+import { ParleyError } from '../errors.ts'
 import { versionHeader } from './a2a-headers.ts'
 import { a2aV1 } from './a2a-v1/dialect.ts'
 import { a2aV03 } from './a2a-v03/dialect.ts'
@@ -16,6 +17,16 @@ export const defaultDialect: Codec = parley
 /** Returns the dialect that a stored record names; the default one if it names none or an unknown one. */
 export function dialectNamed(name: string | undefined): Codec {
   return dialects.find((dialect) => dialect.name === name) ?? defaultDialect
+}
+
+/** The error for a method that the dialect lacks. It names another dialect that has the method. */
+export function methodNotFound(method: string, codec: Codec): ParleyError {
+  const other = dialects.find((dialect) => dialect !== codec && dialect.methods.has(method))
+  const path = other?.rpcPaths[0]?.path
+  if (other === undefined || path === undefined) return new ParleyError('MethodNotFound')
+  return new ParleyError('MethodNotFound', {
+    message: `Method not found: ${method} is a method of ${other.title}, which is served at ${path}`,
+  })
 }
 
 /** The names of the headers of all dialects, which servers and gateways pass on. */

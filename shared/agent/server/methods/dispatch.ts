@@ -15,7 +15,7 @@ import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budge
 import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
 import type { Codec, FrameWriter, WireRequest } from '@parley/wire/codecs/codec'
-import { dialectOf, partsOf } from '@parley/wire/codecs/dialects'
+import { dialectOf, methodNotFound, partsOf } from '@parley/wire/codecs/dialects'
 import { writeErrorAnswer, writeRestErrorAnswer } from '@parley/wire/codecs/error-answer'
 import { type LazyJson, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
@@ -278,7 +278,7 @@ function operationOf(incoming: Incoming, { method, params }: RpcRequest, head: R
   const codec = rest?.codec ?? dialectOf(request)
   head.codec = codec
   const operation = rest?.route.operation ?? codec.methods.get(method)?.operation
-  if (operation === undefined) throw new ParleyError('MethodNotFound')
+  if (operation === undefined) throw methodNotFound(method, codec)
   head.method = method
   head.operation = operation
   const headers = { ...deprecationHeader(codec.deprecations(method, params)), ...codec.negotiate(request) }
