@@ -23,8 +23,8 @@ const answerMaxBytes = 1024 * 1024
 const cardPath = '/.well-known/agent-card.json'
 
 /**
- * Reads an agent's card and verifies its signature. Keys come from the document of the DID that signed: a DID of Parley is resolved
- * at the server of the card.
+ * Reads an agent's card and verifies its signature. Keys come from the document of the DID that signed: a DID of Parley is
+ * resolved at the server of the card.
  * @param given address of a card or of an agent
  * @throws UsageError, CommandFailed
  */

@@ -109,9 +109,9 @@ export function mayActForCallers(
 }
 
 /**
- * Returns whether the gateway calls a third party. This is so unless the agent is supervised, the relay keeps its tasks, or an operator has declared it
- * part of this deployment, which requires a proven key. External agents are not queried for tasks, and they receive
- * exchanged tokens only if their card declares a bearer scheme.
+ * Returns whether the gateway calls a third party. This is so unless the agent is supervised, the relay keeps its tasks, or an
+ * operator has declared it part of this deployment, which requires a proven key. External agents are not queried for tasks, and
+ * they receive exchanged tokens only if their card declares a bearer scheme.
  */
 export function isExternal(
   entry: Pick<AgentEntry, 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy' | 'relay'>,

@@ -40,7 +40,10 @@ async function folder(): Promise<string> {
   return made
 }
 
-/** Starts an agent whose first run of a task appears as the second. @param linksIn the folder of a file for the links; undefined: memory */
+/**
+ * Starts an agent whose first run of a task appears as the second.
+ * @param linksIn the folder of a file for the links; undefined: memory
+ */
 async function startedTwice(linksIn: string | undefined) {
   const status = { state: 'TASK_STATE_COMPLETED' }
   const foreign = disposables.use(

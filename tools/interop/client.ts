@@ -1,4 +1,7 @@
-/** The operations that the suite performs with a client of an SDK. The SDKs of 0.3 have no list of tasks, and the one of Python no list of webhooks. */
+/**
+ * The operations that the suite performs with a client of an SDK. The SDKs of 0.3 have no list of tasks, and the one of Python
+ * no list of webhooks.
+ */
 export type Operation =
   | 'card'
   | 'send'

@@ -259,7 +259,9 @@ class Unsuitable extends Error {
   }
 }
 
-/** A caller must not be able to change how other callers' requests are authorized, so an unknown error concerns this caller only. */
+/**
+ * A caller must not be able to change how other callers' requests are authorized, so an unknown error concerns this caller only.
+ */
 function refusalBy(status: number, text: string): Unsuitable {
   const error = errorResponse.safeParse(jsonOf(text)).data?.error
   const lacksEndpoint = error === undefined && [404, 405, 501].includes(status)

@@ -42,7 +42,8 @@ const firstFrameMaxBytes = 64 * 1024
 
 /**
  * Records the routes of tasks and payment sessions that callers create at an external or relayed agent under
- * `/agents/{slug}/`, because the gateway does not query these agents without a record. Supervised agents are queried and need no record.
+ * `/agents/{slug}/`, because the gateway does not query these agents without a record. Supervised agents are queried and need no
+ * record.
  */
 export class NamedAgentRoutes {
   readonly #options: NamedAgentRoutesOptions
@@ -88,7 +89,10 @@ export class NamedAgentRoutes {
     this.#save(request, (owner) => newRoutes(this.#options, { ...sent, owner }, task))
   }
 
-  /** Runs in the background, because the response is already being sent. No caller waits, so the write does not wait for the disk. */
+  /**
+   * Runs in the background, because the response is already being sent. No caller waits, so the write does not wait for the
+   * disk.
+   */
   #save(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): void {
     this.#saveFor(request, routesOf).catch((error: unknown) => {
       this.#options.log.warn({ err: error }, 'failed to record the routes of a message to an external agent')

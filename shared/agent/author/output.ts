@@ -3,7 +3,8 @@ import type { FileContent, JsonObject, Artifact as ModelArtifact, Part } from '@
 /**
  * A value that a handler returns or yields (spec/messages-and-artifacts.md#output). Strings, data objects and `part(…)` are
  * parts of the main artifact; yielded strings are streamed as deltas and joined. `artifact(…)` and `file(…)` make separate
- * artifacts. `progress(…)` sends a message about the work so far. `reply(…)` of the context answers with a message instead of the main artifact.
+ * artifacts. `progress(…)` sends a message about the work so far. `reply(…)` of the context answers with a message instead of
+ * the main artifact.
  */
 export type Output =
   | string
@@ -148,8 +149,8 @@ export function artifact(name: string | ArtifactFields, ...content: Content[]): 
  * yield progress(`Read ${pages} of ${total} pages`)
  * ```
  *
- * Messages may be yielded at any rate: at most one per second is sent, after a minute fewer, and a newer message replaces one that
- * was not sent yet (spec/messages-and-artifacts.md#progress).
+ * Messages may be yielded at any rate: at most one per second is sent, after a minute fewer, and a newer message replaces one
+ * that was not sent yet (spec/messages-and-artifacts.md#progress).
  */
 export function progress(...content: Content[]): OutputProgress {
   return { [brand]: 'progress', parts: content.map(partOf) }

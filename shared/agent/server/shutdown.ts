@@ -1,7 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import type { Services } from './methods/method.ts'
 
-/** Waits for payments in progress and running handlers. After the limit, they are aborted and their tasks run again at the next start. */
+/**
+ * Waits for payments in progress and running handlers. After the limit, they are aborted and their tasks run again at the next
+ * start.
+ */
 export async function drain({ scheduler, runner, payments }: Services, limitMs: number): Promise<void> {
   await payments?.drain(limitMs)
   await scheduler.drain(AbortSignal.timeout(limitMs))

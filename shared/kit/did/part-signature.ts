@@ -30,8 +30,8 @@ export function signPart(part: Part, key: KeyPair): Part {
 }
 
 /**
- * Whether the text is like the signing input of a JWS (RFC 7515), which is how cards are signed: two segments in base64 with a dot
- * between them. Verifiers compute the second segment from the card, and may be lenient about the first.
+ * Whether the text is like the signing input of a JWS (RFC 7515), which is how cards are signed: two segments in base64 with a
+ * dot between them. Verifiers compute the second segment from the card, and may be lenient about the first.
  */
 function isJwsInput(text: string): boolean {
   const dot = text.indexOf('.')

@@ -63,7 +63,9 @@ export interface Codec {
    * @throws ParleyError InvalidParams
    */
   readTenant(params: Record<string, unknown>): string | undefined
-  /** Returns the negotiation fields that a message may carry for a gateway, unvalidated; undefined if there are no such fields. */
+  /**
+   * Returns the negotiation fields that a message may carry for a gateway, unvalidated; undefined if there are no such fields.
+   */
   readQuery(params: Record<string, unknown>): unknown
   /** Returns the rating of `giveFeedback`, from 1 to 5. Any other value counts as absent. */
   readRating(params: Record<string, unknown>): number | undefined

@@ -1,8 +1,8 @@
 import type { CardExtension } from '../model/card.ts'
 
 /**
- * URIs of Parley's extensions of A2A (spec/extensions.md#extensions-of-a2a). The last part is the version. They are names and not addresses,
- * because the project owns no host.
+ * URIs of Parley's extensions of A2A (spec/extensions.md#extensions-of-a2a). The last part is the version. They are names and
+ * not addresses, because the project owns no host.
  */
 export const extensionUris = {
   signedParts: 'urn:parley:a2a:signed-parts:v1',

@@ -145,8 +145,9 @@ const cardOfV03: Shape = {
 }
 
 /**
- * The fields that a signature covers. `card`: every field. `a2a`: only the fields of A2A 1.0, because the official SDKs drop others
- * before they sign or verify. `a2a-without-security`: not `securitySchemes` either. `a2a-v03`: only the fields of A2A 0.3.
+ * The fields that a signature covers. `card`: every field. `a2a`: only the fields of A2A 1.0, because the official SDKs drop
+ * others before they sign or verify. `a2a-without-security`: not `securitySchemes` either. `a2a-v03`: only the fields of A2A
+ * 0.3.
  */
 export type Coverage = 'card' | 'a2a' | 'a2a-without-security' | 'a2a-v03'
 

@@ -92,7 +92,10 @@ const webhookTask = wireObject({ taskId: clientId }, { taskId: ['id'] })
 const isWebhook = (given: Given) =>
   isObject(given['pushNotificationConfig'] ?? given['push_notification_config'])
 
-/** In the params of a new webhook, `taskId` takes precedence, and in others, `id`. @throws ParleyError InvalidParams, TaskNotFound */
+/**
+ * In the params of a new webhook, `taskId` takes precedence, and in others, `id`.
+ * @throws ParleyError InvalidParams, TaskNotFound
+ */
 export function readTaskId(given: Given): string {
   return taskIdOf(isWebhook(given) ? parseParams(webhookTask, given).taskId : parseParams(onlyTask, given).id)
 }
