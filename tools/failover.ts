@@ -1,7 +1,8 @@
 /**
  * `npm run failover -- [--seconds 30] [--seed N] [--rate 20] [--logs <folder>]`: runs a gateway and three agents with
- * the same kind of skill while clients call `message/send` at `POST /`, and repeatedly kills (SIGKILL) the best agent.
- * Then it checks every message. Exits with status 1 if an acknowledged task is lost or a message is processed twice.
+ * the same kind of skill while clients send messages to the gateway, some by A2A with calls that wait for the task, and
+ * repeatedly kills (SIGKILL) the best agent. Then it checks every message. Exits with status 1 if an acknowledged task is
+ * lost or a message is processed twice.
  */
 import path from 'node:path'
 import { parseArgs } from 'node:util'

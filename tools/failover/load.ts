@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { AgentClient, RpcError } from '@parley/client/internal/client'
-import type { Reply } from '@parley/client/internal/transport'
 import type { WireTask } from '@parley/wire/codecs/parley/shapes'
+import { pick } from '../chaos/plan.ts'
+import { A2aCaller, type A2aReply, a2aBindings } from '../testing/a2a-caller.ts'
 import type { FailoverCluster, Packer } from './cluster.ts'
 
 /** An acknowledged message. */
@@ -33,6 +34,14 @@ export interface Ledger {
   unclear: Map<string, number>
 }
 
+/** The task of a message, in any dialect. */
+interface Answer {
+  taskId: string
+  headers: Headers
+}
+
+const answerOf = ({ task, headers }: A2aReply): Answer => ({ taskId: task.id, headers })
+
 /** Longer than the gateway's retries. */
 const requestTimeoutMs = 60_000
 const inFlightMax = 1000
@@ -53,12 +62,15 @@ export class Load {
     unclear: new Map(),
   }
   readonly #client: AgentClient
+  readonly #a2a: readonly A2aCaller[]
   readonly #agents: readonly Packer[]
   readonly #random: () => number
   readonly #under = new Set<Promise<void>>()
 
   constructor({ url, agents, token }: FailoverCluster, random: () => number) {
     this.#client = new AgentClient({ url, token, requestTimeoutMs })
+    const timeoutMs = requestTimeoutMs
+    this.#a2a = a2aBindings.map((binding) => new A2aCaller({ binding, url, token, timeoutMs }))
     this.#agents = agents
     this.#random = random
   }
@@ -88,21 +100,21 @@ export class Load {
 
   async #send(only: Packer | undefined): Promise<void> {
     const [messageId, sentAt, isForOne] = [randomUUID(), Date.now(), only !== undefined]
-    const [hasContext, hasKey] = [this.#random() < 0.5, this.#random() < 0.5]
-    const parts = [{ kind: 'text', text }]
-    const context = hasContext ? { contextId: randomUUID() } : {}
-    const message = { role: 'user', kind: 'message', messageId, parts, ...context }
-    const negotiation = { required_tools: [only?.tool] }
-    const params = { message, ...(isForOne && { configuration: { negotiation } }) }
+    const [hasContext, hasKey, hasA2a] = [0, 0, 0].map(() => this.#random() < 0.5)
+    const context = hasContext === true ? { contextId: randomUUID() } : {}
+    // Half of the messages that any agent can process are sent by A2A and wait for their tasks.
+    const a2a = hasA2a === true && !isForOne ? pick(this.#a2a, this.#random()) : undefined
     this.ledger.sent += 1
-    const ask = (key: string | undefined) =>
-      this.#client.request(
-        'message/send',
-        params,
-        key === undefined ? {} : { headers: { 'idempotency-key': key } },
-      )
+    const ask = (key: string | undefined): Promise<Answer> =>
+      a2a === undefined
+        ? this.#ask({ messageId, ...context }, only, key)
+        : a2a.send({ text, messageId, ...context, ...(key !== undefined && { key }) }).then(answerOf)
     try {
-      this.#acknowledged(await ask(hasKey ? randomUUID() : undefined), { messageId, sentAt, isForOne })
+      this.#acknowledged(await ask(hasKey === true ? randomUUID() : undefined), {
+        messageId,
+        sentAt,
+        isForOne,
+      })
     } catch (error) {
       const key = keyOfUnknown(error)
       if (key === undefined) return this.#refused(error, messageId)
@@ -113,13 +125,26 @@ export class Load {
     }
   }
 
+  async #ask(
+    ids: { messageId: string; contextId?: string },
+    only: Packer | undefined,
+    key: string | undefined,
+  ): Promise<Answer> {
+    const message = { role: 'user', kind: 'message', parts: [{ kind: 'text', text }], ...ids }
+    const negotiation = { required_tools: [only?.tool] }
+    const params = { message, ...(only !== undefined && { configuration: { negotiation } }) }
+    const headers = key === undefined ? {} : { headers: { 'idempotency-key': key } }
+    const reply = await this.#client.request('message/send', params, headers)
+    return { taskId: (reply.result as WireTask).id, headers: reply.headers }
+  }
+
   #acknowledged(
-    { result, headers }: Reply,
+    { taskId, headers }: Answer,
     of: Pick<Acknowledged, 'messageId' | 'sentAt' | 'isForOne'>,
   ): void {
     const agent = headers.get('x-agent') ?? ''
     const negotiationId = headers.get('x-negotiation-id') ?? undefined
-    this.ledger.acknowledged.push({ ...of, taskId: (result as WireTask).id, agent, negotiationId })
+    this.ledger.acknowledged.push({ ...of, taskId, agent, negotiationId })
   }
 
   #refused(error: unknown, messageId: string): void {
@@ -131,7 +156,7 @@ export class Load {
 }
 
 /** Repeats the message, with the key from the error, until its outcome is known. */
-async function repeated(ask: () => Promise<Reply>): Promise<Reply | undefined> {
+async function repeated(ask: () => Promise<Answer>): Promise<Answer | undefined> {
   for (let count = 0; count < repeatsMax; count += 1) {
     await wait(repeatPauseMs)
     const reply = await ask().catch(() => undefined)
