@@ -4,13 +4,13 @@
  * compares everything that clients can read. Fails if something is missing or different, or if the folder still
  * contains a secret in plaintext.
  */
-import { spawnSync } from 'node:child_process'
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { ParleyProcess, root } from '@parley/e2e/harness/parley-process'
 import { writeAgents } from './exchanges/agents.ts'
 import { freePort } from './testing/port.ts'
+import { checkOut } from './upgrade/check-out.ts'
 import { Content } from './upgrade/content.ts'
 import { differences } from './upgrade/differences.ts'
 import { readRows, rowDifferences } from './upgrade/sqlite/rows.ts'
@@ -25,8 +25,7 @@ async function upgrade(from: string): Promise<boolean> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-upgrade-'))
   await using stack = new AsyncDisposableStack()
   stack.defer(() => rmSync(folder, { recursive: true, force: true }))
-  const earlier = checkOut(from, path.join(folder, 'earlier'))
-  stack.defer(() => git('worktree', 'remove', '--force', earlier))
+  const earlier = stack.use(checkOut(from, path.join(folder, 'earlier'))).folder
   const dataDir = path.join(folder, 'data')
   const port = await freePort()
   const start = async (checkout: string) => {
@@ -56,7 +55,11 @@ async function upgrade(from: string): Promise<boolean> {
   const exposed = plaintextIn(dataDir, content.secrets).length
   const current = await start(root)
   const after = await content.read()
-  const faults = [...differences(before, after), ...(await content.newTokenFaults())]
+  const faults = [
+    ...differences(before, after),
+    ...(await content.a2aFaults()),
+    ...(await content.newTokenFaults()),
+  ]
   await stop(current)
   faults.push(...rowDifferences(rowsBefore, readRows(dataDir)), ...plaintextIn(dataDir, content.secrets))
   console.log(
@@ -70,20 +73,6 @@ async function upgrade(from: string): Promise<boolean> {
 async function stop(parley: ParleyProcess): Promise<void> {
   const code = await parley.stop()
   if (code !== 0) throw new Error(`${parley.name} exited with ${code}: ${parley.output}`)
-}
-
-/** Checks out the commit with hard links to the installed dependencies. */
-function checkOut(commit: string, to: string): string {
-  git('worktree', 'add', '--detach', to, commit)
-  const copied = spawnSync('cp', ['-al', path.join(root, 'node_modules'), path.join(to, 'node_modules')])
-  if (copied.status !== 0)
-    cpSync(path.join(root, 'node_modules'), path.join(to, 'node_modules'), { recursive: true })
-  return to
-}
-
-function git(...args: string[]): void {
-  const { status, stderr } = spawnSync('git', args, { cwd: root, encoding: 'utf8' })
-  if (status !== 0) throw new Error(`git ${args.join(' ')}: ${stderr}`)
 }
 
 /** Files of the gateway that contain one of the secrets, except those that stay readable. */

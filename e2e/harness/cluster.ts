@@ -5,7 +5,7 @@ import { ClientToken } from '@parley/kit/auth/client-token'
 import { freePort } from '@parley/tools/testing/port'
 import { Balancer } from './balancer.ts'
 import { admitOwn, readClient } from './operator.ts'
-import { ParleyProcess } from './parley-process.ts'
+import { cliIn, ParleyProcess } from './parley-process.ts'
 
 type Settings = Record<string, string>
 
@@ -16,6 +16,8 @@ export interface FrontEnd extends AsyncDisposable {
 
 export interface ClusterOptions {
   gateways: number
+  /** The checkout whose version the processes run. Default: this one. */
+  checkout?: string | undefined
   /** Settings for all processes. */
   settings?: Settings
   gatewaySettings?: Settings
@@ -122,10 +124,11 @@ export class Cluster implements AsyncDisposable {
   }
 
   #process(name: string, args: string[], port: number, env: Settings): ParleyProcess {
-    const { logs, restarts = false, settings } = this.#options
+    const { logs, restarts = false, settings, checkout } = this.#options
+    const command = checkout === undefined ? {} : { command: cliIn(checkout) }
     const logFile = logs === undefined ? undefined : path.join(logs, `${name}.log`)
     return this.#resources.use(
-      new ParleyProcess({ name, args, port, env: { ...settings, ...env }, logFile, restarts }),
+      new ParleyProcess({ name, args, port, env: { ...settings, ...env }, logFile, restarts, ...command }),
     )
   }
 }

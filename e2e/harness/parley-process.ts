@@ -4,7 +4,9 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 
 export const root = path.resolve(import.meta.dirname, '..', '..')
-const cli = [process.execPath, path.join(root, 'cli', 'bin.mjs')]
+/** The command line of Parley in a checkout. */
+export const cliIn = (checkout: string) => [process.execPath, path.join(checkout, 'cli', 'bin.mjs')]
+const cli = cliIn(root)
 
 /** Delay before a restart, unless `kill` specifies another one. */
 const restartDelayMs = 500
@@ -65,7 +67,7 @@ export class ParleyProcess implements AsyncDisposable {
   /** Number of exits that were not requested and happened after the process was ready. */
   unexpectedExits = 0
   output = ''
-  readonly #options: ProcessOptions
+  #options: ProcessOptions
   readonly #disposed = Promise.withResolvers<void>()
   #isDisposed = false
   #child: ChildProcess | undefined
@@ -112,6 +114,11 @@ export class ParleyProcess implements AsyncDisposable {
     const code = await this.stop()
     if (code !== 0) throw new Error(`${this.name} exited with ${code}`)
     await this.start()
+  }
+
+  /** Runs another version, or with other arguments, from the next start on. */
+  change(change: Pick<ProcessOptions, 'command' | 'args'>): void {
+    this.#options = { ...this.#options, ...change }
   }
 
   /**

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { request } from 'undici'
+import { type A2aBinding, A2aCaller, type A2aRequest, a2aBindings } from '../testing/a2a-caller.ts'
 
 const clientsCount = 4
 
@@ -10,22 +11,32 @@ export class Clients {
   readonly #token: string
   readonly #acknowledged: string[] = []
   readonly #failures: string[] = []
+  /** What happens at the moment, for the list of failures. */
+  phase = ''
   #sent = 0
   #over = false
   readonly #running: Promise<void>[]
 
-  private constructor(url: string, token: string) {
+  private constructor(url: string, token: string, byA2a: boolean) {
     this.#url = url
     this.#token = token
-    this.#running = Array.from({ length: clientsCount }, () => this.#send())
+    const a2a = byA2a ? a2aBindings : []
+    this.#running = [
+      ...Array.from({ length: clientsCount }, () => this.#send()),
+      ...a2a.map((binding) => this.#sendByA2a(binding)),
+    ]
   }
 
-  /** Waits until the gateway serves the agent's card. @param url address of the agent at the gateway */
-  static async start(url: string, token: string): Promise<Clients> {
+  /**
+   * Waits until the gateway serves the agent's card.
+   * @param url address of the agent at the gateway
+   * @param options.byA2a whether some clients send by A2A, with calls that wait for their tasks
+   */
+  static async start(url: string, token: string, { byA2a }: { byA2a: boolean }): Promise<Clients> {
     for (let attempt = 0; attempt < 300; attempt += 1) {
       const card = await fetch(`${url}.well-known/agent.json`)
       await card.body?.cancel()
-      if (card.ok) return new Clients(url, token)
+      if (card.ok) return new Clients(url, token, byA2a)
       await wait(100)
     }
     throw new Error('the gateway does not know the agent')
@@ -43,6 +54,47 @@ export class Clients {
     }
   }
 
+  #fail(text: string): void {
+    this.#failures.push(`${new Date().toISOString()} ${this.phase}: ${text}`)
+  }
+
+  async #sendByA2a(binding: A2aBinding): Promise<void> {
+    const caller = this.#callerBy(binding)
+    while (!this.#over) {
+      this.#sent += 1
+      try {
+        const { task } = await caller.send({ text: '2 + 2', messageId: randomUUID() })
+        this.#acknowledged.push(task.id)
+        if (task.state !== 'completed') this.#fail(`${binding}: answered with ${task.state}`)
+        await wait(50)
+      } catch (error) {
+        this.#fail(`${binding}: ${(error as Error).message}`)
+        await wait(200)
+      }
+    }
+  }
+
+  #callerBy(binding: A2aBinding): A2aCaller {
+    return new A2aCaller({
+      binding,
+      url: this.#url,
+      token: () => this.#token,
+      timeoutMs: 30_000,
+      fetch: fetchOnce,
+    })
+  }
+
+  /** The number of acknowledged tasks that a client of A2A reads as completed. */
+  async #readable(): Promise<number> {
+    const callers = a2aBindings.map((binding) => this.#callerBy(binding))
+    let count = 0
+    for (const [index, id] of this.#acknowledged.entries()) {
+      const task = await callers[index % callers.length]?.get(id).catch(() => undefined)
+      if (task?.state === 'completed') count += 1
+    }
+    return count
+  }
+
   async #call(method: string, params: object): Promise<unknown> {
     this.#sent += 1
     try {
@@ -55,9 +107,9 @@ export class Clients {
       })
       const text = await answer.body.text()
       if (answer.statusCode === 200) return (JSON.parse(text) as { result: unknown }).result
-      this.#failures.push(`${method}: ${answer.statusCode} ${text.slice(0, 300)}`)
+      this.#fail(`${method}: ${answer.statusCode} ${text.slice(0, 300)}`)
     } catch (error) {
-      this.#failures.push(`${method}: ${(error as Error).message}`)
+      this.#fail(`${method}: ${(error as Error).message}`)
     }
     await wait(200)
     return undefined
@@ -81,6 +133,26 @@ export class Clients {
         else await wait(100)
       }
     }
-    return { sent, failed, failures, completed: { count, of: this.#acknowledged.length } }
+    const readable = await this.#readable()
+    return { sent, failed, failures, readable, completed: { count, of: this.#acknowledged.length } }
   }
+}
+
+/** Sends a request on a connection of its own. */
+async function fetchOnce(url: string, given: A2aRequest): Promise<Response> {
+  const { method, signal, body: sent } = given
+  const {
+    statusCode: status,
+    headers,
+    body,
+  } = await request(url, {
+    method,
+    headers: given.headers,
+    signal,
+    reset: true,
+    ...(sent !== undefined && { body: sent }),
+  })
+  const answered = new Headers()
+  for (const [name, value] of Object.entries(headers)) answered.set(name, String(value))
+  return new Response(await body.text(), { status, headers: answered })
 }

@@ -40,6 +40,16 @@ export interface A2aCallerOptions {
   token: () => string | Promise<string>
   /** The deadline for an answer, or for the next frame of a stream. */
   timeoutMs: number
+  /** Sends the requests. Default: `fetch`. */
+  fetch?: (url: string, request: A2aRequest) => Promise<Response>
+}
+
+export interface A2aRequest {
+  method: 'GET' | 'POST'
+  headers: Record<string, string>
+  body?: string
+  redirect: 'manual'
+  signal: AbortSignal
 }
 
 const answeredTask = z.object({
@@ -180,7 +190,7 @@ export class A2aCaller {
   }
 
   async #open({ verb = 'POST', path, method, params, headers }: Call, stop?: AbortSignal): Promise<Response> {
-    const { url, token, timeoutMs } = this.#options
+    const { url, token, timeoutMs, fetch: send = fetch } = this.#options
     const base = url.replace(/\/$/, '')
     const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(stop === undefined ? [] : [stop])])
     const query = new URLSearchParams()
@@ -192,7 +202,7 @@ export class A2aCaller {
     const body = this.#isRest ? params : { jsonrpc: '2.0', id: 1, method, params }
     const common = { authorization: `Bearer ${await token()}`, ...headers }
     const content = { 'content-type': 'application/json', 'a2a-version': this.#isOld ? '0.3' : '1.0' }
-    return fetch(address, {
+    return send(address, {
       method: isGet ? 'GET' : 'POST',
       headers: { ...common, ...content },
       redirect: 'manual',

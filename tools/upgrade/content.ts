@@ -5,6 +5,7 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { ParleyProcess } from '@parley/e2e/harness/parley-process'
 import { z } from 'zod'
+import { type A2aBinding, A2aCaller, a2aBindings } from '../testing/a2a-caller.ts'
 import { freePort } from '../testing/port.ts'
 
 interface Client {
@@ -115,6 +116,32 @@ export class Content implements AsyncDisposable {
       const token = await this.#token(client, 'agent:read agent:write')
       const task = sent.safeParse(await this.#rpc('/agents/echo/', token, 'message/send', messageOf('again')))
       if (!task.success) faults.push(`${client.id} cannot send with a new token`)
+    }
+    return faults
+  }
+
+  /** Checks that clients of A2A read the tasks of the first version. */
+  async a2aFaults(): Promise<string[]> {
+    const faults: string[] = []
+    for (const { token, id: client, tasks } of this.#clients) {
+      const callerAt = (slug: string, binding: A2aBinding) =>
+        new A2aCaller({ binding, url: `${this.#url}/agents/${slug}`, token: () => token, timeoutMs: 30_000 })
+      // The external agent still runs the first version.
+      const own = tasks.filter(({ slug }) => slug !== 'calculator')
+      for (const [index, { slug, id }] of own.entries()) {
+        const binding = a2aBindings[index % a2aBindings.length] ?? 'rest-1.0'
+        const stored = sent.safeParse(
+          await this.#rpc(`/agents/${slug}/`, token, 'tasks/get', { task_id: id }),
+        )
+        const task = await callerAt(slug, binding)
+          .get(id)
+          .catch((error: unknown) => String(error))
+        const isSame = typeof task === 'object' && task.id === stored.data?.result.id
+        if (!isSame) faults.push(`${binding}: task ${id} of ${slug}: ${JSON.stringify(task)}`)
+      }
+      const listed = await callerAt('echo', 'jsonrpc-1.0').list(100, '')
+      const expected = own.filter(({ slug }) => slug === 'echo').length
+      if (listed.totalSize !== expected) faults.push(`${client}: ListTasks has ${listed.totalSize} tasks`)
     }
     return faults
   }
