@@ -1,4 +1,4 @@
-import type { KeyObject } from 'node:crypto'
+import { ECDH, type KeyObject } from 'node:crypto'
 import { readPublicKey } from '@parley/kit/auth/client-keys'
 import { readBase58 } from '@parley/kit/did/base58'
 import { p256Key } from '@parley/kit/did/card-key'
@@ -95,10 +95,29 @@ export function signingKeyIn(
   return undefined
 }
 
-function es256Key({ publicKeyJwk }: Method): KeyObject | undefined {
+function es256Key({ publicKeyJwk, publicKeyMultibase }: Method): KeyObject | undefined {
+  if (publicKeyMultibase !== undefined) return p256KeyOf(publicKeyMultibase)
   if (publicKeyJwk?.kty !== 'EC' || publicKeyJwk.crv !== 'P-256') return undefined
   const { x, y = '' } = publicKeyJwk
   return p256Key({ x, y })
+}
+
+/** The multicodec prefix `p256-pub`, which precedes the compressed point of 33 bytes. */
+const p256Multicodec = [0x80, 0x24]
+
+function p256KeyOf(multibase: string): KeyObject | undefined {
+  const bytes = multibase.startsWith('z') ? readBase58(multibase.slice(1), 35) : undefined
+  if (bytes === undefined || !p256Multicodec.every((byte, at) => bytes[at] === byte)) return undefined
+  try {
+    const hex = ECDH.convertKey(bytes.subarray(2), 'prime256v1', undefined, 'hex', 'uncompressed')
+    const point = Buffer.from(hex.toString(), 'hex')
+    return p256Key({
+      x: point.subarray(1, 33).toString('base64url'),
+      y: point.subarray(33).toString('base64url'),
+    })
+  } catch {
+    return undefined
+  }
 }
 
 /** Expands a fragment such as `#1` into a full id. */

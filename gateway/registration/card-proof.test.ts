@@ -1,10 +1,12 @@
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { ECDH, generateKeyPairSync, sign } from 'node:crypto'
 import { type CardAlgorithm, signCard } from '@parley/kit/did/card-signature'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { noExceptions } from '@parley/kit/net/allowed-hosts'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
+import bs58 from 'bs58'
 import { expect, test } from 'vitest'
+import { DidDocuments } from '../did/did-documents.ts'
 import { verifyCardProof } from './card-proof.ts'
 import { fetchAgent } from './fetch-agent.ts'
 
@@ -52,6 +54,31 @@ test.each<[CardAlgorithm, string]>([
   const kid = `${web}#${fragment}`
   const proof = await prove(signedCard(kid, alg), documentOf(web))
   expect(proof).toEqual({ verified: true, did: web, kid, covers: 'card' })
+})
+
+test('ES256 keys of a did:key, and of a did:web as a Multikey, verify cards', async () => {
+  const joined = Buffer.concat([Buffer.from([4]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')])
+  const compressed = ECDH.convertKey(joined, 'prime256v1', undefined, undefined, 'compressed')
+  const multibase = `z${bs58.encode(Buffer.concat([Buffer.from([0x80, 0x24]), Buffer.from(compressed)]))}`
+  const didKey = `did:key:${multibase}`
+  const documents = new DidDocuments({
+    own: () => undefined,
+    readExternal: () => Promise.reject(new Error()),
+  })
+  const ofKey = signedCard(`${didKey}#${multibase}`, 'ES256')
+  const proof = await verifyCardProof(ofKey, { url, resolve: (did) => documents.resolve(did) })
+  expect(proof).toMatchObject({ verified: true, did: didKey })
+  const multikey = (publicKeyMultibase: string) => ({
+    verificationMethod: [{ id: '#card', type: 'Multikey', publicKeyMultibase }],
+  })
+  const ofWeb = signedCard(`${web}#card`, 'ES256')
+  expect(await prove(ofWeb, documentOf(web, multikey(multibase)))).toMatchObject({ verified: true })
+  for (const other of [
+    `z${bs58.encode(Buffer.alloc(35, 1))}`,
+    multibase.slice(0, -1),
+    `Q${multibase.slice(1)}`,
+  ])
+    expect(await prove(ofWeb, documentOf(web, multikey(other)))).toMatchObject({ reason: 'unknown_key' })
 })
 
 test.each<[string, string, string, boolean]>([
