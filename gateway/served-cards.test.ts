@@ -366,6 +366,16 @@ test.each([
   expect(agentAddressesIn(raw)).toEqual([])
 })
 
+test('the card of a supervised agent at its own address verifies with the document that the gateway resolves', async () => {
+  const card = await read(`${own['supervised']}/.well-known/agent-card.json`)
+  const did = z.string().parse(originals['supervised']?.['did'])
+  const ofAgent = cardKeysOf(await read(`/did/resolve?did=${encodeURIComponent(did)}`), did)
+  for (const alg of ['EdDSA', 'ES256'] satisfies CardAlgorithm[]) {
+    const only = (kid: string, given: CardAlgorithm) => (given === alg ? ofAgent(kid, given) : undefined)
+    expect(await verifyCard(card, only)).toMatchObject({ verified: true, alg, covers: 'card' })
+  }
+})
+
 test('no server that a card names in `jku` is contacted', () => {
   expect(jkuRequests).toEqual([])
 })
