@@ -79,27 +79,15 @@ export interface NamedRequest extends NamedTarget {
 export async function forwardNamed(
   request: FastifyRequest,
   reply: FastifyReply,
-  { target, found: { requireSkill, entry }, address, body }: NamedRequest,
+  named: NamedRequest,
   { reportSignal, routes, grants, cardOut }: NamedAgentOptions,
 ): Promise<FastifyReply> {
+  const { target, found, address, body } = named
+  const { entry } = found
   const { query } = partsOf(request.url)
   const path = query === undefined ? target.path : `${target.path}?${query}`
-  const caller = request.token?.caller
-  const keepsRoute = routes !== undefined && isRecorded(entry)
-  const mayNameCard = address?.rest?.route.operation === 'getExtendedCard' || body.includes('xtended')
-  const mustRead = caller?.delegate !== undefined || requireSkill !== undefined || keepsRoute || mayNameCard
   try {
-    // Most requests do not contain the name of the field and are not parsed.
-    const call =
-      address !== undefined && (mustRead || body.includes('eference'))
-        ? readOrReason(address, { request, query, body })
-        : undefined
-    const read = call instanceof ParleyError ? undefined : call
-    if (read?.operation !== undefined && operations[read.operation].target === 'message') requireReady(entry)
-    // The agent's answer could be a card that the gateway would not rewrite.
-    if (mayNameCard && call instanceof ParleyError) throw call
-    if (caller?.delegate !== undefined) requireDelegable(caller, call)
-    if (requireSkill !== undefined) await requireAllowedSkills(body, read, requireSkill)
+    const read = await checkedCall(request, named, routes !== undefined && isRecorded(entry))
     const watch = routes?.observerOf(request, reply, target, read)
     const references = await grants?.create(request.token, entry.id, read?.codec.readReferences(read.params))
     const sent = { ...target, path, references }
@@ -112,6 +100,32 @@ export async function forwardNamed(
     nameCall(request, address, body)
     throw error
   }
+}
+
+/**
+ * Reads the call if it has to be checked or recorded; most requests are forwarded without being parsed.
+ * @returns undefined for a request that was not read, or that only the agent has to understand
+ * @throws ParleyError if the caller may not make this call, or the agent does not receive it
+ */
+async function checkedCall(
+  request: FastifyRequest,
+  { found: { requireSkill, entry }, address, body }: NamedRequest,
+  keepsRoute: boolean,
+): Promise<ReadCall | undefined> {
+  const caller = request.token?.caller
+  const mayNameCard = address?.rest?.route.operation === 'getExtendedCard' || body.includes('xtended')
+  const isChecked = caller?.delegate !== undefined || requireSkill !== undefined
+  // Most requests do not contain the name of the field with references.
+  const isRead = isChecked || keepsRoute || mayNameCard || body.includes('eference')
+  const { query } = partsOf(request.url)
+  const call = address && isRead ? readOrReason(address, { request, query, body }) : undefined
+  const read = call instanceof ParleyError ? undefined : call
+  if (read?.operation !== undefined && operations[read.operation].target === 'message') requireReady(entry)
+  // The agent's answer could be a card that the gateway would not rewrite.
+  if (mayNameCard && call instanceof ParleyError) throw call
+  if (caller?.delegate !== undefined) requireDelegable(caller, call)
+  if (requireSkill !== undefined) await requireAllowedSkills(body, read, requireSkill)
+  return read
 }
 
 /** Official clients continue with the addresses in an extended card, where they send their token. */
