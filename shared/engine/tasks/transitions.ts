@@ -199,26 +199,38 @@ function applyFields(next: TaskRecord, change: Change): void {
   if (change.kind === 'children') return applyChildren(next, change)
   delete next.lease
   delete next.heldBy
-  if (change.kind === 'continue') {
-    next.starts = 0
-    if (change.message !== undefined) setSigned(next, change.signed)
-    if (change.paidBy !== undefined) next.payments = [...(next.payments ?? []), change.paidBy.id]
-    if (change.paidBy?.held === true) next.heldBy = change.paidBy.id
-    applyTerms(next, change.terms ?? {})
-  }
+  if (change.kind === 'continue') applyContinue(next, change)
   // The requested payment is kept until it is settled.
   if (next.heldBy === undefined) {
     delete next.asked
     delete next.unpaid
   }
-  if (change.kind === 'pause' && change.unpaid === true) next.unpaid = true
-  if (change.kind === 'pause' && change.asked !== undefined) next.asked = change.asked
   if (change.kind === 'release') next.starts -= 1
-  if (change.kind === 'pause') next.dueAt = change.dueAt
-  if (change.kind === 'pause' || change.kind === 'complete') next.workedMs += change.workedMs
-  if (change.kind !== 'complete') return
-  next.artifacts = change.artifacts
-  if (change.reply === 'message') next.answersByMessage = true
+  if (change.kind === 'pause') applyPause(next, change)
+  if (change.kind === 'complete') applyComplete(next, change)
+}
+
+type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>
+
+function applyContinue(next: TaskRecord, { message, signed, paidBy, terms = {} }: Of<'continue'>): void {
+  next.starts = 0
+  if (message !== undefined) setSigned(next, signed)
+  if (paidBy !== undefined) next.payments = [...(next.payments ?? []), paidBy.id]
+  if (paidBy?.held === true) next.heldBy = paidBy.id
+  applyTerms(next, terms)
+}
+
+function applyPause(next: TaskRecord, { unpaid, asked, dueAt, workedMs }: Of<'pause'>): void {
+  if (unpaid === true) next.unpaid = true
+  if (asked !== undefined) next.asked = asked
+  next.dueAt = dueAt
+  next.workedMs += workedMs
+}
+
+function applyComplete(next: TaskRecord, { artifacts, reply, workedMs }: Of<'complete'>): void {
+  next.artifacts = artifacts
+  next.workedMs += workedMs
+  if (reply === 'message') next.answersByMessage = true
 }
 
 function setSigned(next: TaskRecord, signed: boolean): void {
@@ -234,7 +246,7 @@ function applyTerms(next: TaskRecord, { delegation, authority, deadlineAt }: Mes
   if (deadlineAt !== undefined) next.deadlineAt = deadlineAt
 }
 
-function applyChildren(next: TaskRecord, { children, dueAt }: Extract<Change, { kind: 'children' }>): void {
+function applyChildren(next: TaskRecord, { children, dueAt }: Of<'children'>): void {
   next.children = children
   if (!isTerminal(next.status.state)) return
   if (dueAt === undefined) delete next.authority
