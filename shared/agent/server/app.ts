@@ -190,12 +190,12 @@ async function addRoutesOfPayments(
   addPayerRoutes(app, { payments, agent: services.agent })
 }
 
+type Backends = { store: Store; queue: QueueBackend; metrics: Metrics; stopping: AbortSignal }
+
 /** Creates the task engine, and the webhooks and payments that follow its commits. */
 async function assembleEngine(
   options: AgentAppOptions,
-  store: Store,
-  { bus, scheduler }: Pick<QueueBackend, 'bus' | 'scheduler'>,
-  metrics: Metrics,
+  { store, queue: { bus, scheduler }, metrics }: Backends,
   listeners: { canceled: (task: TaskRecord) => void; committed: CommitListener },
   baseUrl: () => string,
 ) {
@@ -222,12 +222,8 @@ async function assembleEngine(
   return { webhooks, engine, paid, taskMetrics }
 }
 
-async function assemble(
-  options: AgentAppOptions,
-  backends: { store: Store; queue: QueueBackend; metrics: Metrics; stopping: AbortSignal },
-  stack: AsyncDisposableStack,
-) {
-  const { store, queue, metrics, stopping } = backends
+async function assemble(options: AgentAppOptions, backends: Backends, stack: AsyncDisposableStack) {
+  const { store, queue, stopping } = backends
   const { agent, config, log } = options
   const { did } = options.identity
   const { bus, scheduler } = queue
@@ -242,7 +238,7 @@ async function assemble(
   const committed: CommitListener = (before, after) => cancellation?.committed(before, after)
   let baseUrl = config.publicUrl ?? `http://${config.host}:${config.port}`
   const listeners = { canceled, committed }
-  const assembled = await assembleEngine(options, store, queue, metrics, listeners, () => baseUrl)
+  const assembled = await assembleEngine(options, backends, listeners, () => baseUrl)
   const { webhooks, engine, paid, taskMetrics } = assembled
   if (delegation instanceof GatewayDelegation) {
     const connectionOf = (task: TaskRecord) => delegation.connectionOf(task)
