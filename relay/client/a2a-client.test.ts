@@ -136,6 +136,20 @@ const { dialect, working } = versions['1.0']
 const task = { task: working }
 
 describe('repetitions', () => {
+  test('a message is not sent again without a stream if its stream has begun', async () => {
+    const error = { code: -32_004, message: 'Not supported' }
+    const agent = await foreign(({ method }, reply) => {
+      if (method === 'SendMessage') return reply.result(task)
+      reply.frame(task)
+      reply.response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id: null, error })}\n\n`)
+      reply.end()
+    })
+    await expect(all(clientOf(agent, { streaming: true }).send(hello, signal))).rejects.toThrow(
+      'Not supported',
+    )
+    expect(agent.requests.map(({ method }) => method)).toEqual(['SendStreamingMessage'])
+  })
+
   test('a message is repeated if the agent refused it for overload, and not if it may have been processed', async () => {
     let status = 503
     const agent = await foreign((_request, reply) => {

@@ -95,11 +95,16 @@ export class A2aClient implements AsyncDisposable {
    */
   async *send(params: SendMessage, signal: AbortSignal): AsyncGenerator<ReadFrame> {
     if (this.#mayStream) {
+      let hasBegun = false
       try {
-        yield* this.#frames('streamMessage', params, signal)
+        for await (const frame of this.#frames('streamMessage', params, signal)) {
+          hasBegun = true
+          yield frame
+        }
         return
       } catch (error) {
-        if (!isWithoutStreams(error)) throw error
+        // An agent that has begun to answer has received the message.
+        if (hasBegun || !isWithoutStreams(error)) throw error
       }
     }
     for await (const frame of this.#frames('sendMessage', params, signal)) {
