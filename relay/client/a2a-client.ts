@@ -15,6 +15,7 @@ import type { SendMessage } from '@parley/wire/model/call'
 import type { Task } from '@parley/wire/model/task'
 import { AgentRefused, AgentUnreachable, InvalidAgentAnswer } from './agent-errors.ts'
 import { type Authorization, type CredentialSource, credentialSource } from './credentials.ts'
+import { LargeAnswers } from './large-answers.ts'
 import { type StreamLimits, sseFrames } from './sse-frames.ts'
 
 export interface A2aClientOptions {
@@ -77,6 +78,7 @@ export class A2aClient implements AsyncDisposable {
   readonly #limits: ClientLimits
   readonly #connections: PinnedConnections
   readonly #credentials: CredentialSource
+  readonly #large = new LargeAnswers()
   #mayStream: boolean
 
   constructor(options: A2aClientOptions) {
@@ -139,7 +141,7 @@ export class A2aClient implements AsyncDisposable {
   ): Promise<Task> {
     const { response, id } = await this.#open(operation, params, signal)
     await using _response = response
-    const task = this.#options.dialect.readTask(await this.#result(response, id))
+    const task = this.#options.dialect.readTask(await this.#result(response, id, signal))
     if (task === undefined) throw new InvalidAgentAnswer('The agent answered without a valid task')
     if (task.id !== taskId) throw new InvalidAgentAnswer('The agent answered with another task')
     return task
@@ -154,16 +156,17 @@ export class A2aClient implements AsyncDisposable {
     const { response, id } = await this.#open(operation, params, signal)
     await using _response = response
     if (!isEventStream(response)) {
-      const answer = dialect.readSendResult(await this.#result(response, id))
+      const answer = dialect.readSendResult(await this.#result(response, id, signal))
       if (answer === undefined)
         throw new InvalidAgentAnswer('The agent answered with neither a valid task nor a message')
       yield answer
       return
     }
+    using bytes = this.#large.open(signal)
     try {
-      for await (const data of sseFrames(response.body, this.#limits)) {
-        if (data === '') continue
-        yield this.#frame(data, id)
+      for await (const data of sseFrames(bytes.of(response.body), this.#limits)) {
+        if (data !== '') yield this.#frame(data, id)
+        bytes.clear()
       }
     } catch (error) {
       throw this.#failureOf(error, true, signal)
@@ -238,16 +241,17 @@ export class A2aClient implements AsyncDisposable {
   }
 
   /** Returns the result of a JSON-RPC answer. */
-  async #result(response: GuardedStream, id: string): Promise<unknown> {
+  async #result(response: GuardedStream, id: string, signal: AbortSignal): Promise<unknown> {
     const { status } = response
     if (status >= 300 && status < 400)
       throw new InvalidAgentAnswer(`The agent redirects requests (HTTP ${status}), which is refused`)
     let text: string
+    using bytes = this.#large.open(signal)
     try {
-      text = await boundedText(response.body, this.#limits.answerMaxBytes)
+      text = await boundedText(bytes.of(response.body), this.#limits.answerMaxBytes)
     } catch (error) {
       if (error instanceof BodyTooLarge) throw new InvalidAgentAnswer("The agent's answer is too large")
-      throw this.#failureOf(error, true, undefined)
+      throw this.#failureOf(error, true, signal)
     }
     const json = status === 200 ? jsonOf(Buffer.from(text)) : tryJson(text)
     const error = this.#options.dialect.readError(json)
