@@ -10,6 +10,7 @@ import { keysOf, nextGatewayKey, retireGatewayKeys } from '../server/gateway-key
 import { CliCommand } from '../terminal/cli-command.ts'
 import { CommandFailed, UsageError } from '../terminal/faults.ts'
 import { type Io, print, printJson, say } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
 
 interface DidOptions {
   gateway?: true
@@ -21,7 +22,7 @@ interface DidOptions {
 export default function didCommand(io: Io): CliCommand {
   return new CliCommand('did')
     .argument('[action]', 'show, new, rotate or retire', 'show')
-    .argument('[agent]', 'for rotate and retire: name of the agent’s folder in ./agents')
+    .argument('[agent]', 'for show, rotate and retire: name of the agent’s folder in ./agents')
     .option(
       '--gateway',
       'with new, rotate and retire: print the settings of the gateway’s identity, for .env',
@@ -32,7 +33,7 @@ export default function didCommand(io: Io): CliCommand {
     .addHelpText(
       'after',
       `
-show            the DIDs of the gateway and of the agents of this folder, with their keys
+show [agent]    the DIDs of the gateway and of the agents of this folder, with their keys
 new --gateway   creates a seed with author and name; the same three settings give the same DID everywhere, and another
                 seed gives another DID
 rotate <agent>  adds a key that signs after the agent’s next start; the document lists the old and the new key
@@ -42,7 +43,7 @@ rotate --gateway, retire --gateway
                 the new SERVICE_GATEWAY_DID_KEYS to all of them first, with the old seed, and then the new seed`,
     )
     .run((action: string, agent: string | undefined, options: DidOptions) => {
-      if (action === 'show') return show(io, options)
+      if (action === 'show') return show(io, agent, options)
       if (action === 'new') return makeGateway(io, options)
       if (action === 'rotate' || action === 'retire')
         return options.gateway
@@ -80,7 +81,7 @@ function identity(make: () => Identity): Identity {
   }
 }
 
-async function show(io: Io, options: DidOptions): Promise<void> {
+async function show(io: Io, agent: string | undefined, options: DidOptions): Promise<void> {
   const { dataDir, gatewayIdentity: settings, cardEs256 } = await didSettings(io)
   const found: { name: string; identity: Identity }[] = []
   if (settings !== undefined) found.push({ name: 'gateway', identity: gatewayIdentity(settings) })
@@ -90,7 +91,12 @@ async function show(io: Io, options: DidOptions): Promise<void> {
     const { author } = await loadAgent(path.join(io.cwd, 'agents', name))
     found.push({ name, identity: await agentIdentity(author, file, { cardEs256 }) })
   }
-  const list = found.map((one) => ({ name: one.name, did: one.identity.did, keys: keysOf(one.identity) }))
+  const shown = agent === undefined ? found : found.filter(({ name }) => name === agent)
+  if (shown.length === 0 && agent !== undefined)
+    throw new CommandFailed(
+      `This folder has no identity of "${oneLine(agent, 63)}". For an agent in the registry: npx parley verify --agent ${oneLine(agent, 63)}`,
+    )
+  const list = shown.map((one) => ({ name: one.name, did: one.identity.did, keys: keysOf(one.identity) }))
   if (options.json) return printJson(io, list)
   if (list.length === 0) return print(io, 'No identities: an agent makes its key at its first start.\n')
   for (const { name, did, keys } of list) {

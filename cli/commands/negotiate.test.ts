@@ -69,6 +69,18 @@ test('negotiate prints rank, agent, score, sub-scores as bars, reasons and the e
   ])
 })
 
+test('where the order is not that of the scores, the reason for it comes first', async () => {
+  const other = {
+    ...sky,
+    agent: { slug: 'new' },
+    score: 0.9,
+    reasons: ['skill weather: rain', 'unverified new agent'],
+  }
+  await using gateway = await scriptedGateway({ ...answer, candidates: [sky, other] })
+  const { stdout } = await runCli(['negotiate', 'will it rain', '--token', 't', '--url', gateway.url])
+  expect(stdout).toMatch(/^2 +new .* {2}unverified new agent; skill weather: rain$/m)
+})
+
 test('--json prints the gateway’s response, and options become request fields', async () => {
   await using gateway = await scriptedGateway({ ...answer, can_handle: false })
   const options = [

@@ -22,7 +22,7 @@ export function printRanking(
     slugOf(candidate),
     numberOf(candidate.score).toFixed(4),
     ...subscores.map(([name]) => bar(numberOf(candidate.subscores?.[name]))),
-    reasonOf(candidate),
+    reasonOf(candidate, isOutOfOrder(candidates, at)),
   ])
   const head = ['RANK', 'AGENT', 'SCORE', ...subscores.map(([, title]) => title), 'REASONS']
   if (rows.length > 0) print(io, table([head, ...rows]))
@@ -51,8 +51,15 @@ export function sayRefused(io: Io, { candidates = [], excluded = [] }: ReadNegot
 
 const slugOf = ({ agent }: ReadCandidate) => oneLine(agent?.slug ?? '?', 40)
 
-function reasonOf({ canHandle, reasons = [], rejectionReason }: ReadCandidate): string {
-  const all = canHandle === true || rejectionReason === undefined ? reasons : [rejectionReason]
+/** Whether the rank differs from that of the score. The last reasons of these agents state the cause. */
+function isOutOfOrder(candidates: readonly ReadCandidate[], at: number): boolean {
+  const [before = 1, score = 0, after = 0] = [at - 1, at, at + 1].map((i) => candidates[i]?.score)
+  return numberOf(score) > numberOf(before) || numberOf(score) < numberOf(after)
+}
+
+function reasonOf({ canHandle, reasons = [], rejectionReason }: ReadCandidate, isLastFirst = false): string {
+  if (canHandle !== true && rejectionReason !== undefined) return oneLine(rejectionReason, 100)
+  const all = isLastFirst ? [...reasons.slice(-1), ...reasons.slice(0, -1)] : reasons
   return oneLine(all.join('; '), 100)
 }
 

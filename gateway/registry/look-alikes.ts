@@ -55,7 +55,7 @@ export function requireDistinct(
       : 'The card of the agent is nearly identical to that'
   const isNamed = isVisible(first.agent)
   throw new ParleyError('Conflict', {
-    message: `${what} of ${isNamed ? `agent ${first.agent}` : 'another agent'}. An unverified agent cannot be admitted like this: give it a DID and prove its key, or change its name and card.`,
+    message: `${what} of ${isNamed ? `agent ${first.agent}` : 'another agent'}. An unverified agent cannot be admitted like this: give it a DID and prove its key (or sign the card of a foreign agent), or change its name and card.`,
     data: { reason: 'look_alike', ...(isNamed && { agent: first.agent }), because: first.because },
   })
 }
