@@ -7,6 +7,7 @@ import type { RpcRequest } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { type Operation, operations } from '@parley/wire/model/operation'
 import type { Caller } from '../auth/caller.ts'
+import { escaped, segmentsOf } from './path-pattern.ts'
 
 /** A request without a JSON-RPC envelope. The body has not been parsed. */
 export interface RestCall extends Omit<RestRequest, 'body'> {
@@ -99,17 +100,14 @@ function decodedOr(decode: (text: string) => string, text: string): string | und
   }
 }
 
-/** Converts a path pattern of Fastify, in which a literal colon is written as two. */
 function patternOf(found: Pick<RestCall, 'codec' | 'binding' | 'route'>): Pattern {
-  let literals = 0
-  const segments = found.route.path.split('/').map((segment) => {
-    if (segment === '*') return `(?<${wildcard}>.*)`
-    const [, name, class_ = '[^/]', rest = ''] =
-      /^(?::(?!:)(\w+)(?:\(\^?(.*?)\+?\))?)?(.*)$/.exec(segment) ?? []
-    const literal = rest.replaceAll('::', ':')
-    literals += literal.length
-    const parameter = name === undefined ? '' : `(?<${name}>${class_ === '[^:]' ? '[^/:]' : class_}+)`
-    return parameter + literal.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+  const segments = segmentsOf(found.route.path)
+  const parts = segments.map(({ isWildcard, parameter, expression, literal }) => {
+    if (isWildcard) return `(?<${wildcard}>.*)`
+    // A parameter before a literal colon must not contain colons.
+    const characters = expression === undefined ? '[^/]' : '[^/:]'
+    return (parameter === undefined ? '' : `(?<${parameter}>${characters}+)`) + escaped(literal)
   })
-  return { ...found, path: new RegExp(`^${segments.join('/')}$`), literals }
+  const literals = segments.reduce((sum, { literal }) => sum + literal.length, 0)
+  return { ...found, path: new RegExp(`^${parts.join('/')}$`), literals }
 }

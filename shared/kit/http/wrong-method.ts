@@ -1,5 +1,6 @@
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { escaped, segmentsOf } from './path-pattern.ts'
 
 /**
  * Records the routes as they are added. For requests that match no route, the returned function distinguishes a wrong
@@ -29,14 +30,12 @@ export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => 
   }
 }
 
-/** Converts a path pattern of Fastify. A parameter or `*` matches one segment, and a trailing `*` all remaining segments. */
+/** A parameter or `*` matches one segment, and a trailing `*` all remaining segments. */
 function pathOf(pattern: string): RegExp {
-  const segments = pattern.split('/')
-  const parts = segments.map((segment, index) => {
-    if (segment === '*') return index === segments.length - 1 ? '.*' : '[^/]*'
-    const [, parameter = '', rest = ''] = /^(:(?!:)\w+(?:\(.*\))?)?(.*)$/.exec(segment) ?? []
-    const literal = rest.replaceAll('::', ':').replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
-    return parameter === '' ? literal : `[^/]*${literal}`
+  const segments = segmentsOf(pattern)
+  const parts = segments.map(({ isWildcard, parameter, literal }, index) => {
+    if (isWildcard) return index === segments.length - 1 ? '.*' : '[^/]*'
+    return (parameter === undefined ? '' : '[^/]*') + escaped(literal)
   })
   return new RegExp(`^${parts.join('/')}$`)
 }
