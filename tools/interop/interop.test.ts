@@ -3,6 +3,7 @@ import { type CardVerifier, jsVerifiers, pythonVerifiers, verifyCards } from './
 import type { ClientKind } from './client.ts'
 import { type InteropDeployment, startDeployment } from './deployment.ts'
 import { type ForeignServer, join, jsServers, pythonServers } from './foreign.ts'
+import { type GuidePackage, runGuide } from './guide.ts'
 import { jsV1 } from './js-v1.ts'
 import { jsV03 } from './js-v03.ts'
 import { own } from './own.ts'
@@ -53,6 +54,19 @@ test.each(at(jsClients, 2))(
   },
 )
 
+async function answersTo(name: GuidePackage): Promise<string[]> {
+  const given = { token: deployment.token, text: 'calculate 6*7' }
+  const bases = [deployment.gateway, `${deployment.gateway}agents/calculator/`]
+  return Promise.all(bases.map((address) => runGuide(name, { ...given, address })))
+}
+
+test.each<GuidePackage>(['@a2a-js/sdk@1.3', '@a2a-js/sdk@0.3.14'])(
+  'the program of the guide for %s prints the answer',
+  async (name) => {
+    expect(await answersTo(name)).toEqual(['6*7 = 42\n', '6*7 = 42\n'])
+  },
+)
+
 /** Every verifier at every address. */
 const cardsFor = (verifiers: readonly CardVerifier[]) =>
   verifiers.flatMap((verifier) => addresses.map((address) => ({ verifier, name: verifier.name, address })))
@@ -83,6 +97,13 @@ describe.skipIf(!a2aSdkIsThere())('clients and agents of Python (needs a2a-sdk)'
     'every step of $name passes at the address: $address',
     async ({ kind, address }) => {
       expect(await failuresOf(kind, address)).toEqual([])
+    },
+  )
+
+  test.each<GuidePackage>(['a2a-sdk==1.3.0', 'a2a-sdk==0.3.26'])(
+    'the program of the guide for %s prints the answer',
+    async (name) => {
+      expect(await answersTo(name)).toEqual(['6*7 = 42\n', '6*7 = 42\n'])
     },
   )
 
