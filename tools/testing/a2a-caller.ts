@@ -64,6 +64,7 @@ const codes: Record<string, number> = {
   TASK_NOT_FOUND: -32_001,
   TASK_NOT_CANCELABLE: -32_002,
   UNSUPPORTED_OPERATION: -32_004,
+  TASK_IMMUTABLE: -32_004,
 }
 
 interface Call {
@@ -221,7 +222,7 @@ export class A2aCaller {
     const failed = isObject(json) && isObject(json['error']) ? json['error'] : undefined
     if (failed === undefined && isObject(json)) return this.#isRest ? json : json['result']
     const details = [failed?.['data'], failed?.['details']].find(Array.isArray) ?? []
-    const info: unknown = details.find((one) => isObject(one) && isObject(one['metadata']))
+    const info: unknown = details.find((one) => isObject(one) && typeof one['reason'] === 'string')
     const { reason, metadata } = isObject(info) ? info : {}
     const own = Number(failed?.['code'] ?? 0)
     const code = this.#isRest ? (codes[String(reason)] ?? own) : own

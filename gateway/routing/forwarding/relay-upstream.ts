@@ -4,7 +4,7 @@ import type { RelayAddress } from '../../addresses.ts'
 import { type UpstreamOptions, upstreamLimits } from './upstream.ts'
 
 /** How long a connection waits for a relay that is being started, and how often it checks. */
-const [startWaitMs, checkMs] = [10_000, 50]
+const [startWaitMs, checkMs] = [20_000, 50]
 
 /** Creates connections to the relay, whatever the host of a request is. */
 export function createRelayUpstream(relay: Readonly<RelayAddress>, options: UpstreamOptions = {}): Agent {
