@@ -3,6 +3,7 @@ import http from 'node:http'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { type CardAlgorithm, cardDigest, cardKeysOf, verifyCard } from '@parley/kit/did/card-signature'
 import { type ForeignAgent, startForeignAgent } from '@parley/tools/testing/foreign-agent'
 import { extensionUris } from '@parley/wire/codecs/extensions'
@@ -128,8 +129,8 @@ async function addRelayed(): Promise<void> {
 
 interface Sent {
   method?: string
-  headers?: Record<string, string>
-  body?: string
+  headers?: http.OutgoingHttpHeaders
+  body?: string | Buffer
   chunked?: boolean
 }
 
@@ -142,9 +143,11 @@ async function send(url: string, { method = 'GET', headers = {}, body, chunked }
     path: url.startsWith('/') ? url : `${at.pathname}${at.search}`,
     method,
     headers: {
-      ...headers,
       ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...(chunked ? { 'transfer-encoding': 'chunked' } : body !== undefined && length),
+      ...headers,
+      ...(chunked || 'transfer-encoding' in headers
+        ? { 'transfer-encoding': 'chunked' }
+        : body !== undefined && length),
     },
   })
   const answered = new Promise<http.IncomingMessage>((resolve, reject) =>
@@ -263,7 +266,7 @@ test.each(publicCards)(
 const rpc = (method: string, params: object = {}) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
 const v1 = 'GetExtendedAgentCard'
 const v03 = 'agent/getAuthenticatedExtendedCard'
-const post = (body: string, more: Sent = {}): Sent => ({ method: 'POST', body, ...more })
+const post = (body: string | Buffer, more: Sent = {}): Sent => ({ method: 'POST', body, ...more })
 
 /** The path, with `*` for the slug, and the request. */
 const extendedCards: [string, string, Sent][] = [
@@ -295,7 +298,7 @@ const ofSlug = (slug: string, [at, sent]: [string, Sent]): [string, Sent] => [
   at.replaceAll('*', slug),
   {
     ...sent,
-    ...(sent.body !== undefined && { body: sent.body.replaceAll('*', slug) }),
+    ...(typeof sent.body === 'string' && { body: sent.body.replaceAll('*', slug) }),
     headers: authorized(),
   },
 ]
@@ -350,6 +353,26 @@ test.each([...extendedCards, ...ownDialect])(
     expect([agentAddressesIn(raw), 'result' in json, 'skills' in json]).toEqual([[], false, false])
   },
 )
+
+test.each<[string, string, http.OutgoingHttpHeaders]>([
+  ['text/plain', rpc(v1), { 'content-type': 'text/plain' }],
+  ['text/plain, chunked', rpc(v1), { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' }],
+  ['no type', rpc(v1), { 'content-type': '' }],
+  ['a method of another dialect', rpc(v1), {}],
+  ['gzip', rpc(v1), { 'content-encoding': 'gzip' }],
+  ['escapes', rpc(v1).replace('Ext', '\\u0045xt'), {}],
+  ['a batch', `[${rpc(v1)}]`, {}],
+  ['invalid JSON', `${rpc(v1)},`, {}],
+])('no card of an external agent passes for a body in an unusual form (%s)', async (_what, body, headers) => {
+  const bytes = headers['content-encoding'] === 'gzip' ? gzipSync(body) : body
+  for (const at of ['/', '/a2a/v1', '/a2a/v0.3']) {
+    const { raw } = await send(
+      `/agents/external${at}`,
+      post(bytes, { headers: { ...authorized(), ...headers } }),
+    )
+    expect(agentAddressesIn(raw)).toEqual([])
+  }
+})
 
 test.each([
   '/v1/card',

@@ -17,7 +17,7 @@ import type { ResponseHead } from './exchange.ts'
 import { type ForwardOptions, forward, type ReportSignal } from './forward.ts'
 import type { ReferenceGrants } from './reference-grants.ts'
 import { dialectUnsupported, lacksDialect } from './refusal.ts'
-import { type FoundAgent, requireAllowedSkills } from './skill-limit.ts'
+import { type FoundAgent, isCardMethod, requireAllowedSkills } from './skill-limit.ts'
 
 export interface ResponseRecorder {
   /** Returns undefined for a request whose response is not recorded. */
@@ -122,7 +122,9 @@ async function checkedCall(
   const read = call instanceof ParleyError ? undefined : call
   if (read?.operation !== undefined && operations[read.operation].target === 'message') requireReady(entry)
   // The agent's answer could be a card that the gateway would not rewrite.
-  if (mayNameCard && call instanceof ParleyError) throw call
+  if ((mayNameCard || keepsRoute) && call instanceof ParleyError) throw call
+  if (read !== undefined && read.operation === undefined && isCardMethod(read.method))
+    throw methodNotFound(read.method, read.codec)
   if (caller?.delegate !== undefined) requireDelegable(caller, call)
   if (requireSkill !== undefined) await requireAllowedSkills(body, read, requireSkill)
   return read

@@ -2,10 +2,10 @@ import { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
 import { requireNoDelegate } from '@parley/kit/auth/authenticate'
 import { linger } from '@parley/kit/http/linger'
-import { isJson } from '@parley/kit/http/request-body'
+import { isJson, requireJson } from '@parley/kit/http/request-body'
 import type { RestCall } from '@parley/kit/http/rest-call'
 import { contentHeaders } from '@parley/kit/http/security-headers'
-import { dialects, partsOf } from '@parley/wire/codecs/dialects'
+import { partsOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isRecorded } from '../../registry/admission.ts'
@@ -23,7 +23,7 @@ import {
   nameCall,
   namedTarget,
 } from './named-agent.ts'
-import { limitedAnswer } from './skill-limit.ts'
+import { isCardMethod, limitedAnswer } from './skill-limit.ts'
 import { abortable, type ForwardTarget, forwardTargetKey } from './upstream.ts'
 import { upstreamError } from './upstream-error.ts'
 
@@ -152,8 +152,12 @@ async function callBytes(
   // The body of a GET has no meaning and is not forwarded.
   if (method === 'GET') return Buffer.alloc(0)
   if (!(body instanceof Readable)) return 'streamed'
+  if (method !== 'POST') return 'streamed'
   const { 'content-type': type } = headers
-  if (method !== 'POST' || (type !== undefined && !isJson(type))) return 'streamed'
+  if (type !== undefined && !isJson(type)) {
+    if (isRead) requireJson(request)
+    return 'streamed'
+  }
   const read = await readUpTo(body, maxBytes)
   if (read === undefined || read.isWhole) return read?.bytes
   if (isRead || namesCard(read.bytes)) throw tooLarge()
@@ -163,7 +167,7 @@ async function callBytes(
 /** Whether the method at the beginning of a call is that of the extended card, which needs no long body. */
 function namesCard(bytes: Buffer): boolean {
   const named = /^\s*\{[^{[]*?"method"\s*:\s*"([^"\\]*)"/.exec(bytes.toString('utf8', 0, 4096))?.[1]
-  return dialects.some((codec) => codec.methodOf('getExtendedCard') === named)
+  return named !== undefined && isCardMethod(named)
 }
 
 /**

@@ -67,7 +67,7 @@ export async function requireAllowedSkills(
   // An agent could read the skill from a body that this check does not understand.
   if (!isObject(json)) throw new ParleyError('InvalidRequest', { message: 'Request must be a JSON object' })
   const { method, params } = json
-  if (typeof method === 'string' && dialects.some(({ methods }) => namesCard(methods.get(method)?.operation)))
+  if (typeof method === 'string' && isCardMethod(method))
     throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
   // Payment sessions name the skill in the body itself, and messages in their metadata, with or without an envelope.
   const messages = [json, params].flatMap((place) => (isObject(place) ? [place['message']] : []))
@@ -76,6 +76,11 @@ export async function requireAllowedSkills(
     const skill = isObject(place) ? skillIdIn(place) : undefined
     if (typeof skill === 'string') await requireSkill(skill)
   }
+}
+
+/** Whether a dialect has this method for the extended card. */
+export function isCardMethod(method: string): boolean {
+  return dialects.some(({ methods }) => namesCard(methods.get(method)?.operation))
 }
 
 const namesCard = (operation: Operation | undefined) =>
