@@ -1,4 +1,4 @@
-import { printable } from './printable.ts'
+import { printable, printableJson } from './printable.ts'
 
 /** Input and output of a command. Results go to `stdout`; progress and explanations go to `stderr`. */
 export interface Io {
@@ -29,5 +29,5 @@ export function print(io: Io, text: string): void {
 
 /** Prints a result for programs: one JSON value on one line. */
 export function printJson(io: Io, value: unknown): void {
-  io.stdout.write(`${JSON.stringify(value)}\n`)
+  io.stdout.write(`${printableJson(JSON.stringify(value))}\n`)
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { oneLine, printable } from './printable.ts'
+import { oneLine, printable, printableJson } from './printable.ts'
 
 test.each([
   ['colours', '\u001b[31mred\u001b[0m', 'red'],
@@ -18,4 +18,11 @@ test.each([
 test('a table cell stays on one line and within its width', () => {
   expect(oneLine(' a\n\n b\t c ')).toBe('a b c')
   expect(oneLine('x'.repeat(500), 10)).toBe(`${'x'.repeat(9)}…`)
+})
+
+test('JSON for a terminal has no control characters and the same value', () => {
+  const value = { name: 'a\u009b2Jb\u202etxt\u001b[2J' }
+  const json = printableJson(JSON.stringify(value))
+  expect(json).toBe('{"name":"a\\u009b2Jb\\u202etxt\\u001b[2J"}')
+  expect(JSON.parse(json)).toEqual(value)
 })

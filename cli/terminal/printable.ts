@@ -12,6 +12,11 @@ export function printable(text: string): string {
   return stripVTControlCharacters(text).replaceAll(hostile, '')
 }
 
+/** Writes the control characters that JSON may contain as they are, such as C1, as escapes. The value is the same. */
+export function printableJson(json: string): string {
+  return json.replaceAll(hostile, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
 /** Like `printable`, but on one line of at most `max` characters, for tables and sentences. */
 export function oneLine(text: string, max = 200): string {
   const line = printable(text).replaceAll(/\s+/g, ' ').trim()
