@@ -13,18 +13,18 @@ const [startMs, checkMs] = [2000, 250]
 
 /** Returns a listener that cancels the task at the agent when ours ends first: by a cancellation, a deadline or an expiry. */
 export function cancelAtAgent(parts: {
-  slug: string
+  entryId: string
   client: Pick<A2aClient, 'cancel'>
   links: LinkStore
   log: Log
 }): CommitListener {
-  const { slug, client, links, log } = parts
+  const { entryId, client, links, log } = parts
   /** Waits until the agent has named its task. */
   const knownLink = async (taskId: string) => {
     const until = performance.now() + lateAnswerMs
     const startUntil = performance.now() + startMs
     for (;;) {
-      const link = await links.task(slug, taskId)
+      const link = await links.task(entryId, taskId)
       if (link?.taskId !== undefined) return { ...link, taskId: link.taskId }
       const isOver = performance.now() > (link === undefined ? startUntil : until)
       if (link?.isEnded === true || isOver) return undefined
@@ -43,7 +43,7 @@ export function cancelAtAgent(parts: {
         await wait(1000 * attempt, undefined, { ref: false })
       }
     }
-    await links.saveTask(slug, taskId, { ...link, isEnded: true })
+    await links.saveTask(entryId, taskId, { ...link, isEnded: true })
   }
   return (before, after) => {
     if (isTerminal(before.status.state) || !isTerminal(after.status.state)) return

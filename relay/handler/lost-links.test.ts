@@ -56,7 +56,7 @@ async function startedTwice(linksIn: string | undefined) {
   const client = disposables.use(new A2aClient({ url: foreign.url, dialect, streaming: false, allowed }))
   const storeUrl = linksIn === undefined ? 'memory:' : undefined
   const links = disposables.use(await openLinks({ storeUrl, folder: linksIn ?? '' }))
-  const relay = { slug: 'foreign', client, links, streaming: false, outputMaxBytes: 100_000 }
+  const relay = { entryId: 'foreign', client, links, streaming: false, outputMaxBytes: 100_000 }
   const agent = await testAgent(
     { handle: (context) => relayedRun(relay, { ...context, task: { ...context.task, starts: 2 } }) },
     { store: 'memory', drainMs: 0 },

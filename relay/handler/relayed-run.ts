@@ -11,8 +11,8 @@ import { asksAgain, ForeignTask } from './foreign-task.ts'
 import { outcomeOf, RelayedTaskFailed } from './outcome.ts'
 
 export interface RelayedAgent {
-  /** Its ID at the gateway, under which the links are stored. A slug may pass to another agent. */
-  slug: string
+  /** The ID of its entry in the registry, under which the links are stored. A slug may pass to another agent. */
+  entryId: string
   client: Pick<A2aClient, 'send' | 'follow' | 'get'>
   links: LinkStore
   /** Whether the agent's card declares streaming. */
@@ -69,9 +69,9 @@ class Run {
   }
 
   async *outputs(): AsyncGenerator<Output> {
-    const { links, slug, outputMaxBytes } = this.#agent
+    const { links, entryId, outputMaxBytes } = this.#agent
     const { task, message } = this.#context
-    this.#link = await links.task(slug, task.id)
+    this.#link = await links.task(entryId, task.id)
     const isNewMessage = this.#link?.messageId !== message.messageId
     const { taskId, pause } = this.#link ?? {}
     this.#task = new ForeignTask(outputMaxBytes, { taskId, pause: isNewMessage ? pause : undefined })
@@ -312,25 +312,27 @@ class Run {
   }
 
   async #write(): Promise<void> {
-    const { links, slug } = this.#agent
+    const { links, entryId } = this.#agent
     const { task, context } = this.#context
     const { contextId } = this.#task
     const isNewContext = contextId !== undefined && contextId !== this.#contextId
     await Promise.all([
-      this.#link && links.saveTask(slug, task.id, this.#link),
-      isNewContext && links.saveContext(slug, context.id, contextId),
+      this.#link && links.saveTask(entryId, task.id, this.#link),
+      isNewContext && links.saveContext(entryId, context.id, contextId),
     ])
     this.#contextId = contextId ?? this.#contextId
   }
 
   /** Returns the message with the IDs of the agent. */
   async #params(): Promise<SendMessage> {
-    const { links, slug } = this.#agent
+    const { links, entryId } = this.#agent
     const { message, context, acceptedOutputModes } = this.#context
-    const contextId = await links.context(slug, context.id)
+    const contextId = await links.context(entryId, context.id)
     this.#contextId = contextId
     const taskId = this.#link?.taskId
-    const references = await Promise.all((message.referenceTaskIds ?? []).map((id) => links.task(slug, id)))
+    const references = await Promise.all(
+      (message.referenceTaskIds ?? []).map((id) => links.task(entryId, id)),
+    )
     const referenceTaskIds = references.flatMap((link) => link?.taskId ?? [])
     const parts = message.parts.map(({ verified: _verified, ...part }) => part)
     return {

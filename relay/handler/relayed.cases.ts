@@ -82,7 +82,7 @@ export async function relayed(
     dataDir === undefined ? { storeUrl: 'memory:', folder: '' } : { storeUrl: undefined, folder: dataDir },
   )
   const relay = {
-    slug: 'foreign',
+    entryId: 'foreign',
     client,
     links,
     streaming,

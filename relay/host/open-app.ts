@@ -42,7 +42,7 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
   const client = stack.use(new A2aClient({ url, dialect, streaming, credential, allowed }))
   const outputMaxBytes = config.artifactMaxBytes
   const relayed = {
-    slug: id,
+    entryId: id,
     client,
     links,
     streaming,
@@ -74,7 +74,7 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
       },
       redisName: `${agentId(relay.did)}.${id}`,
       servedAt: agent.publicUrl,
-      committed: cancelAtAgent({ slug: id, client, links, log }),
+      committed: cancelAtAgent({ entryId: id, client, links, log }),
     }),
   )
   const open = stack.move()
