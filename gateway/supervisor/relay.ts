@@ -20,11 +20,14 @@ const [syncMs, loadMs] = [500, 30_000]
 /** The entry point of the relay, which is TypeScript in a clone and JavaScript in the package. */
 const relayEntry = () => fileURLToPath(import.meta.resolve('@parley/relay/relay-process'))
 
-/** Returns the entry point if the folder is that of the relay. */
+/**
+ * Returns the entry point if the folder is that of the relay. A file of this name in the folder of an agent is not an entry
+ * point, because the agent would run without the guards of the agent process.
+ */
 export function relayEntryIn(folder: string): string | undefined {
   return ['.ts', '.js']
     .map((type) => path.join(folder, `relay-process${type}`))
-    .find((file) => existsSync(file))
+    .find((file) => existsSync(file) && file === relayEntry())
 }
 
 const relayFolder = (): AgentFolder => ({
