@@ -4,6 +4,7 @@ import type { AgentCredential } from '@parley/kit/auth/agent-credential'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { BodyTooLarge, boundedText } from '@parley/kit/net/bounded-text'
 import { OutgoingFailed, OutgoingRefused } from '@parley/kit/net/outgoing-errors'
+import { type OutgoingUrl, outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { PinnedConnections } from '@parley/kit/net/pinned-connections'
 import { type GuardedStream, guardedStream } from '@parley/kit/net/pinned-stream'
 import type { ClientParams, Codec, ReadFrame } from '@parley/wire/codecs/codec'
@@ -79,6 +80,7 @@ export class A2aClient implements AsyncDisposable {
   readonly #connections: PinnedConnections
   readonly #credentials: CredentialSource
   readonly #large = new LargeAnswers()
+  #target: { query: Authorization['query']; url: OutgoingUrl } | undefined
   #mayStream: boolean
 
   constructor(options: A2aClientOptions) {
@@ -209,14 +211,14 @@ export class A2aClient implements AsyncDisposable {
     params: ClientParams[O],
     { authorization, signal }: { authorization: Authorization; signal: AbortSignal },
   ): Promise<{ response: GuardedStream; id: string }> {
-    const { dialect, allowed, url } = this.#options
+    const { dialect, allowed } = this.#options
     const id = randomUUID()
     const method = dialect.methodOf(operation)
     let isSent = false
     const isStream = operation === 'streamMessage' || operation === 'resubscribe'
     const isSend = operation === 'streamMessage' || operation === 'sendMessage'
     try {
-      const response = await guardedStream(urlWith(url, authorization), {
+      const response = await guardedStream(this.#targetOf(authorization), {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
@@ -238,6 +240,14 @@ export class A2aClient implements AsyncDisposable {
     } catch (error) {
       throw this.#failureOf(error, isSent, signal)
     }
+  }
+
+  /** Returns the address of requests, which is checked once. @throws OutgoingRefused */
+  #targetOf({ query }: Authorization): OutgoingUrl {
+    const { url, allowed } = this.#options
+    if (this.#target === undefined || this.#target.query !== query)
+      this.#target = { query, url: outgoingUrl(urlWith(url, query), allowed) }
+    return this.#target.url
   }
 
   /** Returns the result of a JSON-RPC answer. */
@@ -326,7 +336,7 @@ function checkId(json: Record<string, unknown>, id: string): void {
     throw new InvalidAgentAnswer('The agent answered with the ID of another request')
 }
 
-function urlWith(url: string, { query }: Authorization): string {
+function urlWith(url: string, query: Authorization['query']): string {
   if (query === undefined) return url
   const parsed = new URL(url)
   parsed.searchParams.set(query.name, query.value)

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { noExceptions } from './allowed-hosts.ts'
 import { Deadline } from './deadline.ts'
 import { OutgoingFailed } from './outgoing-errors.ts'
-import { outgoingUrl } from './outgoing-url.ts'
+import { type OutgoingUrl, outgoingUrl } from './outgoing-url.ts'
 import type { PinnedConnections } from './pinned-connections.ts'
 import { addressesOf, checkedHeaders, failureOf, type GuardedFetchOptions } from './pinned-fetch.ts'
 
@@ -30,11 +30,15 @@ export interface GuardedStream extends AsyncDisposable {
 
 /**
  * Like `guardedFetch`, for responses without a known end.
+ * @param url a string, or the result of `outgoingUrl` with the same exceptions
  * @throws OutgoingRefused: do not retry; OutgoingFailed: a later attempt may succeed
  */
-export async function guardedStream(url: string, options: GuardedStreamOptions): Promise<GuardedStream> {
+export async function guardedStream(
+  url: string | OutgoingUrl,
+  options: GuardedStreamOptions,
+): Promise<GuardedStream> {
   const { method = 'GET', body = null, allowed = noExceptions, resolver, signal, connections } = options
-  const target = outgoingUrl(url, allowed)
+  const target = typeof url === 'string' ? outgoingUrl(url, allowed) : url
   const headers = checkedHeaders(options.headers ?? {})
   using deadline = new Deadline(options.timeoutMs ?? 5000, signal)
   const rules = { allowed, ...(resolver !== undefined && { resolver }) }

@@ -97,9 +97,9 @@ export function readTask(json: unknown): Task | undefined {
 
 export function readSendResult(result: unknown): SendAnswer | undefined {
   if (!isObject(result)) return undefined
-  const task = readTask(result['task'])
+  const task = read(wholeTask, result['task'])
   if (task !== undefined) return { kind: 'task', task }
-  const message = messageOfServer.safeParse(result['message']).data
+  const message = read(messageOfServer, result['message'])
   return message === undefined || message.parts.length === 0 ? undefined : { kind: 'message', message }
 }
 
@@ -107,11 +107,16 @@ export function readFrame(data: unknown): ReadFrame | undefined {
   const error = readError(data)
   if (error !== undefined) return { kind: 'error', error }
   const response = responseIn(data)
-  const update = statusUpdate.safeParse(updateIn(response, 'statusUpdate', 'status-update')).data
+  const update = read(statusUpdate, updateIn(response, 'statusUpdate', 'status-update'))
   if (update !== undefined) return { kind: 'status-update', ...update }
-  const artifact = artifactUpdate.safeParse(updateIn(response, 'artifactUpdate', 'artifact-update')).data
+  const artifact = read(artifactUpdate, updateIn(response, 'artifactUpdate', 'artifact-update'))
   if (artifact !== undefined) return { kind: 'artifact-update', ...artifact }
   return readSendResult(response)
+}
+
+/** An absent field costs nothing. */
+function read<Schema extends z.ZodType>(schema: Schema, json: unknown): z.output<Schema> | undefined {
+  return json === undefined ? undefined : schema.safeParse(json).data
 }
 
 /** LangGraph sends updates in the form of 0.3: without a wrapper and with `kind`. */
