@@ -22,6 +22,7 @@ export class TaskEngine {
   readonly #metrics: TaskMetrics
   readonly #agentId: string
   readonly #committed: CommitListener
+  readonly #watchers = new Map<string, (record: TaskRecord) => void>()
 
   constructor(parts: {
     store: Store
@@ -71,6 +72,19 @@ export class TaskEngine {
   }
 
   /**
+   * Calls `onCommit` with each record of the task that this process commits, before subscribers are notified. Supports one
+   * watcher per task; a later one replaces it.
+   */
+  watch(taskId: string, onCommit: (record: TaskRecord) => void): Disposable {
+    this.#watchers.set(taskId, onCommit)
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#watchers.get(taskId) === onCommit) this.#watchers.delete(taskId)
+      },
+    }
+  }
+
+  /**
    * Reads the store to set the gauge of active tasks and the lifetime counters of terminal tasks. Called at
    * start-up, and repeatedly if other processes also change tasks.
    */
@@ -94,6 +108,7 @@ export class TaskEngine {
     if (!(await this.store.commitTask(after, soon)) && !(mayBeStored && (await this.#isStored(after))))
       return false
     this.#count(before, after)
+    this.#watchers.get(after.id)?.(after)
     this.#bus.publish(after.id, eventsAfter(after, before.events.length))
     this.#committed(before, after)
     return true

@@ -106,6 +106,9 @@ function signalOf(reply: FastifyReply): AbortSignal {
   const abort = new AbortController()
   // The caller may have disconnected before this call.
   if (reply.raw.destroyed) abort.abort()
-  else reply.raw.once('close', () => abort.abort())
+  else
+    reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) abort.abort()
+    })
   return abort.signal
 }

@@ -2,6 +2,7 @@ import { untilResting } from '@parley/engine/events/until-resting'
 import { PaymentRequired } from '@parley/engine/payments/x402/payment-refused'
 import type { ContextRecord, TaskRecord } from '@parley/engine/store/store'
 import type { MessageTerms } from '@parley/engine/tasks/transitions'
+import { roughBytesOf } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import type { SendMessage } from '@parley/wire/model/call'
 import { modesMatch } from '@parley/wire/model/mime'
@@ -40,7 +41,7 @@ export const sendMessage: Run<'sendMessage'> = async (services, call) => {
  * as it then is. Returns undefined if it cannot be read: the message is accepted, so the caller must receive the task's ID.
  */
 async function whenResting(
-  { store, bus, sendWaitMaxMs: maxMs, stopping }: Services,
+  { store, engine, bus, sendWaitMaxMs: maxMs, stopping }: Services,
   call: Call,
   { id: taskId, owner, events }: TaskRecord,
 ): Promise<TaskRecord | undefined> {
@@ -51,9 +52,16 @@ async function whenResting(
     return outline === undefined || (outline !== null && isResting(outline.task.status.state))
   }
   const afterSequence = events.length
+  let committed: TaskRecord | undefined
+  using _watch = engine.watch(taskId, (record) => (committed = record))
   await untilResting({ bus, taskId, afterSequence, isAtRest, signals: [signal, stopping], maxMs })
   if (signal.aborted) return undefined
   try {
+    // A task that ran in this process need not be read.
+    if (committed !== undefined && isResting(committed.status.state)) {
+      reserve(roughBytesOf(committed))
+      return committed
+    }
     const outline = await store.outlineTask(taskId, owner, reserve)
     if (outline !== undefined) reserve(outline.bytes)
     return outline?.task

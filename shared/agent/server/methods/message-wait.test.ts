@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { InProcessEventBus } from '@parley/engine/events/in-process'
 import { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { SendMessage } from '@parley/wire/model/call'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type TestAgent, type TestDefinition, testAgent } from '../../testing.ts'
 import { callModel, type ModelCall, resultOf } from './model-call.cases.ts'
 
@@ -45,6 +45,13 @@ test('a send that waits returns the ended task with its artifacts', async () => 
   expect(task.artifacts[0]?.parts).toMatchObject([{ text: 'done: slow' }])
   expect(task.history).toHaveLength(2)
   expect((await send('slow')).status.state).toBe('submitted')
+})
+
+test('a send that waits does not read a task that ran in this process', async () => {
+  const read = vi.spyOn(agent.app.services.store, 'outlineTask')
+  expect((await send('slow', { wait: true })).status.state).toBe('completed')
+  expect(read).not.toHaveBeenCalled()
+  read.mockRestore()
 })
 
 test('a send that waits returns a task that pauses, and the next message the task that ends', async () => {
