@@ -139,7 +139,7 @@ async function send(url: string, { method = 'GET', headers = {}, body, chunked }
   const at = new URL(url, deployment.gateway.addresses.public)
   const length = { 'content-length': String(Buffer.byteLength(body ?? '')) }
   const request = http.request(at, {
-    // The path as it is, because `URL` normalizes it.
+    // The unchanged path, because `URL` normalizes it.
     path: url.startsWith('/') ? url : `${at.pathname}${at.search}`,
     method,
     headers: {
@@ -176,7 +176,7 @@ function foreignAddressesIn(card: JsonObject, prefix: string): unknown[] {
 /** The agents' own addresses that the text contains. */
 const agentAddressesIn = (raw: string) => Object.values(own).filter((address) => raw.includes(address))
 
-/** Verifies with each algorithm alone, and lists the fields of the protected headers. */
+/** Verifies with each algorithm by itself, and lists the fields of the protected headers. */
 async function signaturesOf(card: JsonObject) {
   const verdicts = []
   for (const alg of ['EdDSA', 'ES256'] satisfies CardAlgorithm[]) {

@@ -139,7 +139,7 @@ function isWhole(
 
 /**
  * Reads a call that does not announce its length or is long, because the answer of an agent must be rewritten if it is a card.
- * @returns undefined if the client has disconnected; `streamed` for a longer body and for requests that are no calls
+ * @returns undefined if the client has disconnected; `streamed` for a longer body and for other requests
  * @throws ParleyError InvalidRequest (413) if the body must be read and is too large
  */
 async function callBytes(
