@@ -3,7 +3,7 @@ import { connect, type ServerOptions, withServerOptions } from '../server/server
 import { CliCommand } from '../terminal/cli-command.ts'
 import { dialectTitle, skillName } from '../terminal/entry-view.ts'
 import { type Io, print, printJson } from '../terminal/io.ts'
-import { oneLine } from '../terminal/printable.ts'
+import { oneLine, slugMax } from '../terminal/printable.ts'
 import { table } from '../terminal/table.ts'
 
 interface AgentsOptions extends ServerOptions {
@@ -24,6 +24,12 @@ export default function agentsCommand(io: Io): CliCommand {
     .option('--tag <tag>', 'only agents with a skill of this tag')
     .option('--status <status>', 'only agents with this status: starting, ready, unreachable')
     .option('--json', 'print the registry’s answer as JSON')
+    .addHelpText(
+      'after',
+      `
+STATUS also names agents that are not admitted or quarantined. A "relayed" agent is a foreign A2A server that the gateway
+calls through its relay, in the version in parentheses; npx parley task and npx parley watch work for it as for any other.`,
+    )
     .run((options: AgentsOptions) => listAgents(io, options))
 }
 
@@ -34,7 +40,7 @@ async function listAgents(io: Io, options: AgentsOptions): Promise<void> {
   const rows = agents
     .map(readEntry)
     .map((agent) => [
-      oneLine(agent.slug ?? '', 40),
+      oneLine(agent.slug ?? '', slugMax),
       oneLine(statusOf(agent), 60),
       oneLine((agent.skills ?? []).map(skillName).join(', '), 60),
       oneLine(agent.url ?? '', 120),

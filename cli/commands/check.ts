@@ -22,8 +22,12 @@ export default function checkCommand(io: Io): CliCommand {
     .addHelpText(
       'after',
       `
-Checks the agent and suggests fixes, one line per check. For an A2A agent of another vendor, it shows the interface and the
-scheme that the gateway will use; --token is then a credential of the agent, with which a task that does not exist is read. Exit codes: 0 all checks passed; 1 a check failed; 2 incorrect usage.`,
+Checks the agent and prints one line per check: ok, – (a remark) or FIX with what to change.
+
+For an A2A agent of another vendor, it shows the interface and the scheme that the gateway will use. --token is then a
+credential of the agent, with which a task that does not exist is read. No message is sent.
+
+Exit codes: 0 all checks passed; 1 a check failed; 2 incorrect usage.`,
     )
     .run((url: string, options: CheckOptions) => check(io, url, options))
 }

@@ -10,7 +10,7 @@ import { keysOf, nextGatewayKey, retireGatewayKeys } from '../server/gateway-key
 import { CliCommand } from '../terminal/cli-command.ts'
 import { CommandFailed, UsageError } from '../terminal/faults.ts'
 import { type Io, print, printJson, say } from '../terminal/io.ts'
-import { oneLine } from '../terminal/printable.ts'
+import { oneLine, slugMax } from '../terminal/printable.ts'
 
 interface DidOptions {
   gateway?: true
@@ -94,7 +94,7 @@ async function show(io: Io, agent: string | undefined, options: DidOptions): Pro
   const shown = agent === undefined ? found : found.filter(({ name }) => name === agent)
   if (shown.length === 0 && agent !== undefined)
     throw new CommandFailed(
-      `This folder has no identity of "${oneLine(agent, 63)}". For an agent in the registry: npx parley verify --agent ${oneLine(agent, 63)}`,
+      `This folder has no identity of "${oneLine(agent, slugMax)}". For an agent in the registry: npx parley verify --agent ${oneLine(agent, slugMax)}`,
     )
   const list = shown.map((one) => ({ name: one.name, did: one.identity.did, keys: keysOf(one.identity) }))
   if (options.json) return printJson(io, list)

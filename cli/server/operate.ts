@@ -6,7 +6,7 @@ import { CliCommand } from '../terminal/cli-command.ts'
 import { credentialOption, printEntry } from '../terminal/entry-view.ts'
 import { CommandFailed } from '../terminal/faults.ts'
 import { type Io, print, printJson, say } from '../terminal/io.ts'
-import { oneLine } from '../terminal/printable.ts'
+import { oneLine, slugMax } from '../terminal/printable.ts'
 import { textFrom } from './message.ts'
 import { connect, type Method, type ServerOptions, slugOf, withServerOptions } from './server-connection.ts'
 
@@ -80,7 +80,7 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
     if (option !== '')
       say(
         io,
-        `The agent requires a credential. If none is set: npx parley admit ${oneLine(agent, 63)}${option}`,
+        `The agent requires a credential. If none is set: npx parley admit ${oneLine(agent, slugMax)}${option}`,
       )
   })
 }

@@ -1,6 +1,6 @@
 import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
 import { ConfigError } from '@parley/kit/process/settings'
-import { oneLine } from './printable.ts'
+import { oneLine, slugMax } from './printable.ts'
 
 /** Incorrect usage of a command, which causes exit code 2. */
 export class UsageError extends Error {
@@ -49,7 +49,7 @@ function hintOf({ code, data, headers }: RpcError): string {
     return ' Give a token with --token or PARLEY_TOKEN, or run the command in the folder where the server was started.'
   const { reason, agent } = data
   if (reason === 'not_admitted' && typeof agent === 'string')
-    return ` The operator does so with: npx parley admit ${oneLine(agent, 40)}`
+    return ` The operator does so with: npx parley admit ${oneLine(agent, slugMax)}`
   const seconds = headers.get('retry-after') ?? ''
   if ((code === -32042 || code === -32041) && /^\d{1,6}$/.test(seconds))
     return ` Try again in ${Math.max(1, Number(seconds))} s.`

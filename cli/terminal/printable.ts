@@ -12,6 +12,9 @@ export function printable(text: string): string {
   return stripVTControlCharacters(text).replaceAll(hostile, '')
 }
 
+/** The maximum length of an agent's slug. A shortened name could not be copied into a command. */
+export const slugMax = 63
+
 /** Writes the control characters that JSON may contain as they are, such as C1, as escapes. The value is the same. */
 export function printableJson(json: string): string {
   return json.replaceAll(hostile, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)

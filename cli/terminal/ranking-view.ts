@@ -1,6 +1,6 @@
 import type { ReadCandidate, ReadNegotiation } from '@parley/wire/codecs/parley/negotiation'
 import { type Io, print, say } from './io.ts'
-import { oneLine } from './printable.ts'
+import { oneLine, slugMax } from './printable.ts'
 
 const subscores = [
   ['skillMatch', 'SKILL'],
@@ -28,7 +28,7 @@ export function printRanking(
   if (rows.length > 0) print(io, table([head, ...rows]))
   if (candidates.some(({ canHandle }) => canHandle !== true)) print(io, '! would not get the task\n')
   if (excluded.length > 0) {
-    const lines = excluded.map(({ agent, rule }) => [oneLine(agent ?? '', 40), oneLine(rule ?? '', 120)])
+    const lines = excluded.map(({ agent, rule }) => [oneLine(agent ?? '', slugMax), oneLine(rule ?? '', 120)])
     print(io, `\n${table([['EXCLUDED', 'RULE'], ...lines])}`)
     const more = numberOf(excludedTotal) - excluded.length
     if (more > 0) print(io, `and ${more} more\n`)
@@ -46,10 +46,10 @@ export function sayRefused(io: Io, { candidates = [], excluded = [] }: ReadNegot
   for (const candidate of candidates)
     say(io, `  ${slugOf(candidate)} (score ${numberOf(candidate.score).toFixed(2)}): ${reasonOf(candidate)}`)
   for (const { agent, rule } of excluded.slice(0, 10))
-    say(io, `  ${oneLine(agent ?? '', 40)} excluded: ${oneLine(rule ?? '', 120)}`)
+    say(io, `  ${oneLine(agent ?? '', slugMax)} excluded: ${oneLine(rule ?? '', 120)}`)
 }
 
-const slugOf = ({ agent }: ReadCandidate) => oneLine(agent?.slug ?? '?', 40)
+const slugOf = ({ agent }: ReadCandidate) => oneLine(agent?.slug ?? '?', slugMax)
 
 /** Whether the rank differs from that of the score. The last reasons of these agents state the cause. */
 function isOutOfOrder(candidates: readonly ReadCandidate[], at: number): boolean {
