@@ -13,6 +13,7 @@ import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { agentConfig } from '@parley/kit/process/config'
 import { makeLog } from '@parley/kit/process/log'
 import { type ForeignAgent, type ForeignScript, startForeignAgent } from '@parley/tools/testing/foreign-agent'
+import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { type LinkStore, linkDays, linksIn, markedForMs, openLinks } from '../store/links.ts'
@@ -102,6 +103,22 @@ test('expired links are removed', async () => {
   await startRelay({ links, checkEveryMs: 20 })
   await expect.poll(() => links.task('one', 'old')).toBeUndefined()
   expect(await links.task('one', 'new')).toEqual(link)
+})
+
+test('an idle app with undelivered webhook events is not closed', async () => {
+  const receiver = await WebhookReceiver.start({ answer: 503 })
+  disposables.push(receiver)
+  const relay = await startRelay({ idleMs: 50, checkEveryMs: 20 })
+  await relay.change('one', await foreignAgent(hello))
+  const pushNotificationConfig = { id: crypto.randomUUID(), url: receiver.url }
+  const sent = await relay.caller('one').send('hello', { pushNotificationConfig })
+  await receiver.waitFor(1)
+  await expect.poll(async () => (await relay.caller('one').get(sent.id)).status.state).toBe('completed')
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(relay.agents.openCount).toBe(1)
+  receiver.answer = 200
+  await expect.poll(() => relay.agents.openCount, { timeout: 20_000 }).toBe(0)
+  expect(receiver.posts.at(-1)?.event).toMatchObject({ kind: 'status-update', final: true })
 })
 
 test('a cancellation reaches the agent, also for a paused task', async () => {
@@ -280,7 +297,11 @@ async function startRelay(
   const folder = options.folder ?? (await mkdtemp(path.join(os.tmpdir(), 'relay-')))
   const provider = options.provider ?? (await TestIdentityProvider.start())
   if (options.provider === undefined) disposables.push(provider)
-  const { config } = agentConfig({ DATA_DIR: folder, LOG_LEVEL: 'silent' })
+  const { config } = agentConfig({
+    DATA_DIR: folder,
+    LOG_LEVEL: 'silent',
+    WEBHOOK_ALLOWED_HOSTS: '127.0.0.1',
+  })
   const introspector = new HttpIntrospector({
     url: provider.url,
     clientId: 'relay',

@@ -4,7 +4,7 @@ import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import { isTerminal, taskStates } from '@parley/wire/model/task'
 import { type HostParts, openApp } from './open-app.ts'
 
-/** How long an app without requests and open tasks stays open, and how often that is checked. */
+/** How long an app without requests, open tasks and undelivered webhook events stays open, and how often that is checked. */
 const [idleMs, checkEveryMs] = [600_000, 30_000]
 /** How often the mark of an open app is repeated. */
 const markEveryMs = 60_000
@@ -139,7 +139,7 @@ export class RelayedAgents implements AsyncDisposable {
   async #closeOrMark(slug: string, open: OpenApp): Promise<void> {
     const { links } = this.#parts
     const isUsed = () => open.requests > 0 || Date.now() - open.usedAt < this.#idleMs
-    if (isUsed() || (await hasOpenTasks(open.app))) {
+    if (isUsed() || open.app.hasPendingWebhooks() || (await hasOpenTasks(open.app))) {
       if (Date.now() - open.markedAt < markEveryMs) return
       open.markedAt = Date.now()
       await links.markOpen(slug)

@@ -97,6 +97,8 @@ export interface AgentApp extends AsyncDisposable {
   /** The address that clients use, which the card names. */
   baseUrl: string
   services: Services
+  /** Whether webhook events of this process are not delivered yet. */
+  hasPendingWebhooks(): boolean
   /** Answers a request of another server. */
   handle(request: IncomingMessage, response: ServerResponse): void
 }
@@ -153,6 +155,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     address,
     baseUrl: services.baseUrl(),
     services,
+    hasPendingWebhooks: () => parts.webhooks?.dispatcher.isBusy ?? false,
     handle: (request, response) => app.routing(request, response),
     [Symbol.asyncDispose]: async () => {
       dispatcher.drain()

@@ -102,6 +102,11 @@ export class WebhookDispatcher {
     return this.#queues.queued
   }
 
+  /** Whether this process has events to deliver, also between attempts. */
+  get isBusy(): boolean {
+    return this.#background.size > 0 || this.#queues.queued > 0 || this.#deferred.count > 0
+  }
+
   /** Starts to deliver the pending events of stored configs. Call it before tasks run. */
   async start(): Promise<void> {
     const { registrations, pollIntervalMs = 2000 } = this.#options
