@@ -1,5 +1,5 @@
 import { OutgoingRefused } from '@parley/kit/net/outgoing-errors'
-import { outgoingUrl } from '@parley/kit/net/outgoing-url'
+import { outgoingUrl, shownUrl } from '@parley/kit/net/outgoing-url'
 import { dialectNamed, versionHeaders } from '@parley/wire/codecs/dialects'
 import {
   type AgentSecurity,
@@ -80,7 +80,7 @@ function addressFinding(url: string): Finding[] {
     if (!(error instanceof OutgoingRefused)) throw error
     const host = URL.parse(url)?.hostname
     const isForOperator = error.reason === 'not_public' || error.reason === 'local_name'
-    if (!isForOperator || host === undefined) return [{ what, fix: `${url}: ${error.message}.` }]
+    if (!isForOperator || host === undefined) return [{ what, fix: `${shownUrl(url)}: ${error.message}.` }]
     const isHere = error.message.includes('loopback')
     const how = isHere
       ? `A gateway in production accepts it only if REGISTRY_ALLOWED_HOSTS lists ${host}`

@@ -1,4 +1,4 @@
-import { outgoingUrl } from '@parley/kit/net/outgoing-url'
+import { outgoingUrl, shownUrl } from '@parley/kit/net/outgoing-url'
 import {
   type ForeignInterface,
   isForeignCard,
@@ -105,7 +105,7 @@ function relayOf(json: JsonObject, { allowed }: GuardedClient): ForeignInterface
     try {
       outgoingUrl(url, allowed)
     } catch (error) {
-      throw toRegistrationError(error, `The address ${url} in the card`)
+      throw toRegistrationError(error, `The address ${shownUrl(url)} in the card`)
     }
   }
   if (read.unsupportedSecurity) throw registrationError('security', unsupportedSecurityText)

@@ -41,6 +41,10 @@ export interface ForeignAgent extends AsyncDisposable {
   card: unknown
   /** The paths of the card: both by default. */
   cardPaths: string[]
+  /** Where requests of the card are redirected. */
+  redirect: string | undefined
+  /** The number of GET requests. */
+  cardRequests: number
 }
 
 /** A small A2A server without an SDK, whose answers a test scripts, including those that no SDK would send. */
@@ -48,7 +52,12 @@ export async function startForeignAgent(script: ForeignScript, port = 0): Promis
   const receive = async (request: IncomingMessage, response: ServerResponse) => {
     const url = request.url ?? '/'
     if (request.method === 'GET') {
-      const { card, cardPaths } = agent
+      const { card, cardPaths, redirect } = agent
+      agent.cardRequests += 1
+      if (redirect !== undefined) {
+        response.writeHead(307, { location: redirect }).end()
+        return
+      }
       const isCard = cardPaths.includes(url) && card !== undefined
       response.writeHead(isCard ? 200 : 404, { 'content-type': 'application/json' })
       response.end(JSON.stringify(isCard ? card : {}))
@@ -71,6 +80,8 @@ export async function startForeignAgent(script: ForeignScript, port = 0): Promis
     script,
     card: undefined,
     cardPaths: ['/.well-known/agent.json', '/.well-known/agent-card.json'],
+    redirect: undefined,
+    cardRequests: 0,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))

@@ -131,14 +131,12 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     captureBaseUrl: config.payments.captureBaseUrl,
     ownClients: [did, ...(config.oauth.clientId === undefined ? [] : [config.oauth.clientId])],
   })
-  const price = publicPrice(agent)?.[0]
-  const cost = price === undefined ? {} : { price: { amount: price.amount } }
+  const [price] = publicPrice(agent) ?? []
+  const cost = price && { price: { amount: price.amount } }
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting, ...cost }))
   addMetricsRoute(app, metrics)
-  addHealthRoute(
-    app,
-    healthOptions(options, services, { queue, backend }, () => dispatcher.draining),
-  )
+  const health = healthOptions(options, services, { queue, backend }, () => dispatcher.draining)
+  addHealthRoute(app, health)
   if (store.exclusive) await recover({ ...services, log, signal: stopping.signal })
   // This follows the recovery of tasks, because the recovery of payments reads them from the store.
   if (store.exclusive) await services.payments?.recover()

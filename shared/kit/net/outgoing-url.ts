@@ -36,6 +36,11 @@ export function outgoingUrl(text: string, allowed: AllowedHosts = noExceptions):
   return { url, ...host, origin: url.origin, path: url.pathname + url.search }
 }
 
+/** Returns the URL for messages: without a user name and password, and not longer than 200 characters. */
+export function shownUrl(text: string): string {
+  return text.replace(/^([^/?#]*\/\/)[^/?#]*@/, '$1…@').slice(0, 200)
+}
+
 /** Returns the authority as written, because other parsers interpret some tolerated spellings differently. */
 function authorityOf(text: string): string {
   if (text.length > urlMaxLength)
