@@ -1,10 +1,9 @@
 import os from 'node:os'
 import path from 'node:path'
 import { reportReady, requestSupplies } from '@parley/agent/internal/server/registration/supervisor-channel'
+import { introspectorOf } from '@parley/agent/internal/server/run-agent'
 import { HttpClientKeys } from '@parley/kit/auth/client-keys'
 import { clientMetadataUrl } from '@parley/kit/auth/client-metadata-url'
-import { HttpIntrospector } from '@parley/kit/auth/introspection'
-import { LeasedIntrospector } from '@parley/kit/auth/leased-introspection'
 import { relayedAgentMessage } from '@parley/kit/auth/relayed-agent'
 import { acceptingStatements, StatementVerifier } from '@parley/kit/auth/statement'
 import { agentIdentity } from '@parley/kit/did/identity'
@@ -46,10 +45,9 @@ async function start(
   const supplied = await requestSupplies(identity)
   const { client, storeUrl = secrets.storeUrl } = supplied
   const { gatewayUrl, oauth } = config
-  if (client === undefined || gatewayUrl === undefined || oauth.introspectionUrl === undefined)
-    throw new ConfigError(['The relay needs GATEWAY_URL, OAUTH_INTROSPECTION_URL and an OAuth client.'])
-  const http = new HttpIntrospector({ url: oauth.introspectionUrl, ...client })
-  const provider = stack.use(new LeasedIntrospector({ http }))
+  if (client === undefined || gatewayUrl === undefined)
+    throw new ConfigError(['The relay needs GATEWAY_URL and an OAuth client.'])
+  const provider = stack.use(introspectorOf(config, client))
   const keysUrl = clientMetadataUrl(oauth, () => {})
   const clientKeys =
     keysUrl === undefined ? undefined : stack.use(new HttpClientKeys({ url: keysUrl, ...client }))

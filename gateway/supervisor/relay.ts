@@ -52,6 +52,8 @@ export interface RelaySupervisionOptions {
   address: RelayAddress
   gatewayUrl: string
   start: (folder: AgentFolder) => SupervisedAgent
+  /** The settings that the relay needs and that are not set. */
+  missing: readonly string[]
   /** AGENT_EGRESS, to which the servers of the foreign agents are added. Undefined: connections are not limited. */
   egress: readonly string[] | undefined
   /** Applies the changed egress list of the running relay. */
@@ -70,6 +72,7 @@ export class RelaySupervision implements Disposable {
   #egress: string | undefined
   #relay: SupervisedAgent | undefined
   #isReady = false
+  #isMissingLogged = false
   #loadedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: RelaySupervisionOptions) {
@@ -104,9 +107,10 @@ export class RelaySupervision implements Disposable {
   }
 
   async #sync(): Promise<void> {
-    const { registry, credentials, start } = this.#options
+    const { registry, credentials, start, missing } = this.#options
     const entries = registry.all().filter(({ relay, admitted }) => relay !== undefined && admitted)
     if (entries.length === 0 && this.#relay === undefined) return
+    if (missing.length > 0) return this.#logMissing(missing)
     await this.#allow(entries)
     this.#relay ??= start(this.#folder)
     if (!this.#isReady) return
@@ -128,6 +132,13 @@ export class RelaySupervision implements Disposable {
       this.#sent.set(entry.slug, text)
       this.#relay.send({ type: 'relayed-agent', slug: entry.slug, agent })
     }
+  }
+
+  #logMissing(missing: readonly string[]): void {
+    if (this.#isMissingLogged) return
+    this.#isMissingLogged = true
+    const reason = `needs ${missing.join(', ')}`
+    this.#options.log.error(`the relay of foreign agents is not started: ${reason}`)
   }
 
   /** Lets the relay reach the servers of these agents. */

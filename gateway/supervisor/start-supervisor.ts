@@ -139,17 +139,18 @@ function processHooks(
   }
 }
 
-function relayOf(
-  supervisor: Supervisor,
-  { registry, credentials, relayAddress: address, addresses, config, log }: SupervisedAgentsOptions,
-): RelaySupervision {
+function relayOf(supervisor: Supervisor, options: SupervisedAgentsOptions): RelaySupervision {
+  const { registry, credentials, relayAddress: address, addresses, config, log } = options
+  const { environment, provider } = options
   const start = (folder: AgentFolder) => supervisor.start(folder)
+  const needed = provider === undefined ? Object.values(clientSettings(relayName)) : []
   return new RelaySupervision({
     registry,
     credentials,
     address,
     gatewayUrl: addresses.public,
     start,
+    missing: needed.filter((name) => (environment[name] ?? '') === ''),
     egress: config.isolation.egress,
     updateEgress: (folder) => supervisor.isolation.updateEgress(folder),
     log,
@@ -331,9 +332,12 @@ async function register(
   return entry.id
 }
 
-/** Returns the names of the settings for the agent's client at an external OAuth server. */
+/** Returns the names of the settings for the client of an agent, or of the relay, at an external OAuth server. */
 function clientSettings(name: string) {
-  const prefix = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
+  const prefix = name
+    .replace(/^\./, '')
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, '_')
   return { id: `${prefix}_OAUTH_CLIENT_ID`, secret: `${prefix}_OAUTH_CLIENT_SECRET` }
 }
 

@@ -148,7 +148,10 @@ function configuredClient({ oauth }: AgentConfig, { oauthClientSecret }: AgentSe
 }
 
 /** @throws ConfigError when the settings name no server or client for introspection */
-function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): LeasedIntrospector {
+export function introspectorOf(
+  { oauth }: Pick<AgentConfig, 'oauth'>,
+  client: Client | undefined,
+): LeasedIntrospector {
   const url = endpoint(oauth.introspectionUrl, oauth.issuer, 'introspection_endpoint')
   if (url === undefined) {
     throw new ConfigError([
