@@ -153,7 +153,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     address,
     baseUrl: services.baseUrl(),
     services,
-    hasPendingWebhooks: () => parts.webhooks?.dispatcher.isBusy ?? false,
+    hasPendingWebhooks: () => parts.webhooks?.dispatcher.isBusy() ?? false,
     handle: (request, response) => app.routing(request, response),
     [Symbol.asyncDispose]: async () => {
       dispatcher.drain()

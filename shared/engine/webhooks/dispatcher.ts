@@ -71,6 +71,8 @@ export class WebhookDispatcher {
   #loading = 0
   #draining = false
   #scanTimer: NodeJS.Timeout | undefined
+  /** Whether this process has events to deliver, also between attempts. */
+  readonly isBusy = () => this.#background.size + this.#queues.queued + this.#deferred.count > 0
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -100,11 +102,6 @@ export class WebhookDispatcher {
   /** The number of events that are waiting or being delivered. */
   get queued(): number {
     return this.#queues.queued
-  }
-
-  /** Whether this process has events to deliver, also between attempts. */
-  get isBusy(): boolean {
-    return this.#background.size > 0 || this.#queues.queued > 0 || this.#deferred.count > 0
   }
 
   /** Starts to deliver the pending events of stored configs. Call it before tasks run. */
