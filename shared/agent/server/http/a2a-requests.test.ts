@@ -100,14 +100,16 @@ test.each([
 })
 
 test.each([
-  ['/a2a/v1', 'GetTask', 'a2a-extensions'],
-  ['/a2a/v0.3', 'tasks/get', 'x-a2a-extensions'],
+  ['/a2a/v1', 'GetTask', 'a2a-extensions', 'a2a-extensions'],
+  ['/a2a/v1', 'GetTask', 'x-a2a-extensions', 'a2a-extensions'],
+  ['/a2a/v0.3', 'tasks/get', 'x-a2a-extensions', 'x-a2a-extensions'],
+  ['/a2a/v0.3', 'tasks/get', 'a2a-extensions', 'x-a2a-extensions'],
 ])(
-  'answers at %s repeat the extensions that the client activates and the card lists',
-  async (path, method, header) => {
+  'answers at %s to %s repeat the extensions that %s activates and the card lists, in %s',
+  async (path, method, sent, header) => {
     const id = await newTask()
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { id } })
-    const call = (given: string) => raw(agent, { path, token, body, headers: { ...json, [header]: given } })
+    const call = (given: string) => raw(agent, { path, token, body, headers: { ...json, [sent]: given } })
     const known = 'urn:parley:a2a:negotiation:v1'
     const { headers } = await call(`https://unknown.example, ${known},${agent.did}`)
     expect(headers.get(header)).toBe(`${known}, ${agent.did}`)

@@ -3,6 +3,7 @@ import { ParleyError } from '../../errors.ts'
 import type { PushConfigState } from '../../model/call.ts'
 import { idsOf } from '../../model/ids.ts'
 import { type Operation, operations } from '../../model/operation.ts'
+import type { TaskState } from '../../model/task.ts'
 import { a2aV1 } from './dialect.ts'
 import { at, message, messageJson, received, task, taskId, taskJson } from './sample.cases.ts'
 
@@ -285,4 +286,12 @@ test('a client writes requests that a server reads', () => {
   expect(a2aV1.writeParams('deletePushConfig', ofConfig)).toEqual({ taskId, id: 'hook' })
   expect(received(a2aV1.writeParams('listPushConfigs', { taskId }))).toEqual({ taskId })
   expect(() => a2aV1.writeParams('listTaskEvents', { taskId })).toThrow('A2A has no method')
+})
+
+test('a client asks for the states that the protocol shows as one, and for no others together', () => {
+  const status = (states: TaskState[]) => received(a2aV1.writeParams('listTasks', { states }))
+  expect(status(['input-required', 'payment-required'])).toEqual({ status: 'TASK_STATE_INPUT_REQUIRED' })
+  expect(status(['payment-required'])).toEqual({ status: 'TASK_STATE_INPUT_REQUIRED' })
+  for (const states of [['working', 'failed'], []] as TaskState[][])
+    expect(() => status(states)).toThrow('one state or of all states')
 })
