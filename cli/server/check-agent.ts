@@ -3,7 +3,7 @@ import { RpcError } from '@parley/client/internal/rpc-error'
 import { DocumentFault, verifyDocument } from '@parley/kit/did/document'
 import { boundedText } from '@parley/kit/net/bounded-text'
 import { connectionFault } from '@parley/kit/net/connection-fault'
-import { isForeignCard } from '@parley/wire/codecs/foreign-card'
+import { foreignCardPaths, isForeignCard } from '@parley/wire/codecs/foreign-card'
 import { methodOf } from '@parley/wire/codecs/parley/methods'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
@@ -40,7 +40,7 @@ export async function checkAgent(
   credential?: string,
 ): Promise<Finding[]> {
   const base = url.replace(/\/\.well-known\/agent(-card)?\.json$/, '').replace(/\/+$/, '')
-  const card = await get(`${base}${cardPaths[0]}`).catch((error: Error) => error)
+  const card = await get(`${base}${foreignCardPaths[0]}`).catch((error: Error) => error)
   if (card instanceof Error) {
     return [
       {
@@ -49,7 +49,7 @@ export async function checkAgent(
       },
     ]
   }
-  const second = isObject(card) ? undefined : await get(`${base}${cardPaths[1]}`)
+  const second = isObject(card) ? undefined : await get(`${base}${foreignCardPaths[1]}`)
   const foreign = await foreignCardIn(card, second)
   if (foreign !== undefined)
     return [{ what: 'reachable' }, ...(await checkForeign({ base, ...foreign, credential, read }))]
@@ -75,13 +75,11 @@ export async function checkAgent(
   return findings
 }
 
-const cardPaths = ['/.well-known/agent.json', '/.well-known/agent-card.json'] as const
-
 const isObject = ({ status, json }: Answer) => status === 200 && json !== undefined
 
 /** Returns the card of an A2A server of another vendor, where the registry would find it. */
 async function foreignCardIn(first: Answer, second: Answer | undefined) {
-  const [path, { json }] = second === undefined ? [cardPaths[0], first] : [cardPaths[1], second]
+  const [path, { json }] = second === undefined ? [foreignCardPaths[0], first] : [foreignCardPaths[1], second]
   if (json === undefined || !isForeignCard(json) || (await hasDid(json))) return undefined
   return { card: json, path }
 }
@@ -90,7 +88,7 @@ function noCardFinding(answers: readonly Answer[]): Finding {
   const found = answers.map(({ status, headers }, i) => {
     const to = headers.get('location')
     const how = status === 200 ? 'no JSON object' : `HTTP ${status}${to === null ? '' : ` to ${to}`}`
-    return `${cardPaths[i]} returns ${how}`
+    return `${foreignCardPaths[i]} returns ${how}`
   })
   const isRedirect = answers.some(({ status }) => status >= 300 && status < 400)
   const how = isRedirect

@@ -1,5 +1,6 @@
 import { boundedText } from '@parley/kit/net/bounded-text'
 import { connectionFault } from '@parley/kit/net/connection-fault'
+import { commonCardPath } from '@parley/wire/codecs/a2a-card'
 import { extensionUris } from '@parley/wire/codecs/extensions'
 import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
@@ -20,7 +21,6 @@ export interface CheckedCard {
 
 const limitMs = 10_000
 const answerMaxBytes = 1024 * 1024
-const cardPath = '/.well-known/agent-card.json'
 
 /**
  * Reads an agent's card and verifies its signature. Keys come from the document of the DID that signed: a DID of Parley is
@@ -31,7 +31,7 @@ const cardPath = '/.well-known/agent-card.json'
 export async function checkCard(given: string): Promise<CheckedCard> {
   if (!/^https?:$/.test(URL.parse(given)?.protocol ?? ''))
     throw new UsageError(`--card must be an http or https address, not "${given}".`)
-  const url = given.endsWith('.json') ? given : given.replace(/\/+$/, '') + cardPath
+  const url = given.endsWith('.json') ? given : given.replace(/\/+$/, '') + commonCardPath
   const card = await read(url)
   if (card === undefined) throw new CommandFailed(`${url} serves no agent card.`)
   const agent = url.replace(/(\/a2a\/v[\d.]+)?\/\.well-known\/[^/]*$/, '')

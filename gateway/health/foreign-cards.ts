@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import type { Log } from '@parley/kit/process/log'
+import { foreignCardPaths } from '@parley/wire/codecs/foreign-card'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { AgentEntry } from '../registry/entry.ts'
@@ -10,7 +11,6 @@ import { type ProbeOptions, readText } from './probe.ts'
 /** How long a card whose renewal failed is not read again. */
 const failedMs = 600_000
 const agentsMax = 20_000
-const paths = ['/.well-known/agent.json', '/.well-known/agent-card.json']
 
 /** The card that an agent served last. */
 interface Seen {
@@ -42,7 +42,7 @@ export class ForeignCards {
   async probe(entry: Foreign, signal: AbortSignal, options: ProbeOptions): Promise<boolean> {
     const seen = this.#seen.get(entry.id)
     const first = seen === undefined ? [] : [seen.path]
-    for (const path of new Set([...first, ...paths])) {
+    for (const path of new Set([...first, ...foreignCardPaths])) {
       const condition = path === seen?.path ? seen.etag : undefined
       const headers = condition === undefined ? {} : { 'if-none-match': condition }
       const { status, text, etag } = await readText(entry.url + path, signal, { ...options, headers })

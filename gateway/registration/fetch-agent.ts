@@ -1,6 +1,7 @@
 import { outgoingUrl, shownUrl } from '@parley/kit/net/outgoing-url'
 import {
   type ForeignInterface,
+  foreignCardPaths,
   isForeignCard,
   readForeignInterface,
   unsupportedSecurityText,
@@ -78,18 +79,15 @@ function signatureOf(proof: CardProof, isOfV1: boolean): NonNullable<AgentEntry[
   return { verified: true, kid: proof.kid }
 }
 
-/** A2A servers of version 1.0 serve their card at the second path only. */
-const cardPaths = ['/.well-known/agent.json', '/.well-known/agent-card.json'] as const
-
 async function readCardAt(url: string, client: GuardedClient): Promise<JsonObject> {
-  const first = await client.get(url + cardPaths[0], 'The card')
+  const first = await client.get(url + foreignCardPaths[0], 'The card')
   if (first.status === 200 && first.json !== undefined) return first.json
-  const second = await client.get(url + cardPaths[1], 'The card')
+  const second = await client.get(url + foreignCardPaths[1], 'The card')
   if (second.status === 200 && second.json !== undefined) return second.json
   if (first.status === 200 || second.status === 200)
     throw registrationError('not_json', 'The card is not a JSON object')
   const statuses = [first, second]
-    .map(({ status }, i) => `${cardPaths[i]} returned HTTP ${status}`)
+    .map(({ status }, i) => `${foreignCardPaths[i]} returned HTTP ${status}`)
     .join(', ')
   const isRedirect = [first, second].some(({ status }) => status >= 300 && status < 400)
   const how = isRedirect ? 'Redirects are not followed' : 'Register the address below which the card is'

@@ -1,7 +1,11 @@
 import { z } from 'zod'
 import { isObject } from '../jsonrpc/envelope.ts'
+import { commonCardPath } from './a2a-card.ts'
 import { a2aV1 } from './a2a-v1/dialect.ts'
 import { a2aV03 } from './a2a-v03/dialect.ts'
+
+/** The paths at which A2A servers serve their card, in the order in which they are tried. Version 1.0 has only the second. */
+export const foreignCardPaths = ['/.well-known/agent.json', commonCardPath] as const
 
 /** How an agent expects its clients to authenticate. */
 export type AgentSecurity = {
