@@ -95,6 +95,31 @@ test('a card in A2A 1.0 calls the agent through the gateway, with an A2A client 
   expect(json).toMatchObject({ id: 1, result: { message: { parts: [{ text: 'Hi' }] } } })
 })
 
+test.each(['', '/agents/greeter'])(
+  'a task is listed while the call at "%s" that created it waits for it',
+  async (base) => {
+    const answered = Promise.withResolvers<void>()
+    const foreign = await startForeign(async (request, reply) => {
+      await answered.promise
+      await greet(request, reply)
+    })
+    await post('/registry/agents', await gateway.carol(), { url: foreign.url })
+    await admit()
+    const token = await gateway.carol()
+    const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'greet people' }] }
+    const call = (path: string, method: string, params: object) =>
+      post(path, token, { jsonrpc: '2.0', id: 1, method, params })
+    const sent = call(`${base}/a2a/v1`, 'SendMessage', { message })
+    await expect.poll(() => foreign.requests.length, { timeout: 30_000 }).toBe(1)
+    const { json } = await call('/a2a/v1', 'ListTasks', {})
+    expect(json).toMatchObject({
+      result: { totalSize: 1, tasks: [{ status: { state: 'TASK_STATE_WORKING' } }] },
+    })
+    answered.resolve()
+    expect((await sent).status).toBe(200)
+  },
+)
+
 test('the credential that an operator sets is sent to the agent, and appears nowhere', async () => {
   const foreign = await startForeign(greet, {
     securitySchemes: { key: { apiKeySecurityScheme: { location: 'header', name: 'X-Key' } } },

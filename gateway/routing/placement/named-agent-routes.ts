@@ -69,10 +69,16 @@ export class NamedAgentRoutes {
       return ({ status }) =>
         status === 200 ? whole((bytes) => this.#recordSession(request, entry, bytes)) : undefined
     }
+    const { store, log } = this.#options
     if (call?.operation === undefined || operations[call.operation].target !== 'message') return undefined
     const { codec } = call
     const message = codec.readMessageIds(call.params, idsOf(request.token.caller.id))
     const sent = { request, entry, codec, message }
+    // An answer may wait for the task, which the caller's lists must have meanwhile.
+    if (entry.relay !== undefined)
+      store.saveUse(request.token.caller.id, entry.id).catch((error: unknown) => {
+        log.warn({ err: error }, 'failed to record the use of a relayed agent')
+      })
     return (head) => {
       if (isStream(head)) return new FirstEvent((event) => this.#record(sent, event))
       return head.status === 200 ? whole((bytes) => this.#record(sent, resultOf(call, bytes))) : undefined

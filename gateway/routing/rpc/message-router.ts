@@ -292,6 +292,9 @@ export class MessageRouter {
       waits: sending.waits,
       ...(repeatMs !== undefined && { repeatMs }),
     }
+    // The relay's lists are read for callers with tasks there, also while the answer is awaited.
+    if (sending.waits && entry.relay !== undefined)
+      await this.#responses.quietly(this.#options.store.saveUse(sending.owner, entry.id))
     try {
       const references = await grants.create(request.token, entry.id, sending.message.referenceTaskIds)
       return await deliver({ ...authorized, references }, delivery)

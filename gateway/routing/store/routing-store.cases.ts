@@ -123,6 +123,14 @@ export function routingStoreCases(
       expect(await store.agentsOf('bob', 2)).toEqual([])
     })
 
+    test('saveUse adds an agent whose tasks are not known yet', async () => {
+      await store.save([task('t1', { agent: 'a', at: 1 })])
+      await store.saveUse('alice', 'b')
+      await store.saveUse('alice', 'b')
+      expect(await store.agentsOf('alice', 5)).toEqual(['b', 'a'])
+      expect(await store.agentsOf('bob', 5)).toEqual([])
+    })
+
     test('words are stored with their task and taken exactly once', async () => {
       await store.save([task('t1', { words: { rain: 1 } }), task('t2')])
       expect((await store.waiting('sky', ['t1', 't2', 't3'])).map(({ id }) => id)).toEqual(['t1'])

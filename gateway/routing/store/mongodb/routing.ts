@@ -102,6 +102,7 @@ function routesOf(database: GatewayMongodb) {
       await routes.deleteMany({ ...scope, owner: keyText(owner), context: keyText(context) })
       await routes.deleteOne({ _id: idOf(owner, 'context', context), ...scope })
     },
+    saveUse: (owner: string, agent: string): Promise<void> => touch(agents, { owner, agent, at: Date.now() }),
     agentsOf: async (owner: string, limit: number): Promise<string[]> => {
       const ours = { ...scope, owner: keyText(owner) }
       const found = await agents.find(ours).sort({ at: -1 }).limit(limit).toArray()
@@ -192,7 +193,10 @@ async function writeOwn(routes: Collection<RouteDocument>, all: readonly Route[]
   })
 }
 
-async function touch(agents: Collection<RouteAgentDocument>, { owner, agent, at }: Route): Promise<void> {
+async function touch(
+  agents: Collection<RouteAgentDocument>,
+  { owner, agent, at }: Pick<Route, 'owner' | 'agent' | 'at'>,
+): Promise<void> {
   const _id = `${gatewayScope}/${hashOf(owner, agent)}`
   const fields = { owner: keyText(owner), agent: keyText(agent) }
   await untilDone(async () => {

@@ -114,6 +114,10 @@ export class SqliteRoutingStore implements RoutingStore {
     })
   }
 
+  async saveUse(owner: string, agent: string): Promise<void> {
+    await this.#run(sql.touch, owner, agent, Date.now())
+  }
+
   async agentsOf(owner: string, limit: number): Promise<string[]> {
     const rows = await this.#all(sql.agentsOf, owner, limit)
     return rows.map((row) => row['agent'] as string)
