@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { HandlerContext } from '../../author/context.ts'
 import { type Output, progress } from '../../author/output.ts'
@@ -7,7 +8,10 @@ import { type TestAgent, testAgent } from '../../testing.ts'
 let handle: (context: HandlerContext) => AsyncGenerator<Output>
 let agent: TestAgent
 beforeAll(async () => {
-  agent = await testAgent({ handle: (context) => handle(context) })
+  agent = await testAgent(
+    { handle: (context) => handle(context) },
+    { env: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } },
+  )
 })
 afterAll(() => agent[Symbol.asyncDispose]())
 
@@ -43,6 +47,29 @@ test('a progress message is a numbered event with `working`, and not part of the
   expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ parts: [{ text: 'done' }] }] })
   expect(task.status).not.toHaveProperty('message')
   expect(JSON.stringify(task.history)).not.toContain('Reading')
+})
+
+test('webhooks receive progress messages', async () => {
+  await using receiver = await WebhookReceiver.start()
+  handle = async function* () {
+    await wait(50)
+    yield progress('Reading')
+    await wait(100)
+    yield 'done'
+  }
+  const pushNotificationConfig = { id: crypto.randomUUID(), url: receiver.url }
+  await agent.caller('alice').send('hello', { pushNotificationConfig })
+  const posts = await receiver.waitFor(4)
+  const received = posts.map(({ event }) => [
+    event.sequence,
+    event.kind === 'status-update' ? event.status.message?.parts[0] : event.kind,
+  ])
+  expect(received).toMatchObject([
+    [1, undefined],
+    [2, { text: 'Reading' }],
+    [3, 'artifact-update'],
+    [4, undefined],
+  ])
 })
 
 test('of many progress messages, one per second is sent, and the newest replaces those before it', async () => {
