@@ -104,9 +104,8 @@ function routesOf(database: GatewayMongodb) {
     },
     saveUse: (owner: string, agent: string): Promise<void> => touch(agents, { owner, agent, at: Date.now() }),
     agentsOf: async (owner: string, limit: number): Promise<string[]> => {
-      const ours = { ...scope, owner: keyText(owner) }
-      const found = await agents.find(ours).sort({ at: -1 }).limit(limit).toArray()
-      return found.map(({ agent }) => agent)
+      const found = agents.find({ ...scope, owner: keyText(owner) }).sort({ at: -1 })
+      return (await found.limit(limit).toArray()).map(({ agent }) => agent)
     },
     waiting: async (agent: string, taskIds: readonly string[]): Promise<Route[]> => {
       const ids = { $in: taskIds.map(keyText) }
