@@ -60,7 +60,7 @@ const collection = declareCollection({
   fields: { agent: 'key', kind: 'key', id: 'key', body: 'text', expires_at: 'integer' },
   key: ['agent', 'kind', 'id'],
   indexes: {
-    of_kind: { equals: ['kind'], sqlite: 'foreign_links_of_kind' },
+    open: { only: { kind: ['open'] }, sqlite: 'foreign_links_open' },
     expired: { order: 'expires_at', sqlite: 'foreign_links_expired' },
   },
   mongodb: { without: ['agent', 'id'] },
@@ -78,6 +78,11 @@ const sqliteMigrations = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX foreign_links_of_kind ON foreign_links (kind);
   CREATE INDEX foreign_links_expired ON foreign_links (expires_at);
+  `,
+  // Each link was an entry of this index, which only the search for marks uses.
+  `
+  DROP INDEX foreign_links_of_kind;
+  CREATE INDEX foreign_links_open ON foreign_links (kind) WHERE kind = 'open';
   `,
 ]
 
@@ -124,7 +129,7 @@ export function linksIn(
     await to.put({ ...link, expires_at: Date.now() + linkDays * 86_400_000 })
   }
   const openMarks = async () =>
-    (await marks.find('of_kind', { kind: 'open' })).map(({ body }) => openMark.parse(JSON.parse(body)))
+    (await marks.find('open', {})).map(({ body }) => openMark.parse(JSON.parse(body)))
   const isAbandoned = (mark: z.infer<typeof openMark>) => Date.now() - mark.at > markedForMs
   return {
     mayForget: soon !== documents,
