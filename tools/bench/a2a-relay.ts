@@ -1,6 +1,7 @@
 /**
  * `SendMessage` that waits, to an agent of `@a2a-js/sdk` 1.3: sent directly, and through the gateway, whose relay stores the
- * task and follows the agent's stream. CPU time of the gateway and the relay; the agent runs on the other core.
+ * task and follows the agent's stream. CPU time of the gateway and the relay; the agent runs on the other core. With one
+ * connection, p50 is the time of a call that waits for no other.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -27,36 +28,46 @@ function sends(at: string, headers: Record<string, string>): string[] {
   })
 }
 
-const direct: Subject = async (generator) => {
-  await using agent = await agentOn(cores.server)
-  return (await measure(generator, agent, { requests: sends('/rpc', {}), mustHold, warmUp })).figures
-}
-
-const relayed: Subject = async (generator) => {
-  await using stack = new AsyncDisposableStack()
-  const folder = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
-  stack.defer(() => rm(folder, { recursive: true, force: true }))
-  const agent = stack.use(await agentOn(cores.load))
-  const tokenFile = path.join(folder, 'token')
-  const gateway = stack.use(
-    await ServerProcess.start({
-      args: ['--disable-warning=ExperimentalWarning', program('relay-gateway')],
-      core: cores.server,
-      env: { UPSTREAM: agent.address, TOKEN_FILE: tokenFile },
-    }),
-  )
-  const token = await readFile(tokenFile, 'utf8')
-  const server = {
-    address: gateway.address,
-    get cpuMicros() {
-      const all = [gateway.pid, ...descendantsOf(gateway.pid)]
-      return all.reduce((sum, pid) => sum + cpuMicrosOf(pid), 0)
-    },
+const direct =
+  (connections: number): Subject =>
+  async (generator) => {
+    await using agent = await agentOn(cores.server)
+    const requests = sends('/rpc', {})
+    return (await measure(generator, agent, { requests, mustHold, warmUp, connections })).figures
   }
-  const requests = sends('/agents/js-v1/a2a/v1', { Authorization: `Bearer ${token}` })
-  return (await measure(generator, server, { requests, mustHold, warmUp })).figures
-}
 
-const found = await inRounds({ direct, 'through the gateway and its relay': relayed })
+const relayed =
+  (connections: number): Subject =>
+  async (generator) => {
+    await using stack = new AsyncDisposableStack()
+    const folder = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
+    stack.defer(() => rm(folder, { recursive: true, force: true }))
+    const agent = stack.use(await agentOn(cores.load))
+    const tokenFile = path.join(folder, 'token')
+    const gateway = stack.use(
+      await ServerProcess.start({
+        args: ['--disable-warning=ExperimentalWarning', program('relay-gateway')],
+        core: cores.server,
+        env: { UPSTREAM: agent.address, TOKEN_FILE: tokenFile },
+      }),
+    )
+    const token = await readFile(tokenFile, 'utf8')
+    const server = {
+      address: gateway.address,
+      get cpuMicros() {
+        const all = [gateway.pid, ...descendantsOf(gateway.pid)]
+        return all.reduce((sum, pid) => sum + cpuMicrosOf(pid), 0)
+      },
+    }
+    const requests = sends('/agents/js-v1/a2a/v1', { Authorization: `Bearer ${token}` })
+    return (await measure(generator, server, { requests, mustHold, warmUp, connections })).figures
+  }
+
+const found = await inRounds({
+  direct: direct(32),
+  'through the gateway and its relay': relayed(32),
+  'direct, one connection': direct(1),
+  'through both, one connection': relayed(1),
+})
 printFigures(found.medians)
 await saveResults('a2a-relay', { ...found })

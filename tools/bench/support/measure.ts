@@ -29,18 +29,19 @@ export interface Figures {
 /**
  * Warms the server up, then measures it. `accepted` includes the warm-up.
  * @param load.warmUp Default 15,000 requests.
+ * @param load.connections of the measured requests. Default 32, with which the warm-up always runs.
  */
 export async function measure(
   generator: LoadGenerator,
   server: Pick<ServerProcess, 'address' | 'cpuMicros'>,
-  load: Pick<Load, 'requests' | 'mustHold'> & { warmUp?: number },
+  load: Pick<Load, 'requests' | 'mustHold'> & Partial<Pick<Load, 'connections'>> & { warmUp?: number },
 ): Promise<{ figures: Figures; accepted: number }> {
-  const { warmUp: total = warmUpRequests, ...sent } = load
-  const whole = { ...sent, address: server.address, connections }
-  const warmUp = await generator.run({ ...whole, total })
+  const { warmUp: total = warmUpRequests, connections: measured = connections, ...sent } = load
+  const whole = { ...sent, address: server.address }
+  const warmUp = await generator.run({ ...whole, connections, total })
   await wait(200)
   const [cpu, own, theirs] = [server.cpuMicros, coreTimes(cores.server), coreTimes(cores.load)]
-  const result = await generator.run({ ...whole, seconds: measuredSeconds })
+  const result = await generator.run({ ...whole, connections: measured, seconds: measuredSeconds })
   const cpuMicros = server.cpuMicros - cpu
   const used = cpuMicros / (result.seconds * 1_000_000)
   return {
