@@ -63,6 +63,11 @@ const defaults: ClientLimits = {
 
 /** The maximum size of the rest of an answer that is discarded so that the connection can be reused. */
 const restMaxBytes = 64 * 1024
+/**
+ * How long a connection may have been idle before a message is sent over it. The server may be closing it, and a message that
+ * it does not answer is not repeated. Servers keep idle connections open for a second or longer.
+ */
+const idleBeforeSendMs = 300
 /** Attempts at one request, and the longest delay before a repetition. */
 const [attemptsMax, repeatDelayMaxMs] = [4, 10_000]
 
@@ -233,6 +238,7 @@ export class A2aClient implements AsyncDisposable {
         timeoutMs: isSend ? this.#limits.sendTimeoutMs : this.#limits.requestTimeoutMs,
         idleMs: this.#limits.idleMs,
         discarded: { maxBytes: restMaxBytes, maxMs: this.#limits.restMs },
+        ...(isSend && { idleMaxMs: idleBeforeSendMs }),
         onSend: () => (isSent = true),
       })
       await refuseUnavailable(response)

@@ -152,6 +152,21 @@ test('a request that is aborted when its turn comes passes the turn on', async (
   expect(await third).toBe(first)
 })
 
+test('a request that needs a connection in use recently opens another', async () => {
+  await using connections = new PinnedConnections()
+  const target = outgoingUrl(`http://127.0.0.1:${port}/`, allowed)
+  const signal = AbortSignal.timeout(10_000)
+  const lease = (idleMaxMs?: number) => connections.lease(target, ['127.0.0.1'], signal, idleMaxMs)
+  const first = await lease()
+  connections.release(first, true)
+  expect(await lease(60_000)).toBe(first)
+  connections.release(first, true)
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  expect(connections.takeIdle(target, ['127.0.0.1'], 0)).toBeUndefined()
+  expect(first.socket.destroyed).toBe(true)
+  expect(await lease(0)).not.toBe(first)
+})
+
 test('a connection that cannot be opened frees its slot', async () => {
   await using connections = new PinnedConnections({ perHostMax: 1, totalMax: 1 })
   const nobody = guardedFetch('http://hook.example:1/', {

@@ -23,6 +23,8 @@ export interface PinnedConnection {
   origin: string
   address: string
   socket: Socket
+  /** When it became idle, by `performance.now()`. */
+  idleSince: number
 }
 
 export const headerMaxBytes = 16 * 1024
@@ -54,26 +56,32 @@ export class PinnedConnections implements AsyncDisposable {
     this.#ca = options.ca
   }
 
-  /** Returns an idle connection if there is one; return it with `release`. @param addresses as for `lease` */
-  takeIdle(target: OutgoingUrl, addresses: readonly string[]): PinnedConnection | undefined {
-    return this.#disposed ? undefined : this.#takeIdle(target.origin, addresses)
+  /** Returns an idle connection if there is one; return it with `release`. The parameters are as for `lease`. */
+  takeIdle(
+    target: OutgoingUrl,
+    addresses: readonly string[],
+    idleMaxMs?: number,
+  ): PinnedConnection | undefined {
+    return this.#disposed ? undefined : this.#takeIdle(target.origin, addresses, idleMaxMs)
   }
 
   /**
    * Returns a connection for one request; return it with `release`.
    * @param addresses all current addresses of the host, checked
+   * @param idleMaxMs how long the connection may have been idle. Default: any time
    * @throws OutgoingFailed; the signal's reason
    */
   async lease(
     target: OutgoingUrl,
     addresses: readonly string[],
     signal: AbortSignal,
+    idleMaxMs?: number,
   ): Promise<PinnedConnection> {
     const { origin } = target
     for (;;) {
       signal.throwIfAborted()
       if (this.#disposed) throw new OutgoingFailed('aborted', 'The connections are closed')
-      const idle = this.#takeIdle(origin, addresses)
+      const idle = this.#takeIdle(origin, addresses, idleMaxMs)
       if (idle !== undefined) return idle
       if (this.#mayOpen(origin)) return await this.#openOne(target, addresses, signal)
       await this.#wait(origin, signal)
@@ -84,6 +92,7 @@ export class PinnedConnections implements AsyncDisposable {
   release(connection: PinnedConnection, reusable: boolean): void {
     const keep = reusable && this.#idleMs > 0 && !this.#disposed && !connection.socket.destroyed
     if (!keep) return this.#close(connection)
+    connection.idleSince = performance.now()
     this.#idle.add(connection)
     this.#wakeOne()
   }
@@ -94,12 +103,17 @@ export class PinnedConnections implements AsyncDisposable {
     await Promise.all([...this.#all].map(({ client }) => client.destroy()))
   }
 
-  #takeIdle(origin: string, addresses: readonly string[]): PinnedConnection | undefined {
+  #takeIdle(
+    origin: string,
+    addresses: readonly string[],
+    idleMaxMs = Number.POSITIVE_INFINITY,
+  ): PinnedConnection | undefined {
     for (const connection of this.#idle) {
       if (connection.origin !== origin) continue
       this.#idle.delete(connection)
-      if (addresses.includes(connection.address) && !connection.socket.destroyed) return connection
-      // The address of the host has changed.
+      const isFresh = performance.now() - connection.idleSince <= idleMaxMs
+      if (isFresh && addresses.includes(connection.address) && !connection.socket.destroyed) return connection
+      // It was idle for too long, or the address of the host has changed.
       this.#close(connection)
     }
     return undefined
@@ -121,7 +135,8 @@ export class PinnedConnections implements AsyncDisposable {
     this.#count(origin, 1)
     try {
       const { socket, address } = await openPinned(target, addresses, { ca: this.#ca, signal })
-      const connection = { client: this.#clientOver(socket, origin), origin, address, socket }
+      const idleSince = performance.now()
+      const connection = { client: this.#clientOver(socket, origin), origin, address, socket, idleSince }
       this.#all.add(connection)
       socket.once('close', () => this.#close(connection))
       if (this.#disposed) this.#close(connection)

@@ -15,6 +15,8 @@ export interface GuardedStreamOptions
   idleMs?: number
   /** How much of a body that is not read to its end is discarded, so that the connection can be reused. Default: nothing. */
   discarded?: { maxBytes: number; maxMs: number }
+  /** How long a connection may have been idle to be used for this request. Default: as long as it is kept open. */
+  idleMaxMs?: number
   /** Called before the first byte is sent. If it has not been called, the server has not received the request. */
   onSend?: () => void
 }
@@ -44,8 +46,10 @@ export async function guardedStream(
   const rules = { allowed, ...(resolver !== undefined && { resolver }) }
   const addresses = await addressesOf(target, rules, deadline)
   deadline.throwIfEnded()
+  const { idleMaxMs } = options
   const connection =
-    connections.takeIdle(target, addresses) ?? (await connections.lease(target, addresses, deadline.signal))
+    connections.takeIdle(target, addresses, idleMaxMs) ??
+    (await connections.lease(target, addresses, deadline.signal, idleMaxMs))
   try {
     options.onSend?.()
     const request = { method, path: target.path, headers, body, signal: deadline.signal }
