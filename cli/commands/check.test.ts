@@ -124,6 +124,14 @@ test('parley check states where it looked for a card, and nothing else, if there
   expect(code).toBe(1)
 })
 
+test('parley check names each private host of the card', async () => {
+  const url = 'http://10.0.0.1/rpc'
+  agent.card = { ...v1(), supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] }
+  const { stdout } = await check()
+  expect(stdout).toMatch(/^– +addresses .*loopback.* A gateway in production/m)
+  expect(stdout).toMatch(/^– +addresses .*10\.0\.0\.1\/rpc: .* list 10\.0\.0\.1 in REGISTRY_ALLOWED_HOSTS/m)
+})
+
 test('parley check names an invalid signature', async () => {
   const key = keyPairFromSeed(Buffer.alloc(32, 1))
   const kid = 'did:web:127.0.0.1%3A1#1'

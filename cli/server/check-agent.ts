@@ -7,7 +7,7 @@ import { foreignCardPaths, isForeignCard } from '@parley/wire/codecs/foreign-car
 import { methodOf } from '@parley/wire/codecs/parley/methods'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
-import { checkForeignAgent, type ForeignCheck } from './check-foreign-agent.ts'
+import { checkForeignAgent } from './check-foreign-agent.ts'
 
 /** One line of `parley check`. `fix` suggests a fix and is absent if the check passed. */
 export interface Finding {
@@ -52,7 +52,10 @@ export async function checkAgent(
   const second = isObject(card) ? undefined : await get(`${base}${foreignCardPaths[1]}`)
   const foreign = await foreignCardIn(card, second)
   if (foreign !== undefined)
-    return [{ what: 'reachable' }, ...(await checkForeign({ base, ...foreign, credential, read }))]
+    return [
+      { what: 'reachable' },
+      ...(await checkForeignAgent({ base, ...foreign, credential, read, reasonOf })),
+    ]
   if (second !== undefined && !isObject(second)) return [{ what: 'reachable' }, noCardFinding([card, second])]
   const findings = [{ what: 'reachable' }, cardFinding(card)]
   const did = card.json?.['did']
@@ -105,12 +108,6 @@ async function hasDid(card: JsonObject): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-async function checkForeign(check: ForeignCheck): Promise<Finding[]> {
-  return checkForeignAgent(check).catch((error: Error) => [
-    { what: 'call', fix: `No answer: ${reasonOf(error, check.base)}.` },
-  ])
 }
 
 const names = ['skills', 'DID document', 'health', 'error answers', 'asks for a token', 'task']

@@ -21,6 +21,8 @@ export interface ForeignCheck {
   /** A credential for the agent, which is sent once. */
   credential: string | undefined
   read: ReadAnswer
+  /** Describes why there was no answer. */
+  reasonOf: (error: Error, url: string) => string
 }
 
 /** Checks an A2A server of another vendor as the registry and the relay of a gateway would use it. */
@@ -39,7 +41,7 @@ export async function checkForeignAgent(check: ForeignCheck): Promise<Finding[]>
     skillsFinding(card),
     securityFinding(found),
     await signatureFinding(check, found.url),
-    ...(addresses.some(({ fix }) => fix !== undefined) ? [] : [await callFinding(found, check)]),
+    ...(addresses.some(({ fix }) => fix !== undefined) ? [] : [await callOrReason(found, check)]),
   ]
 }
 
@@ -66,9 +68,11 @@ async function cardFinding({ card, path }: ForeignCheck): Promise<Finding> {
 const tokenUrlOf = (scheme: AgentSecurity) => (scheme.kind === 'oauth2' ? [scheme.tokenUrl] : [])
 
 function addressFindings(urls: readonly string[]): Finding[] {
-  const findings = urls.flatMap(addressFinding)
-  const faults = findings.filter(({ fix }) => fix !== undefined)
-  return [faults[0] ?? findings[0] ?? { what: 'addresses' }]
+  const fault = urls.flatMap(addressFinding).find(({ fix }) => fix !== undefined)
+  if (fault !== undefined) return [fault]
+  const urlPerHost = new Map(urls.map((url) => [URL.parse(url)?.hostname, url]))
+  const notes = [...urlPerHost.values()].flatMap(addressFinding)
+  return notes.length === 0 ? [{ what: 'addresses' }] : notes
 }
 
 function addressFinding(url: string): Finding[] {
@@ -115,6 +119,13 @@ async function signatureFinding({ card, base }: ForeignCheck, interfaceUrl: stri
     return { what, note: `${proof.message} The agent can be registered, but not verified.` }
   if (proof.covers !== 'a2a-without-security') return { what, info: `by ${proof.did}` }
   return { what, note: 'The signature does not cover the security schemes. The agent is not verified.' }
+}
+
+function callOrReason(found: ForeignInterface, check: ForeignCheck): Promise<Finding> {
+  return callFinding(found, check).catch((error: Error) => ({
+    what: 'call',
+    fix: `No answer from ${found.url}: ${check.reasonOf(error, found.url)}.`,
+  }))
 }
 
 /** Reads a task that does not exist, which has no effect at the agent. */
