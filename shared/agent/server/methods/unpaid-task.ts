@@ -15,8 +15,11 @@ export const unpaidMax = 100
 
 /** @throws ParleyError TooManyRequests when too many tasks of the caller wait for a payment */
 export async function requireFewUnpaid({ store }: Services, owner: string): Promise<void> {
-  const query = { owner, state: 'payment-required', limit: 1, count: true, includeArtifacts: false } as const
-  const { total = 0 } = await store.outlineTasks(query, () => {})
+  const states = ['payment-required'] as const
+  const { total = 0 } = await store.outlineTasks(
+    { owner, states, limit: 1, count: true, includeArtifacts: false },
+    () => {},
+  )
   if (total < unpaidMax) return
   throw new ParleyError('TooManyRequests', {
     message: `${unpaidMax} tasks of this caller wait for a payment, which is the maximum: pay or cancel some`,
