@@ -98,7 +98,7 @@ test.each([
         { url: 'http://a:b@a.test/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
       ],
     },
-    'http://a:b@a.test/: The URL must not contain a user name',
+    'http://…@a.test/: The URL must not contain a user name',
   ],
   ['card', { name: '' }, 'The registry refuses the card: name: '],
 ])('parley check states the fault of the %s', async (what, more, sentence) => {
@@ -106,6 +106,7 @@ test.each([
   const { code, stdout } = await check()
   expect(stdout).toMatch(new RegExp(`^FIX +${what} `, 'm'))
   expect(stdout).toContain(sentence)
+  expect(stdout).not.toContain('a:b@')
   expect(code).toBe(1)
 })
 

@@ -32,7 +32,7 @@ export async function checkForeignAgent(check: ForeignCheck): Promise<Finding[]>
   if (typeof found === 'string')
     return [await cardFinding(check), { what: 'interface', fix: `${found.replace(/\.$/, '')}.` }]
   const streaming = found.streaming ? 'streaming' : 'without streaming (tasks are polled)'
-  const info = `${versionOf(found, card)}, JSON-RPC at ${found.url}, ${streaming}`
+  const info = `${versionOf(found, card)}, JSON-RPC at ${shownUrl(found.url)}, ${streaming}`
   const addresses = addressFindings([base, found.url, ...found.security.flatMap(tokenUrlOf)])
   return [
     await cardFinding(check),
