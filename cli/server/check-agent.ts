@@ -49,14 +49,15 @@ export async function checkAgent(
       },
     ]
   }
-  const second = isObject(card) ? undefined : await get(`${base}${foreignCardPaths[1]}`)
+  const second = hasObject(card) ? undefined : await get(`${base}${foreignCardPaths[1]}`)
   const foreign = await foreignCardIn(card, second)
   if (foreign !== undefined)
     return [
       { what: 'reachable' },
       ...(await checkForeignAgent({ base, ...foreign, credential, read, reasonOf })),
     ]
-  if (second !== undefined && !isObject(second)) return [{ what: 'reachable' }, noCardFinding([card, second])]
+  if (second !== undefined && !hasObject(second))
+    return [{ what: 'reachable' }, noCardFinding([card, second])]
   const findings = [{ what: 'reachable' }, cardFinding(card)]
   const did = card.json?.['did']
   const rest = [
@@ -78,7 +79,7 @@ export async function checkAgent(
   return findings
 }
 
-const isObject = ({ status, json }: Answer) => status === 200 && json !== undefined
+const hasObject = ({ status, json }: Answer) => status === 200 && json !== undefined
 
 /** Returns the card of an A2A server of another vendor, where the registry would find it. */
 async function foreignCardIn(first: Answer, second: Answer | undefined) {
