@@ -262,7 +262,7 @@ class Run {
         if (attempt === 1) {
           const seconds = Math.ceil(unreachableMaxMs / 1000)
           yield progress(
-            `The agent is not reachable at the moment. The task fails if it stays so for ${seconds} seconds.`,
+            `The agent is not reachable at the moment. The task fails if this lasts ${seconds} seconds.`,
           )
         }
         await wait(this.#timing.pollMaxMs, undefined, { signal: this.#context.signal })
