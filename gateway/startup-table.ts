@@ -64,7 +64,7 @@ function agentRow({ name, entry, url, reason }: AgentRow, gatewayUrl: string): s
   return [
     name,
     'ready',
-    `${gatewayUrl}/agents/${entry.slug}  (own address ${url?.replace(/\/+$/, '') ?? entry.url})`,
+    `${gatewayUrl}/agents/${entry.slug}/  (own address ${url?.replace(/\/+$/, '') ?? entry.url})`,
   ]
 }
 
