@@ -72,7 +72,10 @@ export interface RoutingStore {
   remove(owner: string, kind: RouteKind, id: string): Promise<void>
   /** Removes the route of a context and those of its tasks. */
   removeContext(owner: string, context: string): Promise<void>
-  /** Records that the agent may have tasks of the owner, before their routes are known. */
+  /**
+   * Records that the agent may have tasks of the owner, before their routes are known. The record survives the process; a failure of
+   * the machine may lose it.
+   */
   saveUse(owner: string, agent: string): Promise<void>
   /** Agents that have tasks of the owner, most recently used first. */
   agentsOf(owner: string, limit: number): Promise<string[]>

@@ -115,7 +115,7 @@ export class SqliteRoutingStore implements RoutingStore {
   }
 
   async saveUse(owner: string, agent: string): Promise<void> {
-    await this.#run(sql.touch, owner, agent, Date.now())
+    await this.#database.writeSoon(() => this.#database.statement(sql.touch).run(owner, agent, Date.now()))
   }
 
   async agentsOf(owner: string, limit: number): Promise<string[]> {
