@@ -23,7 +23,9 @@ test('the startup text is one table of addresses that includes the reason why an
   })
   expect(text).toContain('\ngateway       ready        http://127.0.0.1:7400\n')
   expect(text).toContain('\nassistant     not running  needs OPENAI_API_KEY\n')
-  expect(text).toContain('\ncalculator    ready        http://127.0.0.1:7400/agents/calculator/  (own address')
+  expect(text).toContain(
+    '\ncalculator    ready        http://127.0.0.1:7400/agents/calculator/  (own address',
+  )
   expect(text.match(/^curl /gm)).toHaveLength(1)
   expect(text).toContain('Bearer $(npx parley token)')
 })
