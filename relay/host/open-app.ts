@@ -39,6 +39,7 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
   await using stack = new AsyncDisposableStack()
   const { id, url, streaming, credential } = agent
   const dialect = dialectNamed(agent.dialect)
+  const { identity, ...folders } = placeOf(id, parts)
   const client = stack.use(new A2aClient({ url, dialect, streaming, credential, allowed }))
   const outputMaxBytes = config.artifactMaxBytes
   const relayed = {
@@ -49,7 +50,6 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
     outputMaxBytes,
     ...(timing !== undefined && { timing }),
   }
-  const folder = path.join('agents', id)
   const app = stack.use(
     await startAgentApp({
       ...options,
@@ -64,11 +64,10 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
         concurrency,
         handle: (context) => relayedRun(relayed, context),
       }),
-      identity: identityOf(id, relay.key),
+      identity,
       config: {
         ...config,
-        dataDir: path.join(config.dataDir, folder),
-        storeDir: path.join(config.storeDir, folder),
+        ...folders,
         publicUrl: agent.publicUrl,
         audiences: [...config.audiences, ...agent.audiences],
       },
@@ -79,6 +78,16 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
   )
   const open = stack.move()
   return { ...app, [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+/** Returns the identity under which an agent's data is stored, and its folders. */
+export function placeOf(id: string, { config, relay }: Pick<HostParts, 'config' | 'relay'>) {
+  const folder = path.join('agents', id)
+  return {
+    identity: identityOf(id, relay.key),
+    dataDir: path.join(config.dataDir, folder),
+    storeDir: path.join(config.storeDir, folder),
+  }
 }
 
 /** Derives the key of an agent from that of the relay, so that copies of the relay on several machines agree on it. */

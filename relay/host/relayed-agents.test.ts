@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtemp, readdir } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-provider'
@@ -251,6 +251,22 @@ test('another agent with the slug of a removed one receives none of its tasks', 
   expect(JSON.stringify(next.requests[0]?.params)).not.toContain('secret')
 })
 
+test('the data of a removed agent is removed after RETENTION_DAYS', async () => {
+  const relay = await startRelay({ retentionEveryMs: 20, retentionDays: 30 })
+  const foreign = await foreignAgent(hello)
+  for (const slug of ['one', 'two']) {
+    await relay.change(slug, foreign, { id: `entry-${slug}` })
+    await relay.caller(slug).sendAndWait('hello')
+  }
+  await relay.agents.change({ type: 'relayed-agent', slug: 'one' })
+  const absent = async () => (await relay.links.stores()).filter(({ absentSince }) => absentSince)
+  await expect.poll(absent).toMatchObject([{ agent: 'entry-one' }])
+  expect(await readdir(path.join(relay.folder, 'agents'))).toEqual(['entry-one', 'entry-two'])
+  vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 31 * 86_400_000)
+  await expect.poll(() => readdir(path.join(relay.folder, 'agents'))).toEqual(['entry-two'])
+  vi.restoreAllMocks()
+})
+
 /** Starts an agent as a process, which sends a message after the first read of its task, or when it receives a message. */
 async function startForeignProcess(behaviour: string, port = 0) {
   const server = import.meta.resolve('@parley/tools/testing/foreign-agent')
@@ -283,17 +299,16 @@ async function foreignAgent(script: ForeignScript): Promise<ForeignAgent> {
 }
 
 async function startRelay(
-  options: {
+  options: ConstructorParameters<typeof RelayedAgents>[1] & {
     folder?: string
-    idleMs?: number
-    checkEveryMs?: number
+    retentionDays?: number
     unreachableMaxMs?: number
     seed?: number
     provider?: TestIdentityProvider
     links?: LinkStore
   } = {},
 ) {
-  const { unreachableMaxMs = 300, seed = 1 } = options
+  const { unreachableMaxMs = 300, seed = 1, retentionDays = 0 } = options
   const folder = options.folder ?? (await mkdtemp(path.join(os.tmpdir(), 'relay-')))
   const provider = options.provider ?? (await TestIdentityProvider.start())
   if (options.provider === undefined) disposables.push(provider)
@@ -301,6 +316,7 @@ async function startRelay(
     DATA_DIR: folder,
     LOG_LEVEL: 'silent',
     WEBHOOK_ALLOWED_HOSTS: '127.0.0.1',
+    RETENTION_DAYS: String(retentionDays),
   })
   const introspector = new HttpIntrospector({
     url: provider.url,
@@ -339,6 +355,8 @@ async function startRelay(
   const token = provider.issue('alice', { scope: 'agent:read agent:write' })
   return {
     agents,
+    folder,
+    links,
     provider,
     stop,
     url: server.address,

@@ -3,6 +3,7 @@ import type { RelayedAgent, RelayedAgentMessage } from '@parley/kit/auth/relayed
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import { isTerminal, taskStates } from '@parley/wire/model/task'
 import { type HostParts, openApp } from './open-app.ts'
+import { ClosedAppRetention } from './retention.ts'
 
 /** How long an app without requests, open tasks and undelivered webhook events stays open, and how often that is checked. */
 const [idleMs, checkEveryMs] = [600_000, 30_000]
@@ -37,15 +38,24 @@ export class RelayedAgents implements AsyncDisposable {
   readonly #reopen: Promise<Set<string>>
   readonly #waiting = new Map<string, Set<() => void>>()
   readonly #timer: NodeJS.Timeout
+  readonly #retention: ClosedAppRetention
   #removedAt = Number.NEGATIVE_INFINITY
   #isDisposed = false
 
-  constructor(parts: HostParts, timing: { idleMs?: number; checkEveryMs?: number } = {}) {
+  constructor(
+    parts: HostParts,
+    timing: { idleMs?: number; checkEveryMs?: number; retentionEveryMs?: number } = {},
+  ) {
     this.#parts = parts
     this.#idleMs = timing.idleMs ?? idleMs
     this.#reopen = parts.links.openAgents().then((slugs) => new Set(slugs))
     this.#reopen.catch(() => {})
     this.#timer = setInterval(() => void this.#check(), timing.checkEveryMs ?? checkEveryMs).unref()
+    this.#retention = new ClosedAppRetention({
+      ...parts,
+      named: () => new Set([...this.#agents.values()].map(({ id }) => id)),
+      ...(timing.retentionEveryMs !== undefined && { everyMs: timing.retentionEveryMs }),
+    })
   }
 
   /** The number of open apps. */
@@ -83,6 +93,7 @@ export class RelayedAgents implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true
     clearInterval(this.#timer)
+    await this.#retention[Symbol.asyncDispose]()
     // The marks remain, so that open tasks continue after the next start.
     await Promise.all([...this.#open.keys()].map((slug) => this.#close(slug)))
   }
@@ -96,7 +107,7 @@ export class RelayedAgents implements AsyncDisposable {
       if (known !== undefined || agent === undefined || this.#isDisposed) return known
       const markedAt = Date.now()
       await this.#parts.links.markOpen(slug)
-      const app = await openApp(slug, agent, this.#parts)
+      const app = await this.#retention.open(agent.id, () => openApp(slug, agent, this.#parts))
       const opened = { app, requests: 0, usedAt: Date.now(), markedAt }
       this.#open.set(slug, opened)
       return opened

@@ -37,12 +37,20 @@ export interface LinkStore extends AsyncDisposable {
   openAgents(): Promise<string[]>
   /** Returns the agents whose apps were open in relays that have not marked them for `markedForMs`. */
   abandonedAgents(): Promise<string[]>
+  /** Records that the agent has a store, and since when the gateway no longer names the agent. */
+  saveStore(store: AgentStore): Promise<void>
+  stores(): Promise<AgentStore[]>
+  /** Removes the record of the store and the links of its agent. */
+  removeStore(store: AgentStore): Promise<void>
   /** Removes up to `limit` links that have not changed for `linkDays` and returns their number. */
   removeExpired(limit: number): Promise<number>
 }
 
 /** A relay that has not repeated its mark for this long no longer runs. */
 export const markedForMs = 180_000
+
+/** How many links of a removed agent are removed in a batch. */
+const removedAtOnce = 500
 
 /** That the app of an agent is open in a relay. */
 const openMark = z.object({
@@ -51,6 +59,17 @@ const openMark = z.object({
   /** Milliseconds since 1970. */
   at: z.number(),
 })
+
+const agentStore = z.object({
+  /** The ID of the agent's registry entry. */
+  agent: z.string(),
+  /** The ID of the agent in the store. */
+  id: z.string(),
+  /** Milliseconds since 1970; absent while the agent is registered. */
+  absentSince: z.number().optional(),
+})
+/** The record of an agent's store. */
+export type AgentStore = z.infer<typeof agentStore>
 
 /** How long a link is kept after its last change. Tasks are kept for a shorter time by default. */
 export const linkDays = 400
@@ -61,9 +80,11 @@ const collection = declareCollection({
   key: ['agent', 'kind', 'id'],
   indexes: {
     open: { only: { kind: ['open'] }, sqlite: 'foreign_links_open' },
+    stores: { only: { kind: ['store'] }, sqlite: 'foreign_links_stores' },
+    of_agent: { equals: ['agent', 'kind'] },
     expired: { order: 'expires_at', sqlite: 'foreign_links_expired' },
   },
-  mongodb: { without: ['agent', 'id'] },
+  mongodb: { without: ['id'] },
 })
 
 const sqliteMigrations = [
@@ -84,6 +105,7 @@ const sqliteMigrations = [
   DROP INDEX foreign_links_of_kind;
   CREATE INDEX foreign_links_open ON foreign_links (kind) WHERE kind = 'open';
   `,
+  `CREATE INDEX foreign_links_stores ON foreign_links (kind) WHERE kind = 'store';`,
 ]
 
 /**
@@ -125,8 +147,12 @@ export function linksIn(
   const { soon = documents, close = async () => {} } = options
   const marks = documents.collection(collection)
   const links = soon.collection(collection)
-  const put = async (to: typeof links, link: { agent: string; kind: string; id: string; body: string }) => {
-    await to.put({ ...link, expires_at: Date.now() + linkDays * 86_400_000 })
+  const put = async (
+    to: typeof links,
+    link: { agent: string; kind: string; id: string; body: string },
+    expiresAt = Date.now() + linkDays * 86_400_000,
+  ) => {
+    await to.put({ ...link, expires_at: expiresAt })
   }
   const openMarks = async () =>
     (await marks.find('open', {})).map(({ body }) => openMark.parse(JSON.parse(body)))
@@ -154,6 +180,20 @@ export function linksIn(
     abandonedAgents: async () => [
       ...new Set((await openMarks()).filter(isAbandoned).map(({ agent }) => agent)),
     ],
+    saveStore: ({ agent, id, absentSince }) => {
+      const body = JSON.stringify({ agent, id, absentSince })
+      return put(marks, { agent, kind: 'store', id, body }, Number.MAX_SAFE_INTEGER)
+    },
+    stores: async () =>
+      (await marks.find('stores', {})).map(({ body }) => agentStore.parse(JSON.parse(body))),
+    removeStore: async ({ agent, id }) => {
+      for (const kind of ['task', 'context']) {
+        let removed = removedAtOnce
+        while (removed === removedAtOnce)
+          removed = await marks.removeMany('of_agent', { agent, kind }, { limit: removedAtOnce })
+      }
+      await marks.remove({ agent, kind: 'store', id })
+    },
     removeExpired: (limit) => links.removeMany('expired', {}, { before: Date.now(), limit }),
     [Symbol.asyncDispose]: close,
   }

@@ -5,6 +5,9 @@ import type { Store } from './store.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 
+/** Interval between runs of the retention. */
+export const retentionEveryMs = 60 * 60 * 1000
+
 interface RetentionOptions {
   store: Store
   /** How long ended tasks are kept after their last change (RETENTION_DAYS); 0 keeps them forever. */
@@ -28,7 +31,7 @@ export function startRetention(options: RetentionOptions): Disposable {
     if (running) return
     running = true
     try {
-      const removed = await removeOld(options, stopping.signal)
+      const removed = await removeOldTasks(options, stopping.signal)
       if (removed > 0) options.log.info({ tasks: removed }, 'old tasks were removed')
     } catch (error) {
       if (!stopping.signal.aborted) options.log.warn({ err: error }, 'old tasks could not be removed')
@@ -36,7 +39,7 @@ export function startRetention(options: RetentionOptions): Disposable {
       running = false
     }
   }
-  const timer = setInterval(() => void start(), options.everyMs ?? 60 * 60 * 1000)
+  const timer = setInterval(() => void start(), options.everyMs ?? retentionEveryMs)
   timer.unref()
   void start()
   return {
@@ -47,7 +50,14 @@ export function startRetention(options: RetentionOptions): Disposable {
   }
 }
 
-async function removeOld(options: RetentionOptions, signal: AbortSignal): Promise<number> {
+/**
+ * Runs the retention of a store once and returns the number of removed tasks.
+ * @throws AbortError after an abort; the next run continues
+ */
+export async function removeOldTasks(
+  options: Pick<RetentionOptions, 'store' | 'days' | 'batch' | 'pauseMs'>,
+  signal: AbortSignal,
+): Promise<number> {
   const { store, days, batch = 100, pauseMs = 50 } = options
   // An empty timestamp sorts before that of every task.
   const before = days === 0 ? '' : timestampOf((Date.now() - days * dayMs) * 1000)
