@@ -102,7 +102,9 @@ function retentionCases(storeUrl: () => string | undefined): void {
     })
     await retention.run()
     const app = await opened
+    const warn = vi.spyOn(relay.log, 'warn')
     await retention.run()
+    expect(warn).not.toHaveBeenCalled()
     await app?.[Symbol.asyncDispose]()
     expect(await relay.tasksOf('agent-1')).toEqual([old])
   })
@@ -130,6 +132,7 @@ async function relayWith(storeUrl: string | undefined, days: number) {
     cleanup.use(new ClosedAppRetention({ config, relay, links, log, storeUrl, named }))
   return {
     links,
+    log,
     place,
     open,
     retention,
