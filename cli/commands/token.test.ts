@@ -168,7 +168,8 @@ test('all loopback names count as one host', async () => {
 
 test('check sends --token, but never PARLEY_TOKEN, to the address on the command line', async () => {
   using folder = temporaryFolder()
-  await using server = await scriptedAgent({})
+  const card = () => ({ status: 200, type: 'application/json', body: '{}' })
+  await using server = await scriptedAgent({ 'GET /.well-known/agent.json': card })
   const given = { cwd: folder.path, env: { PARLEY_TOKEN: 'of-the-environment' } }
   await runCli(['check', server.url], given)
   expect(server.calls.filter(({ headers }) => headers.authorization !== undefined)).toEqual([])
