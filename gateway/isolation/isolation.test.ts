@@ -225,9 +225,11 @@ function targetFor(agent: string, { gateway, dataDir, cache }: Started) {
   const names = globSync(['**/*', 'agents/.relay', 'agents/.relay/**/*'], { cwd: dataDir }).filter(
     (name) => name !== own && !name.startsWith(`${own}/`) && !name.includes('/cache/'),
   )
-  const isFile = (name: string) => statSync(path.join(dataDir, name)).isFile()
-  const secrets = names.filter(isFile).map((name) => path.join(dataDir, name))
-  const folders = names.filter((name) => !isFile(name)).map((name) => path.join(dataDir, name))
+  const found = names.map((name) => path.join(dataDir, name))
+  // A journal may end meanwhile.
+  const kindOf = (name: string) => statSync(name, { throwIfNoEntry: false })
+  const secrets = found.filter((name) => kindOf(name)?.isFile() === true)
+  const folders = found.filter((name) => kindOf(name)?.isDirectory() === true)
   return {
     secrets,
     folders: [dataDir, ...folders],

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { EventBus } from '@parley/engine/events/event-bus'
-import { type ContextRef, contextOf, type Part } from '@parley/wire/model/task'
+import { type Artifact, type ContextRef, contextOf, type Part } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { mainArtifact, type StreamedArtifact } from '../../author/output.ts'
 
@@ -12,7 +12,7 @@ export class LiveDeltas {
   readonly #bus: EventBus
   readonly #task: { id: string } & ContextRef
   readonly #ids = new Map<string, string>()
-  #waiting: { part: Part; artifact: StreamedArtifact }[] | undefined = []
+  #waiting: Artifact[] | undefined = []
 
   constructor(bus: EventBus, task: { id: string } & ContextRef) {
     this.#bus = bus
@@ -24,22 +24,23 @@ export class LiveDeltas {
     return this.#ids
   }
 
-  add(part: Part, artifact: StreamedArtifact = mainArtifact): void {
+  add(part: Part, { key, name }: StreamedArtifact = mainArtifact): void {
     if (part.kind === 'text' && part.text === '') return
-    if (this.#waiting === undefined) this.#publish(part, artifact)
-    else this.#waiting.push({ part, artifact })
+    // Held-back deltas have an ID too, because the handler may end before they are published.
+    const artifactId = this.#ids.get(key) ?? randomUUID()
+    this.#ids.set(key, artifactId)
+    const artifact = { artifactId, name, parts: [{ ...part }] }
+    if (this.#waiting === undefined) this.#publish(artifact)
+    else this.#waiting.push(artifact)
   }
 
   goLive(): void {
     const waiting = this.#waiting ?? []
     this.#waiting = undefined
-    for (const { part, artifact } of waiting) this.#publish(part, artifact)
+    for (const artifact of waiting) this.#publish(artifact)
   }
 
-  #publish(part: Part, { key, name }: StreamedArtifact): void {
-    const artifactId = this.#ids.get(key) ?? randomUUID()
-    this.#ids.set(key, artifactId)
-    const artifact = { artifactId, name, parts: [{ ...part }] }
+  #publish(artifact: Artifact): void {
     const { id } = this.#task
     this.#bus.publish(id, [
       { kind: 'artifact-delta', taskId: id, ...contextOf(this.#task), timestamp: timestamp(), artifact },
