@@ -17,7 +17,7 @@ skipWithoutServers()
 let deployment: Deployment
 let foreign: ForeignAgent
 let tokens: ClientToken
-/** The texts whose tasks have ended at the foreign agent. */
+/** The texts of the tasks that have ended at the foreign agent. */
 const done = new Set<string>()
 /** The tasks of the foreign agent, by the text of their message. */
 const texts = new Map<string, string>()
@@ -95,7 +95,7 @@ async function patiently<T>(call: (caller: A2aCaller) => Promise<T>): Promise<T>
   }
 }
 
-/** The ids of this deployment's processes whose command line contains the text. */
+/** The ids of this deployment's processes with the text in their command line. */
 const pidsOf = (text: string) =>
   deployment.processes().filter((pid) => {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')

@@ -77,7 +77,7 @@ async function addSupervised(folder: string): Promise<void> {
   )
 }
 
-/** A card with the agent's address in every field that may have one, and a signature whose key is at another server. */
+/** A card with the agent's address in every field that may have one, and a signature with a key at another server. */
 function hostileCard(name: string, url: string): JsonObject {
   const header = { alg: 'ES256', kid: `${alice.did}#key-1`, jku: `${own['keys']}/keys`, jwk: { kty: 'EC' } }
   return {

@@ -16,7 +16,7 @@ export interface FrontEnd extends AsyncDisposable {
 
 export interface ClusterOptions {
   gateways: number
-  /** The checkout whose version the processes run. Default: this one. */
+  /** The processes run the version of this checkout. Default: that of this file. */
   checkout?: string | undefined
   /** Settings for all processes. */
   settings?: Settings

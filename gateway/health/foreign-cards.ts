@@ -8,7 +8,7 @@ import type { JsonObject } from '@parley/wire/model/task'
 import type { AgentEntry } from '../registry/entry.ts'
 import { type ProbeOptions, readText } from './probe.ts'
 
-/** How long a card whose renewal failed is not read again. */
+/** How long a card is not read again after its renewal failed. */
 const failedMs = 600_000
 const agentsMax = 20_000
 

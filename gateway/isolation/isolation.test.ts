@@ -221,7 +221,7 @@ function descendsFrom(ancestor: number | undefined, pid: number): boolean {
 
 function targetFor(agent: string, { gateway, dataDir, cache }: Started) {
   const own = path.join('agents', agent)
-  // A pattern does not match the folder of the relay, whose name begins with a dot.
+  // A pattern does not match the folder of the relay, because its name begins with a dot.
   const names = globSync(['**/*', 'agents/.relay', 'agents/.relay/**/*'], { cwd: dataDir }).filter(
     (name) => name !== own && !name.startsWith(`${own}/`) && !name.includes('/cache/'),
   )

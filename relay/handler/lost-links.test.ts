@@ -41,7 +41,7 @@ async function folder(): Promise<string> {
 }
 
 /**
- * Starts an agent whose first run of a task appears as the second.
+ * Starts an agent in which the first run of a task appears as the second.
  * @param linksIn the folder of a file for the links; undefined: memory
  */
 async function startedTwice(linksIn: string | undefined) {

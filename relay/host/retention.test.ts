@@ -116,7 +116,7 @@ function daysLater(days: number): void {
   vi.spyOn(Date, 'now').mockReturnValue(at)
 }
 
-/** The data of a relay, whose apps are all closed. */
+/** The data of a relay without open apps. */
 async function relayWith(storeUrl: string | undefined, days: number) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'relay-retention-'))
   cleanup.defer(() => rm(folder, { recursive: true, force: true }))

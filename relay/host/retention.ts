@@ -18,14 +18,14 @@ interface RetentionOptions extends Pick<HostParts, 'config' | 'relay' | 'links' 
 }
 
 /**
- * Applies RETENTION_DAYS to agents whose apps are closed, one after another, and removes the data of an agent that the
+ * Applies RETENTION_DAYS to agents with closed apps, one after another, and removes the data of an agent that the
  * gateway has not named for as many days. The apps that are open remove their old tasks themselves.
  */
 export class ClosedAppRetention implements AsyncDisposable {
   readonly #options: RetentionOptions
   /** Protects each store from concurrent use by an app and by the retention. */
   readonly #stores = new KeyedMutex()
-  /** The entry IDs of agents whose apps are open, being opened or being closed. */
+  /** The entry IDs of agents with an app that is open, being opened or being closed. */
   readonly #open = new Set<string>()
   readonly #stopping = new AbortController()
   readonly #timer: NodeJS.Timeout | undefined

@@ -33,9 +33,9 @@ export interface LinkStore extends AsyncDisposable {
   markOpen(agent: string): Promise<void>
   /** Removes the mark of this relay, and those of relays that no longer run. */
   unmarkOpen(agent: string): Promise<void>
-  /** Returns the agents whose apps are open, or were when their relay ended. */
+  /** Returns the agents with apps that are open, or were when their relay ended. */
   openAgents(): Promise<string[]>
-  /** Returns the agents whose apps were open in relays that have not marked them for `markedForMs`. */
+  /** Returns the agents with apps that were open in relays that have not marked them for `markedForMs`. */
   abandonedAgents(): Promise<string[]>
   /** Records that the agent has a store, and since when the gateway no longer names the agent. */
   saveStore(store: AgentStore): Promise<void>

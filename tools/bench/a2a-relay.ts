@@ -1,5 +1,5 @@
 /**
- * `SendMessage` that waits, to an agent of `@a2a-js/sdk` 1.3: sent directly, and through the gateway, whose relay stores the
+ * `SendMessage` that waits, to an agent of `@a2a-js/sdk` 1.3: sent directly, and through the gateway, and its relay stores the
  * task and follows the agent's stream. CPU time of the gateway and the relay; the agent runs on the other core. With one
  * connection, p50 is the time of a call that waits for no other.
  */

@@ -43,7 +43,7 @@ async function untilEnded({ client }: Trial, id: string): Promise<TaskView> {
   }
 }
 
-/** Requires that the SDK throws an error whose name or text matches. */
+/** Requires that the SDK throws an error with a matching name or text. */
 async function refused(call: Promise<unknown>, pattern: RegExp): Promise<void> {
   const outcome = await call.then(
     () => 'no error',

@@ -5,7 +5,7 @@ export interface SealedGrant {
   sealed: string
   /** Milliseconds since 1970. */
   until: number
-  /** The client on whose behalf the grant was created. */
+  /** The grant was created on behalf of this client. */
   owner: string
 }
 

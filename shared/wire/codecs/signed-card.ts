@@ -205,7 +205,7 @@ function known(object: Fields, shape: Shape): Fields {
   return Object.fromEntries(entries)
 }
 
-/** The known fields whose value is not the default. */
+/** The known fields with a value other than the default. */
 function withoutDefaults(object: Fields, shape: Shape): Fields {
   const entries = Object.entries(object).flatMap(([name, value]): [string, unknown][] => {
     const field = Object.hasOwn(shape, name) ? shape[name] : undefined

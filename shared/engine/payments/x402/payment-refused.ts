@@ -98,7 +98,7 @@ export function awaitedPayment({ refusal, required, terms }: PaymentRequired): S
   return { ...failedPayment(refusal, terms), required }
 }
 
-/** Returns the payments in the status of a task whose payment was refused. */
+/** Returns the payments in the status of a task after its payment was refused. */
 export function failedPayment(refusal: string, terms: readonly PaymentTerms[]): StatusPayment {
   const receipts = [failedReceipt(refusal, terms[0])]
   return { status: 'payment-failed', error: errorCodeOf(refusal), receipts }
