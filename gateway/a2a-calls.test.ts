@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
@@ -6,6 +6,7 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { makeLog } from '@parley/kit/process/log'
+import { registeredClient } from '@parley/tools/testing/registered-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
@@ -71,21 +72,8 @@ afterAll(async () => {
 })
 
 async function tokenOf(name: string): Promise<string> {
-  const oauth = `${gateway.addresses.public}/oauth2`
-  const initial = await readFile(path.join(folder, 'data', 'oauth', 'initial-access-token'), 'utf8')
-  const registered = await fetch(`${oauth}/register`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${initial.trim()}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ client_name: name, grant_types: ['client_credentials'] }),
-  })
-  const client = (await registered.json()) as { client_id: string; client_secret: string }
-  const credentials = [client.client_id, client.client_secret].map(encodeURIComponent).join(':')
-  const answer = await fetch(`${oauth}/token`, {
-    method: 'POST',
-    headers: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` },
-    body: new URLSearchParams({ grant_type: 'client_credentials', scope: 'agent:read agent:write' }),
-  })
-  return ((await answer.json()) as { access_token: string }).access_token
+  const at = { gatewayUrl: gateway.addresses.public, dataDir: path.join(folder, 'data') }
+  return (await registeredClient(name, at)).token
 }
 
 /** An answer; `value` is the result, or the error. */

@@ -1,9 +1,10 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { makeLog } from '@parley/kit/process/log'
 import { dialectCases } from '@parley/tools/testing/a2a-dialects.cases'
+import { registeredClient } from '@parley/tools/testing/registered-client'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
@@ -45,24 +46,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function caller(name: string): Promise<{ token: string; id: string }> {
-  const oauth = `${gateway.addresses.public}/oauth2`
-  const initial = await readFile(path.join(folder, 'data', 'oauth', 'initial-access-token'), 'utf8')
-  const registered = await fetch(`${oauth}/register`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${initial.trim()}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ client_name: name, grant_types: ['client_credentials'] }),
-  })
-  const client = (await registered.json()) as { client_id: string; client_secret: string }
-  const credentials = [client.client_id, client.client_secret].map(encodeURIComponent).join(':')
-  const answer = await fetch(`${oauth}/token`, {
-    method: 'POST',
-    headers: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` },
-    body: new URLSearchParams({ grant_type: 'client_credentials', scope: 'agent:read agent:write' }),
-  })
-  const { access_token: token } = (await answer.json()) as { access_token: string }
-  return { token, id: client.client_id }
-}
+const caller = (name: string) =>
+  registeredClient(name, { gatewayUrl: gateway.addresses.public, dataDir: path.join(folder, 'data') })
 
 describe('at /agents/weather', () => {
   dialectCases({ url: () => `${gateway.addresses.public}/agents/weather`, caller })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { scriptedAgent } from '../testing/scripted-agent.ts'
 import { WebhookReceiver } from '../testing/webhook-receiver.ts'
 import { status, task, taskId } from '../testing/wire-samples.ts'
-import { judgeTasks, type TaskFindings } from './judge-tasks.ts'
+import { judgeTasks, noFindings, type TaskFindings } from './judge-tasks.ts'
 import type { Acknowledged } from './load.ts'
 import type { ClientRun } from './retry.ts'
 
@@ -48,14 +48,7 @@ async function judged(given: Given): Promise<Partial<TaskFindings>> {
   }
   const tally = { acknowledged: 0, outages: new Map(), unclear: new Map() }
   const run: ClientRun = { client, random: () => 0, tally, recovery: { since: undefined } }
-  const findings: TaskFindings = {
-    lost: [],
-    double: [],
-    stuck: [],
-    badEvents: [],
-    badWebhooks: [],
-    badLists: [],
-  }
+  const findings = noFindings()
   const acknowledged = {
     taskId,
     text: 'soon order 1',

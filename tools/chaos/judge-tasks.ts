@@ -19,11 +19,20 @@ export interface TaskFindings {
   stuck: string[]
   /** Tasks with a missing or repeated event number, or an event after the final one. */
   badEvents: string[]
-  /** Tasks whose `long_running` webhook missed events or received them out of order. */
+  /** Tasks with a `long_running` webhook that missed events or received them out of order. */
   badWebhooks: string[]
   /** Tasks that `ListTasks` of A2A omits or repeats when its pages come from different gateways. */
   badLists: string[]
 }
+
+export const noFindings = (): TaskFindings => ({
+  lost: [],
+  double: [],
+  stuck: [],
+  badEvents: [],
+  badWebhooks: [],
+  badLists: [],
+})
 
 interface JudgeOptions {
   receiver: WebhookReceiver

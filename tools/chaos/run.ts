@@ -8,7 +8,7 @@ import { type Client, makeClient } from './clients.ts'
 import { agentPath, type ChaosCluster, startChaosCluster } from './cluster.ts'
 import { Faults } from './faults.ts'
 import { judgePayments, type Payer, type PaymentFindings } from './judge-payments.ts'
-import { judgeTasks, type TaskFindings } from './judge-tasks.ts'
+import { judgeTasks, noFindings, type TaskFindings } from './judge-tasks.ts'
 import { type Acknowledged, load } from './load.ts'
 import { type FaultKind, faultKinds, faultsOf, randomFrom } from './plan.ts'
 import type { ClientRun, Recovery, Tally } from './retry.ts'
@@ -121,14 +121,7 @@ interface JudgeInput {
 
 async function judge(chaos: ChaosCluster, runs: ClientRun[], { acknowledged, receiver, say }: JudgeInput) {
   const { cluster } = chaos
-  const findings: TaskFindings = {
-    lost: [],
-    double: [],
-    stuck: [],
-    badEvents: [],
-    badWebhooks: [],
-    badLists: [],
-  }
+  const findings = noFindings()
   const all = await Promise.all(
     runs.map((run, i) => judgeTasks(run, acknowledged[i] ?? [], { receiver, findings })),
   )
