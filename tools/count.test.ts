@@ -17,6 +17,11 @@ const vitestReport = report('vitest.json', {
       assertionResults: [{ status: 'skipped', fullName: 'redis (needs redis-server) works' }],
     },
     { status: 'passed', assertionResults: [{ status: 'todo', fullName: 'later' }] },
+    {
+      name: 'b.test.ts',
+      status: 'failed',
+      assertionResults: [{ status: 'failed', fullName: 'b', failureMessages: ['Error: no\n    at b'] }],
+    },
   ],
 })
 const playwrightReport = report('playwright.json', {
@@ -42,6 +47,11 @@ test('the last line contains the total numbers of passed, failed and skipped tes
   ])
 })
 
+test('failed tests are listed with the first line of their error', () => {
+  const counts = [countVitest(vitestReport, 1), countPlaywright(playwrightReport, 1)]
+  expect(counts.flatMap(({ failures }) => failures)).toEqual(['b.test.ts b: Error: no', 'page.spec.ts flaky'])
+})
+
 const green = { numPassedTests: 2, numFailedTests: 0, testResults: [] }
 const nothing = { numPassedTests: 0, numFailedTests: 0, testResults: [] }
 test.each([
@@ -53,10 +63,20 @@ test.each([
 })
 
 test('a file that fails to load counts as a failure in addition to the failed tests', () => {
-  const failedTest = { status: 'failed', assertionResults: [{ status: 'failed', fullName: 'a' }] }
-  const unloadable = { status: 'failed', assertionResults: [] }
+  const failedTest = {
+    name: 'a.test.ts',
+    status: 'failed',
+    assertionResults: [{ status: 'failed', fullName: 'a' }],
+  }
+  const unloadable = { name: 'b.test.ts', status: 'failed', message: 'no file', assertionResults: [] }
   const content = { numPassedTests: 1, numFailedTests: 1, testResults: [failedTest, unloadable] }
-  expect(countVitest(report('unloadable.json', content), 1)).toEqual({ passed: 1, failed: 2, skipped: [] })
+  const failures = ['a.test.ts a', 'b.test.ts: no file']
+  expect(countVitest(report('unloadable.json', content), 1)).toEqual({
+    passed: 1,
+    failed: 2,
+    failures,
+    skipped: [],
+  })
 })
 
 test('an end-to-end suite that ran no test counts as a failure', () => {

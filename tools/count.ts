@@ -4,6 +4,8 @@ import { existsSync, readFileSync } from 'node:fs'
 export interface Count {
   passed: number
   failed: number
+  /** The failed tests and files with the first line of each error, if the report has them. */
+  failures?: string[]
   /** Full names of the skipped tests. */
   skipped: string[]
 }
@@ -14,10 +16,16 @@ export function countLine(counts: Count[]): string {
   return `${sum((c) => c.passed)} passed, ${sum((c) => c.failed)} failed, ${sum((c) => c.skipped.length)} skipped`
 }
 
+interface VitestResult {
+  status: string
+  fullName: string
+  failureMessages?: string[]
+}
+
 interface VitestReport {
   numPassedTests: number
   numFailedTests: number
-  testResults: { status: string; assertionResults: { status: string; fullName: string }[] }[]
+  testResults: { name: string; status: string; message?: string; assertionResults: VitestResult[] }[]
 }
 
 /**
@@ -35,7 +43,18 @@ export function countVitest(reportFile: string, exitCode: number): Count {
     .filter((result) => result.status !== 'passed' && result.status !== 'failed')
     .map((result) => result.fullName)
   const failed = report.numFailedTests + broken.length
-  return atLeastOneFailure({ passed: report.numPassedTests, failed, skipped }, exitCode)
+  const failures = report.testResults.flatMap((file) => [
+    ...(broken.includes(file) ? [withReason(file.name, file.message)] : []),
+    ...file.assertionResults
+      .filter((result) => result.status === 'failed')
+      .map((result) => withReason(`${file.name} ${result.fullName}`, result.failureMessages?.[0])),
+  ])
+  return atLeastOneFailure({ passed: report.numPassedTests, failed, failures, skipped }, exitCode)
+}
+
+function withReason(name: string, message = ''): string {
+  const [line = ''] = message.split('\n', 1)
+  return line === '' ? name : `${name}: ${line.slice(0, 300)}`
 }
 
 interface PlaywrightSuite {
@@ -60,14 +79,18 @@ interface PlaywrightReport {
 export function countPlaywright(reportFile: string, exitCode: number): Count {
   const report = read(reportFile) as PlaywrightReport | undefined
   if (report === undefined) return { passed: 0, failed: 1, skipped: [] }
-  const count: Count = { passed: 0, failed: 0, skipped: [] }
+  const failures: string[] = []
+  const count: Count = { passed: 0, failed: 0, failures, skipped: [] }
   const walk = (suite: PlaywrightSuite, path: string) => {
     for (const spec of suite.specs) {
       for (const test of spec.tests) {
         if (test.status === 'expected') count.passed++
         else if (test.status === 'skipped')
           count.skipped.push(`${project(test)}${path} ${spec.title}${reasons(test)}`)
-        else count.failed++
+        else {
+          count.failed++
+          failures.push(`${project(test)}${path} ${spec.title}`)
+        }
       }
     }
     for (const inner of suite.suites ?? []) walk(inner, `${path} ${inner.title}`)

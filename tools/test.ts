@@ -36,6 +36,8 @@ const wrong = wronglySkipped(skipped, isInstalled)
 for (const name of skipped) {
   console.log(`Skipped: ${name}${wrong.includes(name) ? ', though this machine can run it' : ''}`)
 }
+for (const failure of counts.flatMap(({ failures = [] }) => failures))
+  console.log(`Failed: ${failure.replaceAll(`${root}/`, '')}`)
 console.log(countLine(counts))
 if (wrong.length > 0 || counts.some((count) => count.failed > 0)) process.exitCode = 1
 
