@@ -25,7 +25,8 @@ export const layers: Record<string, string[][]> = {
     ['health', 'registration'],
     ['isolation'],
     ['routing', 'supervisor'],
-    ['http'],
+    ['http', 'calls'],
+    ['mcp', 'openai', 'catalog'],
   ],
   'gateway/routing': [['store', 'forwarding'], ['learning'], ['placement'], ['negotiation'], ['rpc']],
 }

@@ -1,0 +1,71 @@
+import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
+import type { IncomingMessage } from '@parley/wire/model/call'
+import type { Part, Task, TaskStatus } from '@parley/wire/model/task'
+import type { FastifyRequest } from 'fastify'
+
+/**
+ * Calls agents for the interfaces of the gateway that are not A2A, such as MCP. A call passes the same checks as a
+ * message to `POST /` or `POST /agents/{slug}/`: scopes, policies, quotas, prices and routes.
+ */
+export interface AgentCalls {
+  /**
+   * @param request the request whose calls these are; its disconnection does not cancel tasks
+   * @param caller its caller, whose token the interface has checked, including its audience
+   */
+  as(request: FastifyRequest, caller: AuthenticatedCaller): CallerCalls
+}
+
+/** The calls of one request. Each method throws the ParleyError that the same A2A call would receive. */
+export interface CallerCalls {
+  /**
+   * Sends a message and returns the task when it has ended or paused, or after `waitMs` if it is still working.
+   * @throws ParleyError, among others PaymentRequired with the terms in `data` for an unpaid message to a paid agent
+   */
+  send(message: AgentMessage, options: WaitOptions): Promise<SentTask>
+  /** Sends a message and yields its events: the task first, then changes until it has ended or paused. */
+  stream(message: AgentMessage, options?: CallOptions): AsyncIterable<TaskChange>
+  getTask(task: TaskAddress, options?: CallOptions): Promise<Task>
+  cancelTask(task: TaskAddress, options?: CallOptions): Promise<Task>
+  /** Yields the changes of a task from now on: the task first. */
+  follow(task: TaskAddress, options?: CallOptions): AsyncIterable<TaskChange>
+}
+
+export interface AgentMessage {
+  /** The slug of the agent. If undefined, the gateway negotiates. */
+  agent?: string | undefined
+  /** The message. `metadata.skill_id` selects a skill; `metadata` also carries an x402 payment. */
+  message: Omit<IncomingMessage, 'role' | 'messageId'> & { parts: Part[]; messageId?: string }
+  acceptedOutputModes?: string[] | undefined
+  /** Makes a repeated message return the first task. */
+  idempotencyKey?: string | undefined
+}
+
+export interface TaskAddress {
+  taskId: string
+  /** The slug of its agent, if the interface names one. */
+  agent?: string | undefined
+}
+
+export interface CallOptions {
+  /** Stops waiting for the answer. It does not cancel the task. */
+  signal?: AbortSignal | undefined
+}
+
+export interface WaitOptions extends CallOptions {
+  /** The longest time to wait for the task, in milliseconds. 0 returns the stored task. */
+  waitMs: number
+}
+
+export interface SentTask {
+  task: Task
+  /** The slug of the agent that has the task. */
+  agent: string
+  /** The id of the decision, if the gateway negotiated (`GET /negotiations/{id}`). */
+  decisionId?: string | undefined
+}
+
+/** One event of a task. Deltas of artifacts append to the parts that the artifact already has if `append` is true. */
+export type TaskChange =
+  | { kind: 'task'; task: Task; agent?: string; decisionId?: string }
+  | { kind: 'status'; taskId: string; status: TaskStatus }
+  | { kind: 'artifact'; taskId: string; artifactId: string; parts: Part[]; append: boolean; last: boolean }
