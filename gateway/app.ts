@@ -5,6 +5,7 @@ import type { ProofRules } from '@parley/kit/auth/dpop'
 import { addDidRoutes } from '@parley/kit/http/did-routes'
 import { addHealthRoute, type FailingChecks } from '@parley/kit/http/health-routes'
 import { addMetricsRoute } from '@parley/kit/http/metrics'
+import { addOpenApiRoute } from '@parley/kit/http/openapi-route'
 import type { RequestLimits } from '@parley/kit/http/request-limits'
 import { openLimits } from '@parley/kit/http/request-limits'
 import { createServer } from '@parley/kit/http/server'
@@ -113,6 +114,8 @@ interface Parts {
   named: NamedAgentOptions
   draining: () => boolean
 }
+
+const openApi = { title: 'Parley gateway', description: 'A gateway and registry for many AI agents', version }
 
 /** Connections that are still open after this time are closed. */
 const closeGraceMs = 2000
@@ -334,6 +337,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   }
   addRegistrationRoutes(app, { ...parts, authenticator, gatewayUrl, proofOf, registration })
   addDiscoveryRoutes(app, agentsFor, { version, ...cardServer(parts) })
+  addOpenApiRoute(app, { ...openApi, address: () => gatewayUrl })
   return addHealthRoute(app, healthOptions(parts))
 }
 

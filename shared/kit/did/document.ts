@@ -89,6 +89,9 @@ const documentIn = z.object({
     .exactOptional(),
 })
 
+/** A DID document in an answer. */
+export const didDocumentAnswer = documentIn.meta({ id: 'DidDocument' })
+
 /** Thrown if a document does not belong to the DID. The message is a sentence. */
 export class DocumentFault extends Error {
   override readonly name = 'DocumentFault'

@@ -4,10 +4,21 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isDid } from '../did/did.ts'
-import { didDocumentType } from '../did/document.ts'
+import { didDocumentAnswer, didDocumentType } from '../did/document.ts'
 import { bodyOf, requireJson } from './request-body.ts'
+import type { OperationDescription } from './route-description.ts'
 
 const didParams = z.object({ did: z.string().refine(isDid, 'must be a DID') })
+
+const resolved = {
+  summary: 'Resolve a DID',
+  description:
+    'Returns the DID document of an agent. The gateway resolves the DIDs of all agents that the caller may see.',
+  tag: 'identity',
+  access: 'optional',
+  responses: { 200: { description: 'The DID document', content: { [didDocumentType]: didDocumentAnswer } } },
+  errors: ['NotFound'],
+} satisfies OperationDescription
 
 /** Returns the document of a DID, or undefined if this server does not know the DID. */
 export type ResolveDid = (
@@ -24,13 +35,17 @@ export function addDidRoutes(app: FastifyInstance, resolve: ResolveDid): void {
     // Sent as bytes, because Fastify adds a charset to a string.
     return Buffer.from(JSON.stringify(document))
   }
-  app.get('/did/resolve', async (request, reply) => {
+  app.get('/did/resolve', { config: { api: { ...resolved, query: didParams } } }, async (request, reply) => {
     const document = await didDocument(request.query, request)
     return reply.type(didDocumentType).send(document)
   })
-  app.post('/did/resolve', async (request, reply) => {
-    requireJson(request)
-    const document = await didDocument(parseJson(bodyOf(request)), request)
-    return reply.type(didDocumentType).send(document)
-  })
+  app.post(
+    '/did/resolve',
+    { config: { api: { ...resolved, body: { json: didParams } } } },
+    async (request, reply) => {
+      requireJson(request)
+      const document = await didDocument(parseJson(bodyOf(request)), request)
+      return reply.type(didDocumentType).send(document)
+    },
+  )
 }

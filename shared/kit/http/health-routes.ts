@@ -1,6 +1,7 @@
-import { type Health, healthOut } from '@parley/wire/codecs/parley/health'
+import { type Health, healthAnswer, healthOut } from '@parley/wire/codecs/parley/health'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { FastifyInstance } from 'fastify'
+import type { OperationDescription } from './route-description.ts'
 
 /** Checks that a dependency responds, and rejects if it does not. */
 export type Ping = () => Promise<void>
@@ -25,6 +26,16 @@ const pingTimeoutMs = 1000
 /** Resolves with the mandatory checks that currently fail, as name → error text. Never rejects. */
 export type FailingChecks = () => Promise<Record<string, string>>
 
+const api: OperationDescription = {
+  summary: 'State of the server and of its dependencies',
+  tag: 'operations',
+  access: 'public',
+  responses: {
+    200: { description: 'Ready', json: healthAnswer },
+    503: { description: 'Not ready', json: healthAnswer },
+  },
+}
+
 /**
  * Adds `GET /health`. Responses with 200 and 503 have the same fields (spec/operations.md#health).
  * @returns a function that runs the mandatory checks
@@ -32,7 +43,7 @@ export type FailingChecks = () => Promise<Record<string, string>>
 export function addHealthRoute(app: FastifyInstance, options: HealthOptions): FailingChecks {
   const started = process.hrtime.bigint()
   const runChecks = shared(() => Promise.all([checkAll(options.mandatory), checkAll(options.optional)]))
-  app.get('/health', async (_request, reply) => {
+  app.get('/health', { config: { api } }, async (_request, reply) => {
     const [mandatory, optional] = await runChecks()
     const strictReady = Object.values(mandatory).every((result) => result === 'ok')
     const ready = strictReady && !options.draining()

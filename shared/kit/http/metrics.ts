@@ -1,10 +1,19 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import type { Metrics } from '../process/metrics.ts'
 import type { RequestSeries } from '../process/request-series.ts'
+import type { OperationDescription } from './route-description.ts'
+
+const api: OperationDescription = {
+  summary: 'Metrics in the text format of Prometheus',
+  tag: 'operations',
+  access: 'public',
+  responses: { 200: { description: 'Metrics', content: { 'text/plain': z.string() } } },
+}
 
 /** Adds `GET /metrics` in the text exposition format, version 0.0.4 (spec/operations.md#metrics). */
 export function addMetricsRoute(app: FastifyInstance, metrics: Metrics): void {
-  app.get('/metrics', async (_request, reply) =>
+  app.get('/metrics', { config: { api } }, async (_request, reply) =>
     reply.type('text/plain; version=0.0.4; charset=utf-8').send(await metrics.registry.metrics()),
   )
 }

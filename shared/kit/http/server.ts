@@ -23,6 +23,7 @@ import { linger } from './linger.ts'
 import { countRequest } from './metrics.ts'
 import type { RequestLimits } from './request-limits.ts'
 import { findRestCall } from './rest-call.ts'
+import { recordRoutes } from './route-description.ts'
 import { securityHeaders } from './security-headers.ts'
 import { watchRoutes } from './wrong-method.ts'
 
@@ -117,6 +118,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     done(faultOfHead(request.raw))
   })
   app.setErrorHandler<FastifyError>(handleError)
+  recordRoutes(app)
   const refuse = watchRoutes(app)
   app.setNotFoundHandler((request, reply) => handleError(refuse(request), request, reply))
   auditRoutes(app, audit)

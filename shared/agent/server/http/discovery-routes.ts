@@ -1,15 +1,18 @@
 import { cardSender } from '@parley/kit/http/card-sender'
+import { addOpenApiRoute } from '@parley/kit/http/openapi-route'
+import { version } from '@parley/kit/process/version'
 import { cardPaths } from '@parley/wire/codecs/dialects'
 import { skillDetailOut, skillSummaryOut } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Skill } from '../../author/agent.ts'
 import { agentCard, documentationPath } from '../methods/agent-card.ts'
 import type { Services } from '../methods/method.ts'
+import { baseUrlFor } from './base-url-for.ts'
 
 type DiscoveryServices = Pick<Services, 'agent' | 'did' | 'baseUrl' | 'payments' | 'signCard'>
 
-/** Adds the public routes of the card, the skills and their documentation (spec/discovery.md#skills). */
+/** Adds the public routes of the card, the skills with their documentation, and the OpenAPI document (spec/discovery.md#skills). */
 export function addDiscoveryRoutes(
   app: FastifyInstance,
   { agent, did, baseUrl, payments: prices, signCard: sign }: DiscoveryServices,
@@ -31,6 +34,9 @@ export function addDiscoveryRoutes(
     if (documentation === undefined) throw skillNotFound('documentation')
     return reply.type('text/markdown; charset=utf-8').send(documentation)
   })
+  const { name: title, description } = agent
+  const address = (request: FastifyRequest) => baseUrlFor(request, baseUrl())
+  addOpenApiRoute(app, { title, description, version, address })
 }
 
 const listingOf = (skill: Skill) => ({ ...skill, documentationPath: documentationPath(skill) })

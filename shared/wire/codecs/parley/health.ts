@@ -1,3 +1,5 @@
+import { z } from 'zod'
+
 /** The state of a process as `GET /health` reports it. */
 export interface Health {
   version: string
@@ -43,3 +45,31 @@ export function healthOut(health: Health) {
     checks: health.checks,
   }
 }
+
+const check = z.string().describe('`ok`, or an error')
+
+/** The body of `GET /health`. */
+export const healthAnswer = z
+  .object({
+    version: z.string(),
+    health: z.enum(['healthy', 'degraded']),
+    status: z.enum(['ok', 'degraded']),
+    ready: z.boolean(),
+    uptime_seconds: z.int().min(0),
+    timestamp: z.iso.datetime({ offset: true }),
+    runtime: z.object({
+      storage_backend: z.string(),
+      scheduler_backend: z.string(),
+      task_manager_running: z.boolean(),
+      strict_ready: z.boolean(),
+    }),
+    application: z.object({ penguin_id: z.string(), agent_did: z.string() }),
+    system: z.object({
+      python_version: z.string(),
+      node_version: z.string(),
+      platform: z.string(),
+      environment: z.enum(['production', 'development']),
+    }),
+    checks: z.record(z.string(), check),
+  })
+  .meta({ id: 'Health' })

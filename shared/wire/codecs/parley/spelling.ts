@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
+import { wireForms } from '../wire-form.ts'
 
 /** Returns a field's snake_case name. The model uses camelCase; requests may use both (spec/json-rpc.md#field-names). */
 export function snakeOf(camel: string): string {
@@ -18,7 +19,9 @@ export function wireObject<Shape extends z.core.$ZodLooseShape>(
     const names = [key, snakeOf(key), ...(also[key] ?? [])]
     return [key, [...new Set(names)]]
   })
-  return z.preprocess((given) => readEither(given, spellings), z.object(shape))
+  const names = Object.fromEntries(Object.keys(shape).map((key) => [key, snakeOf(key)]))
+  const object = z.object(shape).register(wireForms, { names })
+  return z.preprocess((given) => readEither(given, spellings), object)
 }
 
 function readEither(given: unknown, spellings: [string, string[]][]): unknown {
