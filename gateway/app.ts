@@ -31,6 +31,7 @@ import { addKeyRoutes } from './http/key-routes.ts'
 import { addLoopGuard } from './http/loop-guard.ts'
 import { addNegotiationRoutes } from './http/negotiation-routes.ts'
 import { addPolicyRoutes } from './http/policy-routes.ts'
+import { addProtectedResourceRoutes } from './http/protected-resource-routes.ts'
 import { addRegistrationRoutes } from './http/registration-routes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
@@ -338,6 +339,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   addRegistrationRoutes(app, { ...parts, authenticator, gatewayUrl, proofOf, registration })
   addDiscoveryRoutes(app, agentsFor, { version, ...cardServer(parts) })
   addOpenApiRoute(app, { ...openApi, address: () => gatewayUrl })
+  addProtectedResourceRoutes(app, { gatewayUrl, issuer: oauth.issuer, agentsFor })
   return addHealthRoute(app, healthOptions(parts))
 }
 

@@ -8,7 +8,8 @@ import { markAtOrigin } from './origin-issuer.ts'
 
 /** The same limit as that of oidc-provider. */
 const bodyMaxBytes = 56 * 1024
-const wellKnown = '/.well-known/oauth-authorization-server'
+/** The metadata of RFC 8414, and that of OpenID Connect Discovery, which some clients read in its place. */
+const wellKnown = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration']
 
 const addresses = new WeakMap<IncomingMessage, string>()
 
@@ -25,7 +26,8 @@ export function listenerFor(issuer: string, callback: NodeListener): NodeListene
   const prefix = pathname.replace(/\/+$/, '')
   return (request, response) => {
     pinOrigin(request, host, protocol)
-    if (prefix !== '' && request.url?.split('?', 1)[0] === wellKnown) markAtOrigin(request)
+    const [path = '/'] = request.url?.split('?', 1) ?? []
+    if (prefix !== '' && wellKnown.includes(path)) markAtOrigin(request)
     const url = innerUrl(request.url ?? '/', prefix)
     request.url = url
     Object.assign(request, { originalUrl: prefix + url })
@@ -34,7 +36,7 @@ export function listenerFor(issuer: string, callback: NodeListener): NodeListene
   }
 }
 
-/** Adds the OAuth server's routes: everything below the issuer's path and the metadata (RFC 8414) at the root. */
+/** Adds the OAuth server's routes: everything below the issuer's path, and the metadata at the root for both issuers. */
 export function mountOAuth(
   app: FastifyInstance,
   options: InteractionOptions &
@@ -65,8 +67,8 @@ export function mountOAuth(
     mountClientMetadata(scope, options)
     const method = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS']
     scope.route({ method, url: `${prefix}/*`, handler: hand })
-    scope.route({ method: ['GET', 'OPTIONS'], url: wellKnown, handler: hand })
-    if (prefix !== '') scope.route({ method: ['GET', 'OPTIONS'], url: wellKnown + prefix, handler: hand })
+    for (const url of new Set(wellKnown.flatMap((path) => [path, path + prefix])))
+      scope.route({ method: ['GET', 'OPTIONS'], url, handler: hand })
   })
 }
 
@@ -89,7 +91,8 @@ function pinOrigin(request: IncomingMessage, host: string, protocol: string): vo
 
 function innerUrl(url: string, prefix: string): string {
   const [path = '/', ...query] = url.split('?')
-  if (path === wellKnown || path === wellKnown + prefix) return wellKnown
+  const document = wellKnown.find((one) => path === one || path === one + prefix)
+  if (document !== undefined) return document
   const inner = path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : '/'
   return query.length === 0 ? inner : `${inner}?${query.join('?')}`
 }

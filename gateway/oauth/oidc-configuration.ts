@@ -126,6 +126,7 @@ function cookies({ prefix, keys }: ConfigurationOptions): NonNullable<Configurat
 }
 
 function features({
+  issuer,
   initialAccessToken,
   keysOf,
   keys,
@@ -173,7 +174,7 @@ function features({
         applyDefaultScope(ctx, client)
         await requireAllowedResource(store, client.clientId, resource)
         await requireResource(policy, resource, partiesOf(client.clientId, []))
-        return resourceServer(resource)
+        return resourceServer(resource, issuer)
       },
     },
   }

@@ -1,3 +1,4 @@
+import { canonicalResource } from '@parley/kit/auth/protected-resource'
 import { type Client, type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider'
 import { errorPage, pageHeaders } from './approval/pages.ts'
 import {
@@ -68,8 +69,14 @@ function withoutIdentityScopes(scope: string): string {
   return useful.join(' ')
 }
 
-/** Any server may be requested (RFC 8707). The token names the server in `aud` and is valid only there. */
-export function resourceServer(resource: string): {
+/**
+ * Any server may be requested (RFC 8707). The token names the server in `aud` and is valid only there. Addresses at the origin of
+ * this server have their canonical form in `aud`.
+ */
+export function resourceServer(
+  resource: string,
+  issuer: string,
+): {
   scope: string
   audience: string
   accessTokenFormat: 'opaque'
@@ -78,7 +85,9 @@ export function resourceServer(resource: string): {
   if (protocol === undefined || !['https:', 'http:', 'did:'].includes(protocol)) {
     throw new errors.InvalidTarget('resource must be an http, https or did address')
   }
-  return { scope: scopes.join(' '), audience: resource, accessTokenFormat: 'opaque' }
+  const isOwn = URL.parse(resource)?.origin === new URL(issuer).origin
+  const audience = isOwn ? canonicalResource(resource) : resource
+  return { scope: scopes.join(' '), audience, accessTokenFormat: 'opaque' }
 }
 
 /** `ctx` is present if a client registers or updates itself, and missing if the gateway creates or reads a client. */

@@ -108,7 +108,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     tokenExchange: new EmbeddedTokenExchange({
       exchanger: provider.exchanger,
       gatewayUrl: addresses.public,
-      names: gatewayNames(options),
+      names: exchangeableNames(options),
     }),
     statementKeys: undefined,
     delegated: undefined,
@@ -178,6 +178,15 @@ function gatewayNames({ addresses, trust }: OAuthOptions): string[] {
   return [addresses.public, ...(trust.identity === undefined ? [] : [trust.identity.did])]
 }
 
+/**
+ * The audiences of the tokens that the gateway exchanges for agents: itself, and its interfaces that call agents. Each interface has
+ * checked that the token is for it.
+ */
+function exchangeableNames(options: OAuthOptions): string[] {
+  const { public: url } = options.addresses
+  return [...gatewayNames(options), `${url}/mcp`, `${url}/v1`]
+}
+
 async function remote(options: OAuthOptions): Promise<OAuth> {
   const { config, secrets, state, addresses, log } = options
   const { issuer = '', introspectionUrl, clientId = '' } = config.oauth
@@ -217,7 +226,7 @@ async function remote(options: OAuthOptions): Promise<OAuth> {
       statements,
       delegated,
       gatewayUrl: addresses.public,
-      names,
+      names: exchangeableNames(options),
       log,
     }),
     statementKeys: () => statements.keySet(),

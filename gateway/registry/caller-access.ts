@@ -1,5 +1,6 @@
 import type { Authenticator, RequestHead } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
+import { canonicalResource } from '@parley/kit/auth/protected-resource'
 import type { Audit } from '@parley/kit/process/audit'
 import { ParleyError } from '@parley/wire/errors'
 import type { AgentDirectory } from './agent-policies.ts'
@@ -129,12 +130,17 @@ export class CallerAccess {
    */
   async mayGetToken(resource: string, caller: Identified): Promise<boolean> {
     const { registry, gatewayUrl } = this.#options
-    const name = resource.replace(/\/+$/, '')
-    const below = `${gatewayUrl}/agents/`
-    const isBelow = name.startsWith(below)
-    const entry = isBelow ? registry.bySlug(name.slice(below.length)) : this.#entryNamed(name)
-    if (entry === undefined) return !isBelow
+    const slug = agentSlugIn(resource, gatewayUrl)
+    const entry = slug === undefined ? this.#entryNamed(resource.replace(/\/+$/, '')) : registry.bySlug(slug)
+    if (entry === undefined) return slug === undefined
     return this.#decideAndAudit('oauth.resource', caller, entry)
+  }
+
+  /** Returns the agent that a resource of this gateway names. Undefined for the gateway and for other servers. */
+  agentAt(resource: string): AgentEntry | undefined {
+    const { registry, gatewayUrl } = this.#options
+    const slug = agentSlugIn(resource, gatewayUrl)
+    return slug === undefined ? undefined : registry.bySlug(slug)
   }
 
   /** Decides whether a token is active at the agent with this client id. */
@@ -197,6 +203,13 @@ export class CallerAccess {
     const { tags, operator } = (await this.#options.factsOf?.(id)) ?? noFacts
     return { id, tags, operator }
   }
+}
+
+/** Returns the slug in the address of an agent or of its MCP endpoint. Undefined for addresses that are not below `/agents`. */
+function agentSlugIn(resource: string, gatewayUrl: string): string | undefined {
+  const name = canonicalResource(resource)
+  const below = `${canonicalResource(gatewayUrl)}/agents/`
+  return name.startsWith(below) ? name.slice(below.length).replace(/\/mcp$/, '') : undefined
 }
 
 async function identified(identify: () => Identified | Promise<Identified>): Promise<Identified | undefined> {

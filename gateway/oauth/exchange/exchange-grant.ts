@@ -83,7 +83,7 @@ async function exchange(ctx: Context, options: ExchangeGrantOptions): Promise<vo
     refuse(`requested_token_type must be ${accessTokenType}`)
   const names = [client.clientId, ...namesOf(client.clientId)]
   await checkActorToken(params, { subject, client, names }, options)
-  const resource = requestedResource(params)
+  const resource = requestedResource(params, options.issuer)
   await requireAllowedResource(store, client.clientId, resource)
   const proof = await validateDpop(provider, ctx)
   await checkDpopReplay(provider, ctx, proof, client.clientId)
@@ -153,12 +153,12 @@ async function checkActorToken(
 }
 
 /** `audience` is another name of `resource`, because each server has one name here (RFC 8693, section 2.1). */
-function requestedResource({ resource, audience }: Parameters): string {
+function requestedResource({ resource, audience }: Parameters, issuer: string): string {
   const named = new Set([resource ?? [], audience ?? []].flat().filter((name) => name !== ''))
   const [one, ...others] = named
   if (one === undefined || others.length > 0)
     throw new errors.InvalidTarget('request exactly one resource: the address or DID of the server to call')
-  return resourceServer(one).audience
+  return resourceServer(one, issuer).audience
 }
 
 export const errorCodes: Record<RefusalReason, string> = {

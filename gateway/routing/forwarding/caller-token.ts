@@ -79,7 +79,8 @@ export function recipientOf(
   return {
     id: entry.id,
     resource: resourceOf(entry),
-    names: namesOf(entry, gateway),
+    // Tokens for the agent's MCP endpoint are exchanged only for requests that arrived there.
+    names: [...namesOf(entry, gateway), `${withoutSlash(gateway[0])}/agents/${entry.slug}/mcp`],
     mayAct: mayActForCallers(entry),
   }
 }

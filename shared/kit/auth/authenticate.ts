@@ -43,6 +43,14 @@ export interface AuthenticatorOptions {
   requiredResource?: (() => string) | undefined
 }
 
+/** A resource of this server with tokens of its own, for example its MCP endpoint. */
+export interface TokenRecipient {
+  /** The names by which a token's audience may name it, in addition to the server's. The first is the OAuth parameter `resource`. */
+  names: readonly [resource: string, ...others: string[]]
+  /** Whether tokens without an audience are rejected. */
+  requiresAudience: boolean
+}
+
 export class Authenticator {
   readonly introspector: Introspector
   readonly signatures: SignatureRules
@@ -71,9 +79,30 @@ export class Authenticator {
    * @param body the raw bytes that a signature covers; empty for a GET
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, InvalidTokenSignature, Unavailable
    */
-  async authenticate(request: RequestHead, body: Uint8Array = noBody): Promise<AuthenticatedCaller> {
+  authenticate(request: RequestHead, body: Uint8Array = noBody): Promise<AuthenticatedCaller> {
+    return this.#authenticate(request, body)
+  }
+
+  /**
+   * Authenticates a request for a resource of this server (spec/authentication.md#protected-resources). A token for the resource
+   * is accepted only here, and a token for the whole server here too.
+   * @throws ParleyError as `authenticate`
+   */
+  authenticateAt(
+    recipient: TokenRecipient,
+    request: RequestHead,
+    body: Uint8Array = noBody,
+  ): Promise<AuthenticatedCaller> {
+    return this.#authenticate(request, body, recipient)
+  }
+
+  async #authenticate(
+    request: RequestHead,
+    body: Uint8Array,
+    recipient?: TokenRecipient,
+  ): Promise<AuthenticatedCaller> {
     const caller = await this.identify(request)
-    this.#requireAudience(caller.credentials.introspection)
+    this.#requireAudience(caller.credentials.introspection, recipient)
     const signed = this.#signedRequest(caller, request.headers, body)
     if (!expectsSignature(signed, this.signatures)) return caller
     const { signature, audience } = await checkDidSignature(signed, this.signatures)
@@ -126,12 +155,15 @@ export class Authenticator {
   }
 
   /** RFC 8707: a token with an audience is accepted only by a server that it names. */
-  #requireAudience({ aud }: Introspection): void {
+  #requireAudience({ aud }: Introspection, recipient?: TokenRecipient): void {
     const audience = [aud ?? []].flat()
-    if (audience.length > 0 && !audience.some((name) => this.names(name)))
+    const isNamed = (name: string) =>
+      this.names(name) || recipient?.names.some((own) => isSameName(own, name)) === true
+    if (audience.length > 0 && !audience.some(isNamed))
       throw refused('InvalidToken', 'The token is for another audience')
-    if (audience.length === 0 && this.#requiredResource !== undefined)
-      throw withoutAudience(this.#requiredResource())
+    if (audience.length > 0) return
+    if (recipient?.requiresAudience) throw withoutAudience(recipient.names[0])
+    if (this.#requiredResource !== undefined) throw withoutAudience(this.#requiredResource())
   }
 
   /**

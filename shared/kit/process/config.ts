@@ -28,6 +28,8 @@ export interface CommonConfig {
     clientMetadataUrl: string | undefined
     clientId: string | undefined
   }
+  /** Whether agents and MCP endpoints reject tokens without an audience. */
+  requireAudience: boolean
   taskQueueMax: number
   artifactMaxBytes: number
   /** Limits on responses that have not been read yet. */
@@ -67,8 +69,6 @@ export interface PaymentConfig {
 export interface AgentConfig extends CommonConfig {
   /** Names of this agent in a token's audience besides its address and DID, without a trailing slash. */
   audiences: readonly string[]
-  /** Whether tokens without an audience are rejected. */
-  requireAudience: boolean
   gatewayUrl: string | undefined
   payments: PaymentConfig
   /** Non-public hosts from which files with a `uri` may be fetched. */
@@ -111,8 +111,6 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
         captureBaseUrl: trimSlash(values.CAPTURE_BASE_URL),
       },
       audiences: (values.OAUTH_AUDIENCES ?? []).map((name) => name.replace(/\/+$/, '')),
-      requireAudience:
-        (values.AGENT_TOKEN_AUDIENCE ?? (common.production ? 'required' : 'optional')) === 'required',
       fileAllowedHosts: allowedHosts('FILE_ALLOWED_HOSTS', values.FILE_ALLOWED_HOSTS),
       webhookAllowedHosts: allowedHosts(
         'WEBHOOK_ALLOWED_HOSTS',
@@ -178,6 +176,7 @@ export function commonConfig(values: Values<typeof commonSettings>): CommonConfi
       clientMetadataUrl: values.OAUTH_CLIENT_METADATA_URL,
       clientId: values.OAUTH_CLIENT_ID,
     },
+    requireAudience: (values.AGENT_TOKEN_AUDIENCE ?? (production ? 'required' : 'optional')) === 'required',
     taskQueueMax: values.TASK_QUEUE_MAX,
     artifactMaxBytes: values.ARTIFACT_MAX_BYTES,
     cardEs256: values.CARD_ES256,

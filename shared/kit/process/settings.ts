@@ -106,6 +106,13 @@ export const commonSettings = {
     meaning:
       'URL template of client metadata with the public_key for signed requests; must contain {client_id} (default: from discovery, or derived from the introspection endpoint of Ory Hydra)',
   },
+  AGENT_TOKEN_AUDIENCE: {
+    schema: z.enum(['required', 'optional']).optional(),
+    example: '',
+    meaning:
+      'whether callers that connect to an agent directly, and MCP clients, need a token for this agent or MCP endpoint: required or optional (default: required in production)',
+    toAgents: true,
+  },
   TASK_QUEUE_MAX: {
     schema: wholeNumber(10_000),
     example: '10000',
@@ -198,13 +205,6 @@ export const agentSettings = {
     example: '',
     meaning:
       'further names of this agent in a token’s audience, in addition to its address and DID, comma-separated (the supervisor adds the address at the gateway)',
-  },
-  AGENT_TOKEN_AUDIENCE: {
-    schema: z.enum(['required', 'optional']).optional(),
-    example: '',
-    meaning:
-      'whether callers that connect to an agent directly need a token for this agent: required or optional (default: required in production)',
-    toAgents: true,
   },
   FILE_ALLOWED_HOSTS: {
     schema: text.default(''),
