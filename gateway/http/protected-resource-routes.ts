@@ -5,6 +5,7 @@ import {
   type ProtectedResource,
   resourceMetadataPath,
 } from '@parley/kit/auth/protected-resource'
+import type { OperationDescription } from '@parley/kit/http/route-description'
 import { sendCacheable } from '@parley/kit/http/send-cacheable'
 import { partsOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
@@ -21,6 +22,15 @@ export const protectedResourceMetadata = z.object({
   bearer_methods_supported: z.array(z.string()),
   dpop_signing_alg_values_supported: z.array(z.string()),
 })
+
+const described = {
+  summary: 'Metadata of a protected resource (RFC 9728)',
+  description:
+    'Names the OAuth server and the scopes of the gateway, of one of its interfaces or of an agent.',
+  tag: 'oauth',
+  access: 'public',
+  responses: { 200: { description: 'The metadata', json: protectedResourceMetadata } },
+} satisfies OperationDescription
 
 /** The scopes that clients of all interfaces need. */
 const scope = 'agent:read agent:write'
@@ -68,13 +78,14 @@ export function addProtectedResourceRoutes(app: FastifyInstance, options: Protec
   })
   for (const [path, name] of Object.entries(interfaces)) {
     const metadata = metadataOf(`${gatewayUrl}${path}`, name, options)
-    app.get(resourceMetadataPath(metadata.resource), (request, reply) =>
+    app.get(resourceMetadataPath(metadata.resource), { config: { api: described } }, (request, reply) =>
       sendCacheable(request, reply, JSON.stringify(metadata)),
     )
   }
   for (const suffix of ['', '/mcp']) {
     const path = `${resourceMetadataPath(`${gatewayUrl}/agents`)}/:slug${suffix}`
-    app.get<{ Params: { slug: string } }>(path, async (request, reply) => {
+    const api = { ...described, errors: ['NotFound'] } satisfies OperationDescription
+    app.get<{ Params: { slug: string } }>(path, { config: { api } }, async (request, reply) => {
       const { slug } = request.params
       if (!/^[\w.-]+$/.test(slug)) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
       const name = (await agentsFor(request)).bySlug(slug)?.name ?? 'agent'
