@@ -18,7 +18,7 @@ export const layers: Record<string, string[][]> = {
     ['server'],
   ],
   relay: [['client', 'store'], ['handler'], ['host']],
-  cli: [['terminal'], ['webhooks', 'scaffold'], ['server'], ['commands']],
+  cli: [['terminal'], ['webhooks', 'scaffold'], ['server'], ['mcp'], ['commands']],
   gateway: [
     ['store', 'did', 'keys', 'config.ts', 'addresses.ts'],
     ['registry', 'oauth'],

@@ -7,6 +7,12 @@ import { type Io, processIo, say } from './terminal/io.ts'
 
 type Make = (io: Io) => CliCommand
 
+/** A command of the operator that sends one request about an agent. */
+async function operator(action: 'admit' | 'quarantine' | 'release'): Promise<{ default: Make }> {
+  const { operatorCommand } = await import('./server/operate.ts')
+  return { default: (io) => operatorCommand(io, action) }
+}
+
 /** All commands with their summaries. Only the requested command is loaded. */
 const commands: Record<string, { usage?: string; summary: string; load: () => Promise<{ default: Make }> }> =
   {
@@ -55,22 +61,22 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
     admit: {
       usage: '<agent>',
       summary: 'admit a registered agent (operator)',
-      load: () => import('./commands/admit.ts'),
+      load: () => operator('admit'),
     },
     quarantine: {
       usage: '<agent>',
       summary: 'quarantine an agent (operator)',
-      load: () => import('./commands/quarantine.ts'),
+      load: () => operator('quarantine'),
     },
     release: {
       usage: '<agent>',
       summary: 'release an agent from quarantine (operator)',
-      load: () => import('./commands/release.ts'),
+      load: () => operator('release'),
     },
     remove: {
       usage: '<agent>',
       summary: 'remove an agent from the registry (operator)',
-      load: () => import('./commands/remove.ts'),
+      load: async () => ({ default: (await import('./server/operate.ts')).removeEntryCommand }),
     },
     policy: {
       usage: '<agent> [action] [values...]',
@@ -109,6 +115,10 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       usage: '[action]',
       summary: 'show and rotate the keys that encrypt stored secrets (operator)',
       load: () => import('./commands/keys.ts'),
+    },
+    mcp: {
+      summary: 'show how MCP hosts connect, or connect one (--stdio)',
+      load: () => import('./commands/mcp.ts'),
     },
     token: { summary: 'print an access token', load: () => import('./commands/token.ts') },
     new: {

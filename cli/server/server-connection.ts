@@ -5,7 +5,7 @@ import { type Command, Option } from 'commander'
 import { UsageError } from '../terminal/faults.ts'
 import type { Io } from '../terminal/io.ts'
 import { clientSettings } from './environment.ts'
-import { tokenSource } from './token-source.ts'
+import { type TokenSource, tokenSource } from './token-source.ts'
 
 export interface ServerOptions {
   url?: string
@@ -31,6 +31,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 /** A connection to a running server with this command's credentials. */
 export interface ServerConnection {
   url: string
+  /** Returns the bearer token for the next request. Undefined if the command has no credentials. */
+  token: TokenSource | undefined
   /** Returns a client of the agent with this slug; `-` means the gateway itself. */
   agent(slug: string, more?: Pick<ClientOptions, 'fetch' | 'requestTimeoutMs'>): AgentClient
   /** Sends a GET request to a path below the server's address. Resolves with the JSON body. */
@@ -61,6 +63,7 @@ export async function connect(
     token === undefined ? {} : { authorization: `Bearer ${await token()}` }
   return {
     url,
+    token,
     agent: (slug, more) =>
       new AgentClient({
         url: slug === '-' ? url : `${url}/agents/${slugOf(slug)}`,

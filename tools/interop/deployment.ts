@@ -11,7 +11,7 @@ const clientAnswer = z.object({ client_id: z.string(), client_secret: z.string()
 const tokenAnswer = z.object({ access_token: z.string() })
 const entry = z.looseObject({ token_resource: z.string() })
 
-/** A gateway with the calculator as its agent, or without agents. */
+/** A gateway with some agents, or without agents. */
 export interface InteropDeployment extends AsyncDisposable {
   /** With a final slash. */
   gateway: string
@@ -26,6 +26,7 @@ export interface InteropDeployment extends AsyncDisposable {
   tokenFor(slug: string): Promise<string>
 }
 
+/** @param agents folders, relative to `agents/` */
 export async function startDeployment(agents: readonly string[]): Promise<InteropDeployment> {
   await using stack = new AsyncDisposableStack()
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-interop-'))
@@ -33,7 +34,8 @@ export async function startDeployment(agents: readonly string[]): Promise<Intero
   const agentsDir = path.join(folder, 'agents')
   await mkdir(agentsDir)
   const source = path.resolve(import.meta.dirname, '..', '..', 'agents')
-  for (const name of agents) await symlink(path.join(source, name), path.join(agentsDir, name))
+  for (const name of agents)
+    await symlink(path.resolve(source, name), path.join(agentsDir, path.basename(name)))
   const dataDir = path.join(folder, 'data')
   const settings = gatewayConfig({
     PATH: process.env['PATH'],

@@ -6,12 +6,17 @@ const file = path.resolve(import.meta.dirname, '..', '..', 'docs', 'conformance.
 
 /** Replaces the sections of these branches in docs/conformance.md. */
 export async function writeConformance(runs: readonly KitRun[]): Promise<void> {
+  await writeSections(new Map(runs.map((run) => [run.branch, sectionOf(run)])))
+}
+
+/** Replaces sections of docs/conformance.md by name. A section is between `<!-- name -->` and `<!-- end of name -->`. */
+export async function writeSections(sections: ReadonlyMap<string, string>): Promise<void> {
   let text = await readFile(file, 'utf8')
-  for (const run of runs) {
-    const [begin, end] = [`<!-- ${run.branch} -->`, `<!-- end of ${run.branch} -->`]
+  for (const [name, section] of sections) {
+    const [begin, end] = [`<!-- ${name} -->`, `<!-- end of ${name} -->`]
     const [before, rest] = split(text, begin)
     const [, after] = split(rest, end)
-    text = `${before}${begin}\n\n${sectionOf(run)}\n\n${end}${after}`
+    text = `${before}${begin}\n\n${section}\n\n${end}${after}`
   }
   await writeFile(file, text)
 }
@@ -69,9 +74,10 @@ function testsOf({ tests }: KitRun): string {
   return tableOf(['Mandatory test', 'Result', 'Reason'], rows)
 }
 
-const plain = (text: string) => text.replaceAll('|', '\\|').replace(/\s+/g, ' ').slice(0, 220)
+/** The text as a cell of a table. */
+export const plain = (text: string) => text.replaceAll('|', '\\|').replace(/\s+/g, ' ').slice(0, 320)
 
-function tableOf(head: string[], rows: string[][]): string {
+export function tableOf(head: string[], rows: string[][]): string {
   const line = (cells: string[]) => `| ${cells.join(' | ')} |`
   return [line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)].join('\n')
 }

@@ -1,7 +1,0 @@
-import { operatorCommand } from '../server/operate.ts'
-import type { CliCommand } from '../terminal/cli-command.ts'
-import type { Io } from '../terminal/io.ts'
-
-export default function admitCommand(io: Io): CliCommand {
-  return operatorCommand(io, 'admit')
-}
