@@ -13,21 +13,26 @@ import { signRequest } from '@parley/kit/did/signature'
 import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach } from 'vitest'
 import { z } from 'zod'
-import { type GatewayApp, startGatewayApp } from './app.ts'
+import { type GatewayApp, type GatewayAppOptions, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 
 let folder: string
 let running: GatewayApp
 let provider: TestIdentityProvider
+let startOptions: Pick<GatewayAppOptions, 'testInterface'> = {}
 const open: (() => unknown)[] = []
 
 /** Starts a gateway and an OAuth server before each test in the file. */
-export function gatewayForEachTest(env: Record<string, string> = {}): void {
+export function gatewayForEachTest(
+  env: Record<string, string> = {},
+  more: Pick<GatewayAppOptions, 'testInterface'> = {},
+): void {
   beforeEach(async () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-'))
     provider = await TestIdentityProvider.start()
     // The provider may reuse the port of an earlier provider that issued the cached tokens.
     tokenOf.clear()
+    startOptions = more
     running = await start(env)
   })
   afterEach(async () => {
@@ -155,7 +160,7 @@ async function start(env: Record<string, string>, agentsDir?: string): Promise<G
     ...env,
   })
   const log = makeLog({ level: 'silent', name: 'test' })
-  return startGatewayApp({ settings, log, ...(agentsDir !== undefined && { agentsDir }) })
+  return startGatewayApp({ settings, log, ...startOptions, ...(agentsDir !== undefined && { agentsDir }) })
 }
 
 export interface Call {

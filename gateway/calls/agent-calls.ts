@@ -1,6 +1,6 @@
 import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
 import type { IncomingMessage } from '@parley/wire/model/call'
-import type { Part, Task, TaskStatus } from '@parley/wire/model/task'
+import type { JsonObject, Part, Task, TaskStatus } from '@parley/wire/model/task'
 import type { FastifyRequest } from 'fastify'
 
 /**
@@ -19,7 +19,8 @@ export interface AgentCalls {
 export interface CallerCalls {
   /**
    * Sends a message and returns the task when it has ended or paused, or after `waitMs` if it is still working.
-   * @throws ParleyError, among others PaymentRequired with the terms in `data` for an unpaid message to a paid agent
+   * @throws ParleyError, among others PaymentRequired for an unpaid message to a paid agent. Its `data` is the body of the
+   * HTTP 402 (x402), and its header `payment-required` has the terms in version 2.
    */
   send(message: AgentMessage, options: WaitOptions): Promise<SentTask>
   /** Sends a message and yields its events: the task first, then changes until it has ended or paused. */
@@ -62,10 +63,20 @@ export interface SentTask {
   agent: string
   /** The id of the decision, if the gateway negotiated (`GET /negotiations/{id}`). */
   decisionId?: string | undefined
+  /** The settlement of the payment that the message carried (x402, version 2). */
+  receipt?: JsonObject | undefined
 }
 
 /** One event of a task. Deltas of artifacts append to the parts that the artifact already has if `append` is true. */
 export type TaskChange =
-  | { kind: 'task'; task: Task; agent?: string; decisionId?: string }
+  | ({ kind: 'task' } & Pick<SentTask, 'task'> & Partial<Omit<SentTask, 'task'>>)
   | { kind: 'status'; taskId: string; status: TaskStatus }
-  | { kind: 'artifact'; taskId: string; artifactId: string; parts: Part[]; append: boolean; last: boolean }
+  | {
+      kind: 'artifact'
+      taskId: string
+      artifactId: string
+      name?: string
+      parts: Part[]
+      append: boolean
+      last: boolean
+    }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { InnerCalls } from '@parley/kit/auth/inner-calls'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 
@@ -11,9 +12,11 @@ const namedMax = 8
  * not routed again, and a request that names agents may pass only a few times. Gateways with the same PUBLIC_URL count
  * as one.
  */
-export function addLoopGuard(app: FastifyInstance, publicUrl: string): void {
+export function addLoopGuard(app: FastifyInstance, publicUrl: string, inner: InnerCalls): void {
   const mark = `parley-${hash('sha256', publicUrl, 'hex').slice(0, 16)}`
   app.addHook('onRequest', ({ headers, url }, _reply, done) => {
+    // The outer request is recorded.
+    if (inner.current !== undefined) return done()
     const { via } = headers
     headers.via = via === undefined ? `1.1 ${mark}` : `${via}, 1.1 ${mark}`
     const passed = via === undefined ? 0 : via.split(mark).length - 1

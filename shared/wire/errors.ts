@@ -42,6 +42,7 @@ export const errorTable = {
     status: 400,
     message: 'The client must declare support for a required extension',
   },
+  PaymentRequired: { code: -32046, status: 402, message: 'The agent requires a payment' },
 } as const satisfies Record<string, { code: number; status: number; message: string }>
 
 export type ErrorName = keyof typeof errorTable

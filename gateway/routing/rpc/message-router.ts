@@ -136,7 +136,7 @@ export class MessageRouter {
       payment,
       key: key ?? randomUUID(),
       keyIsTheirs: key !== undefined,
-      waits: incoming.operation === 'sendMessage' && sent.configuration?.wait === true,
+      waits: incoming.operation === 'sendMessage' && isWaiting(sent),
       at: Date.now(),
       onPlaced,
       words,
@@ -332,6 +332,10 @@ interface Prepared {
   payment: PresentedPayment | undefined
   /** See `Sending`. */
   onPlaced: () => void
+}
+
+function isWaiting({ configuration: { wait = false, waitMs = 0 } = {} }: SendMessage): boolean {
+  return wait || waitMs > 0
 }
 
 const turnOf = (owner: string, kind: string, id: string) => JSON.stringify([owner, kind, id])

@@ -10,6 +10,7 @@ import {
   takeOnce,
 } from './did-signature.ts'
 import type { ProofRules } from './dpop.ts'
+import type { InnerCalls } from './inner-calls.ts'
 import { actorsOf, type Introspection, type Introspector } from './introspection.ts'
 
 /** The longest token of a request: a statement that contains a long token of a caller has this many characters. */
@@ -41,6 +42,8 @@ export interface AuthenticatorOptions {
   proofs?: ProofRules | undefined
   /** If set, tokens without an audience are rejected. Returns the OAuth parameter `resource` for a token for this server. */
   requiredResource?: (() => string) | undefined
+  /** The requests that the server sends to itself for callers that it has authenticated. */
+  inner?: InnerCalls | undefined
 }
 
 /** A resource of this server with tokens of its own, for example its MCP endpoint. */
@@ -58,6 +61,7 @@ export class Authenticator {
   readonly #audiences: () => readonly string[]
   readonly #proofs: ProofRules | undefined
   readonly #requiredResource: (() => string) | undefined
+  readonly #inner: InnerCalls | undefined
   /** The checks of proofs by request, because a request that is identified more than once has a single proof. */
   readonly #proofOf = new WeakMap<RequestHead, { token: string; checked: Promise<void> }>()
 
@@ -65,13 +69,14 @@ export class Authenticator {
   constructor(
     introspector: Introspector,
     audiences: () => readonly string[],
-    { signatures = {}, proofs, requiredResource }: AuthenticatorOptions = {},
+    { signatures = {}, proofs, requiredResource, inner }: AuthenticatorOptions = {},
   ) {
     this.introspector = introspector
     this.signatures = signatures
     this.#audiences = audiences
     this.#proofs = proofs
     this.#requiredResource = requiredResource
+    this.#inner = inner
   }
 
   /**
@@ -103,6 +108,8 @@ export class Authenticator {
   ): Promise<AuthenticatedCaller> {
     const caller = await this.identify(request)
     this.#requireAudience(caller.credentials.introspection, recipient)
+    // A signature covers the outer request.
+    if (caller === this.#inner?.callerOf(request)) return caller
     const signed = this.#signedRequest(caller, request.headers, body)
     if (!expectsSignature(signed, this.signatures)) return caller
     const { signature, audience } = await checkDidSignature(signed, this.signatures)
@@ -115,6 +122,8 @@ export class Authenticator {
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
    */
   async identify(request: RequestHead): Promise<AuthenticatedCaller> {
+    const known = this.#inner?.callerOf(request)
+    if (known !== undefined) return known
     const { isProven, token } = requireToken(request.headers)
     const introspection = await this.introspector.introspect(token)
     requireActive(introspection, token)

@@ -17,6 +17,8 @@ export interface RequestLimitOptions {
   keysMax?: number
   /** Store for the counts, as @fastify/rate-limit options. Default: the memory of this process. */
   store?: Pick<RateLimitPluginOptions, 'store' | 'redis' | 'nameSpace'>
+  /** Whether the request in progress is part of a request that was counted. Default: no request is. */
+  isCounted?: () => boolean
 }
 
 type CountRequest = ReturnType<FastifyInstance['createRateLimit']>
@@ -42,6 +44,8 @@ export interface LimitsOptions {
   /** Processes with the same name share their counts: the id of an agent, or `gateway`. */
   name: string
   log: Log
+  /** See `RequestLimitOptions`. */
+  isCounted?: () => boolean
 }
 
 /**
@@ -50,13 +54,13 @@ export interface LimitsOptions {
  * @throws Error if Redis cannot be reached
  */
 export async function openLimits(
-  { perMinute, redisUrl, name, log }: LimitsOptions,
+  { perMinute, redisUrl, name, log, ...more }: LimitsOptions,
   stack: AsyncDisposableStack,
 ): Promise<RequestLimits | undefined> {
-  if (perMinute === 0 || redisUrl === undefined) return requestLimits({ perMinute })
+  if (perMinute === 0 || redisUrl === undefined) return requestLimits({ perMinute, ...more })
   const { connectRedis } = await import('../process/redis.ts')
   const redis = stack.adopt(await connectRedis({ url: redisUrl, log }), (open) => open.disconnect())
-  return requestLimits({ perMinute, store: { redis, nameSpace: `parley:{${name}}:limit:` } })
+  return requestLimits({ perMinute, store: { redis, nameSpace: `parley:{${name}}:limit:` }, ...more })
 }
 
 /** Returns undefined if `perMinute` is 0, because nothing is counted then. */
@@ -133,7 +137,7 @@ export class RequestLimits {
   }
 
   async #countArrival(request: FastifyRequest): Promise<void> {
-    if (exempt.test(request.url)) return
+    if (exempt.test(request.url) || this.#options.isCounted?.() === true) return
     const credentials = credentialsOf(request.headers.authorization)
     const client = credentials === undefined ? undefined : this.#clientOfToken.get(printOf(credentials))
     if (client?.client === uncounted && checkerPath.test(request.url)) return

@@ -51,14 +51,19 @@ const messageMaxChars = 1000
 /**
  * Creates the reader of another server's errors, with or without a JSON-RPC envelope.
  * @param nameOf returns the name of an error; without one, it counts as an internal error of the other server
+ * @param options.keepsData whether the data of the error is read, if it is an object
  */
-export function errorReader(nameOf: (code: number, details: unknown) => ErrorName | undefined) {
+export function errorReader(
+  nameOf: (code: number, details: unknown) => ErrorName | undefined,
+  { keepsData = false } = {},
+) {
   return (answer: unknown): ParleyError | undefined => {
     const error = wireErrorIn(answer)
     if (error === undefined) return undefined
     const { code, message, details } = error
     const text = typeof message === 'string' ? { message: message.slice(0, messageMaxChars) } : {}
-    return new ParleyError(nameOf(code, details) ?? 'InternalError', text)
+    const data = keepsData && isObject(details) ? { data: details } : {}
+    return new ParleyError(nameOf(code, details) ?? 'InternalError', { ...text, ...data })
   }
 }
 

@@ -49,6 +49,8 @@ export interface SendMessage {
         deadlineMs?: number | undefined
         /** Whether to answer when the task has ended or paused instead of when it is stored. */
         wait?: boolean | undefined
+        /** Like `wait`, for this long at most, in milliseconds. The answer is then the task as it is. */
+        waitMs?: number | undefined
         /** The number of newest messages in the answer. */
         historyLength?: number | undefined
       }

@@ -26,11 +26,15 @@ import { requireFewUnpaid, unpaidRecord } from './unpaid-task.ts'
  */
 export const sendMessage: Run<'sendMessage'> = async (services, call) => {
   const params = call.params()
-  const { wait = false, historyLength } = params.configuration ?? {}
+  const {
+    wait = false,
+    waitMs = wait ? Number.POSITIVE_INFINITY : 0,
+    historyLength,
+  } = params.configuration ?? {}
   const { record, start, headers } = await acceptMessage(services, call, params)
-  const isWaiting = wait && !isResting(record.status.state)
+  const isWaiting = waitMs > 0 && !isResting(record.status.state)
   // This subscribes before the task runs.
-  const rested = isWaiting ? whenResting(services, call, record) : undefined
+  const rested = isWaiting ? whenResting(services, call, { record, waitMs }) : undefined
   start()
   const task = (await rested) ?? record
   return { result: withHistory(task, historyLength), ...(headers !== undefined && { headers }) }
@@ -41,9 +45,9 @@ export const sendMessage: Run<'sendMessage'> = async (services, call) => {
  * as it then is. Returns undefined if it cannot be read: the message is accepted, so the caller must receive the task's ID.
  */
 async function whenResting(
-  { store, engine, bus, sendWaitMaxMs: maxMs, stopping }: Services,
+  { store, engine, bus, sendWaitMaxMs, stopping }: Services,
   call: Call,
-  { id: taskId, owner, events }: TaskRecord,
+  { record: { id: taskId, owner, events }, waitMs }: { record: TaskRecord; waitMs: number },
 ): Promise<TaskRecord | undefined> {
   const { reserve } = call
   const signal = call.signal()
@@ -52,6 +56,7 @@ async function whenResting(
     return outline === undefined || (outline !== null && isResting(outline.task.status.state))
   }
   const afterSequence = events.length
+  const maxMs = Math.min(sendWaitMaxMs, waitMs)
   let committed: TaskRecord | undefined
   using _watch = engine.watch(taskId, (record) => (committed = record))
   await untilResting({ bus, taskId, afterSequence, isAtRest, signals: [signal, stopping], maxMs })

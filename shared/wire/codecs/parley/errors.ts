@@ -8,7 +8,7 @@ export function writeError({ status, code, message, data }: ParleyError): WireEr
 }
 
 /** A code that is not in the table counts as an internal error of the other server. */
-export const readError = errorReader((code) => namesByCode.get(code))
+export const readError = errorReader((code) => namesByCode.get(code), { keepsData: true })
 
 const namesByCode = new Map<number, ErrorName>()
 let name: ErrorName

@@ -17,6 +17,7 @@ export const messageSend = wireObject({
     pushNotificationConfig: pushNotificationConfig.optional(),
     // The maximum delay that a timer supports.
     deadlineMs: z.int().min(1).max(2_147_483_647).optional(),
+    waitMs: z.int().min(0).max(2_147_483_647).optional(),
   }).optional(),
 })
 

@@ -58,6 +58,7 @@ function sendOut({ message, configuration }: SendMessage) {
         authentication: configuration.pushNotificationConfig.authentication,
       },
       deadline_ms: configuration.deadlineMs,
+      wait_ms: configuration.waitMs,
     },
   }
 }

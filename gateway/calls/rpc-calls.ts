@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto'
+import { InvalidAgentAnswer } from '@parley/relay/client/agent-errors'
+import { sseFrames } from '@parley/relay/client/sse-frames'
+import type { ClientParams, Codec, ReadFrame } from '@parley/wire/codecs/codec'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
+import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import { jsonObjectOf } from '@parley/wire/model/json-text'
+import type { JsonObject } from '@parley/wire/model/task'
+import { cutOff, type InnerResponse, type RequestSender } from './inner-requests.ts'
+
+/** The only dialect of inner calls: every agent has it, and the relay translates it for foreign agents. */
+const dialect: Codec = defaultDialect
+
+const streamLimits = { frameMaxChars: 64 * 1024 * 1024, framesMax: 1_000_000, streamMaxBytes: 1024 ** 3 }
+
+export interface RpcOptions {
+  /** The slug of the agent. If undefined, the gateway routes the call. */
+  agent: string | undefined
+  signal?: AbortSignal | undefined
+  idempotencyKey?: string | undefined
+}
+
+/** The facts about a call that the headers of its answer state. */
+export interface Routed {
+  agent: string | undefined
+  decisionId: string | undefined
+  /** The settlement of the payment of a message (x402, version 2). */
+  receipt: JsonObject | undefined
+}
+
+/** @returns the result of a call, and its route. @throws ParleyError */
+export async function callAgent<O extends keyof ClientParams>(
+  sender: RequestSender,
+  operation: O,
+  params: ClientParams[O],
+  options: RpcOptions,
+): Promise<{ result: unknown; routed: Routed; dialect: Codec }> {
+  using response = await open(sender, operation, params, options)
+  const answer = await jsonOf(response, sender)
+  refuseError(response, answer)
+  if (!isObject(answer) || !('result' in answer)) throw unreadable()
+  return { result: answer['result'], routed: routedBy(response, options), dialect }
+}
+
+/** Yields the frames of a stream after its route. @throws ParleyError */
+export async function* streamFromAgent(
+  sender: RequestSender,
+  operation: 'streamMessage' | 'resubscribe',
+  params: ClientParams[typeof operation],
+  options: RpcOptions,
+): AsyncGenerator<{ frame: Exclude<ReadFrame, { kind: 'error' }>; routed: Routed }> {
+  using response = await open(sender, operation, params, options)
+  const routed = routedBy(response, options)
+  const type = response.headers['content-type']
+  if (response.status !== 200 || typeof type !== 'string' || !type.startsWith('text/event-stream')) {
+    const answer = await jsonOf(response, sender)
+    refuseError(response, answer)
+    const sent = dialect.readSendResult(isObject(answer) ? answer['result'] : undefined)
+    if (sent === undefined) throw unreadable()
+    yield { frame: sent, routed }
+    return
+  }
+  for await (const data of framesOf(response, options.signal)) {
+    const frame = data === '' ? undefined : dialect.readFrame(parseJson(Buffer.from(data)))
+    if (frame === undefined) throw unreadable()
+    if (frame.kind === 'error') throw frame.error
+    yield { frame, routed }
+  }
+}
+
+async function open<O extends keyof ClientParams>(
+  sender: RequestSender,
+  operation: O,
+  params: ClientParams[O],
+  { agent, signal, idempotencyKey }: RpcOptions,
+): Promise<InnerResponse> {
+  const isStream = operation === 'streamMessage' || operation === 'resubscribe'
+  const method = dialect.methodOf(operation)
+  return sender.send({
+    path: agent === undefined ? '/' : `/agents/${encodeURIComponent(agent)}/`,
+    headers: {
+      accept: isStream ? 'text/event-stream, application/json' : 'application/json',
+      ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: randomUUID(),
+      method,
+      params: dialect.writeParams(operation, params),
+    }),
+    signal,
+  })
+}
+
+async function* framesOf(response: InnerResponse, signal: AbortSignal | undefined): AsyncGenerator<string> {
+  try {
+    yield* sseFrames(response.body, streamLimits)
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (error instanceof InvalidAgentAnswer) throw unreadable(error)
+    throw error instanceof ParleyError ? error : cutOff(error)
+  }
+}
+
+/** Returns the whole body as JSON. @throws ParleyError */
+async function jsonOf({ body }: InnerResponse, { claim }: RequestSender): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  body.on('data', (chunk: Buffer) => {
+    bytes += chunk.byteLength
+    try {
+      claim.reserve(bytes)
+      chunks.push(chunk)
+    } catch (error) {
+      chunks.length = 0
+      body.destroy()
+      reject(error)
+    }
+  })
+  body.once('end', resolve)
+  body.once('error', (error) => reject(cutOff(error)))
+  body.once('close', () => reject(cutOff()))
+  await promise
+  try {
+    return parseJson(Buffer.concat(chunks))
+  } catch (error) {
+    throw unreadable(error)
+  }
+}
+
+/** Headers of an error that concern the client of any interface. */
+const errorHeaders = ['retry-after', 'www-authenticate', 'x-agent', 'x-negotiation-id', 'payment-required']
+
+function refuseError({ status, headers }: InnerResponse, answer: unknown): void {
+  const kept = errorHeaders.flatMap((name) => {
+    const value = headers[name]
+    return typeof value === 'string' ? [[name, value]] : []
+  })
+  const error = dialect.readError(answer)
+  if (error === undefined && status < 400) return
+  const { message, data = {} } = error ?? {}
+  throw new ParleyError(nameOf(status, error), {
+    ...(message !== undefined && { message }),
+    data: status === 402 && isObject(answer) ? answer : data,
+    ...(status >= 400 && { status }),
+    headers: Object.fromEntries(kept),
+  })
+}
+
+function nameOf(status: number, error: ParleyError | undefined): ParleyError['error'] {
+  if (status === 402) return 'PaymentRequired'
+  return error?.error ?? 'InvalidAgentResponse'
+}
+
+function routedBy({ headers }: InnerResponse, { agent }: RpcOptions): Routed {
+  return {
+    agent: textOf(headers['x-agent']) ?? agent,
+    decisionId: textOf(headers['x-negotiation-id']),
+    receipt: jsonObjectOf(Buffer.from(textOf(headers['payment-response']) ?? '', 'base64').toString('utf8')),
+  }
+}
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
+
+const unreadable = (cause?: unknown) =>
+  new ParleyError('InvalidAgentResponse', {
+    message: 'The agent answered with something that the gateway cannot read',
+    cause,
+  })
