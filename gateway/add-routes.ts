@@ -15,6 +15,7 @@ import { type Addresses } from './addresses.ts'
 import type { AgentCalls } from './calls/agent-calls.ts'
 import { InnerRequests } from './calls/inner-requests.ts'
 import { RoutedAgentCalls } from './calls/routed-agent-calls.ts'
+import { addCatalogRoutes } from './catalog/catalog-routes.ts'
 import type { GatewayConfig } from './config.ts'
 import { type GatewayState } from './gateway-state.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
@@ -171,7 +172,9 @@ export function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   }
   addRegistrationRoutes(app, { ...parts, authenticator, gatewayUrl, proofOf, registration })
   addInterfaces(app, { ...parts, calls, authenticator, gatewayUrl })
-  addDiscoveryRoutes(app, agentsFor, { version, ...cardServer(parts) })
+  const server = { version, ...cardServer(parts) }
+  addDiscoveryRoutes(app, agentsFor, server)
+  addCatalogRoutes(app, { ...parts.routing, ...server, access, authenticator, agentsFor, proofOf })
   addOpenApiRoute(app, { ...openApi, address: () => gatewayUrl })
   addProtectedResourceRoutes(app, { gatewayUrl, issuer: oauth.issuer, agentsFor })
   return addHealthRoute(app, healthOptions(parts))

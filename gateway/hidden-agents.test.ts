@@ -77,6 +77,11 @@ const requests: Sent[] = [
   { path: `/registry/agents/${id}` },
   { path: `/registry/agents/${encodeURIComponent(did)}` },
   { path: '/agent/skills' },
+  { path: '/.well-known/ard.json' },
+  { path: '/agents' },
+  { path: '/agents/secret/mcp/server-card' },
+  { method: 'POST', path: '/search', body: { query: { text: 'Translate this secret text' } } },
+  { method: 'POST', path: '/explore', body: { resultType: { facets: [{ field: 'metadata.slug' }] } } },
   { path: '/agent/skills/secret' },
   { path: '/agent/skills/secret?agent=secret' },
   { path: '/.well-known/agent.json' },
@@ -197,7 +202,7 @@ test('an agent with one allowed skill is visible with this skill only', async ()
 function withoutVersion(answers: { text: string }[]) {
   return answers.map(({ text }) =>
     text
-      .replaceAll(/"(since|last_seen|lease_until|registered_at)":"[^"]+"/g, '"$1":"…"')
+      .replaceAll(/"(since|last_seen|lease_until|registered_at|updatedAt)":"[^"]+"/g, '"$1":"…"')
       .replaceAll(/"card_changes":\[.*?\],"quarantine"/g, '"card_changes":[],"quarantine"'),
   )
 }

@@ -57,6 +57,8 @@ export interface Routing extends Disposable {
   grants: ReferenceGrants
   router: (authenticator: Authenticator, answers: AnswerBudget, named: NamedAgentOptions) => RpcRouter
   namedAgentRoutes: (answers: AnswerBudget) => NamedAgentRoutes
+  /** The key of `Cursors`, identical in all gateways on one store. */
+  cursorKey: Uint8Array
 }
 
 const day = 24 * 60 * 60 * 1000
@@ -126,6 +128,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     feedback,
     reportSignal,
     grants,
+    cursorKey: storeKey,
     router: (authenticator, answers, named) =>
       new RpcRouter({ ...around, authenticator, answers, messages, lists, named }),
     namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),

@@ -75,6 +75,7 @@ const candidatesDefault = 10
 const candidatesMax = 1000
 const excludedMax = 100
 const never = () => false
+const onlySkills = { skillMatch: 1, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
 
 /** Ranks agents and records each decision with its reasons, but without the request's texts. */
 export class Negotiator {
@@ -107,6 +108,23 @@ export class Negotiator {
     const id = randomBytes(16).toString('hex')
     const shown = { ...ranking, candidates }
     return { id, ranking: shown, best, order, answer: this.#answer(id, shown, best), tried: [] }
+  }
+
+  /**
+   * Ranks up to 1,000 agents by how well their skills match a text, whatever their load, price and trust. Includes agents that
+   * are down for a short time. Records nothing.
+   */
+  async match(text: string, { restrictions }: AgentDirectory): Promise<RankedAgent[]> {
+    const { index, meaning } = this.#options
+    const wanted = { taskSummary: text, weights: onlySkills }
+    const options = {
+      ...(await meaning?.of(wanted)),
+      ...(restrictions !== undefined && { restrictions }),
+      limit: candidatesMax,
+      excludedLimit: 0,
+      evenAway: true,
+    }
+    return index.rank(wanted, options).candidates.filter(({ canHandle }) => canHandle)
   }
 
   /**

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { partsOf } from '@parley/wire/codecs/dialects'
+import { jsonType } from '@parley/wire/codecs/error-answer'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RecentMap } from '../did/recent-map.ts'
 
@@ -10,6 +11,8 @@ interface CacheOptions {
   vary?: string | undefined
   /** Adds `Last-Modified`. */
   modified?: ModificationTimes
+  /** The media type. */
+  type?: string
 }
 
 /** The age of a new content, which leaves a time for each of the contents that a path has within a minute. */
@@ -47,7 +50,7 @@ export function sendCacheable(
   request: FastifyRequest,
   reply: FastifyReply,
   json: string,
-  { perCaller = false, vary, modified }: CacheOptions = {},
+  { perCaller = false, vary, modified, type = jsonType }: CacheOptions = {},
 ): FastifyReply {
   const scope = perCaller && request.headers.authorization !== undefined ? 'private' : 'public'
   const etag = `"${createHash('sha256').update(json).digest('base64url').slice(0, 22)}"`
@@ -64,7 +67,7 @@ export function sendCacheable(
       ? isDated && Date.parse(ifModifiedSince) === since
       : matchesEtag(ifNoneMatch, etag)
   if (isCurrent) return reply.code(304).send()
-  return reply.type('application/json; charset=utf-8').send(json)
+  return reply.type(type).send(json)
 }
 
 /** `If-None-Match` is `*` or a list of ETags, compared weakly (RFC 9110, section 13.1.2). */

@@ -42,7 +42,7 @@ declare module 'fastify' {
     /** Name of the action in the audit log. Set on routes that change something an operator must be able to trace. */
     audit?: string
     /** Set on routes without a JSON-RPC envelope; errors have its form. */
-    rest?: RestBinding
+    rest?: Pick<RestBinding, 'writeError'>
   }
 }
 

@@ -16,7 +16,7 @@ const streaming = new Set<Operation | undefined>(['streamMessage', 'resubscribe'
 /** The media type of JSON-RPC answers and of errors. */
 export const jsonType = 'application/json; charset=utf-8'
 
-export function writeRestErrorAnswer(rest: RestBinding, error: ParleyError): ErrorAnswer {
+export function writeRestErrorAnswer(rest: Pick<RestBinding, 'writeError'>, error: ParleyError): ErrorAnswer {
   const { status, body } = rest.writeError(error)
   return { status, type: jsonType, body: JSON.stringify(body) }
 }
