@@ -25,6 +25,10 @@ import { routeMinScore } from '@parley/negotiation/score/weights'
 export interface GatewayConfig extends CommonConfig {
   /** Whether the gateway runs its own OAuth server. False if OAUTH_ISSUER is set. */
   embeddedOAuth: boolean
+  /** Whether public clients may register at the embedded OAuth server without an initial access token. */
+  openRegistration: boolean
+  /** Whether the embedded OAuth server reads the metadata documents of clients. */
+  clientDocuments: boolean
   /** Whether registered agents receive work without admission by an operator. */
   registryOpen: boolean
   /** Hosts that are exempt from the private-address guard for registrations. */
@@ -101,6 +105,8 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       deprecations: deprecatedSettings(table, environment),
       publicUrl: trimSlash(common.publicUrl),
       embeddedOAuth: issuer === undefined,
+      openRegistration: values.OAUTH_OPEN_REGISTRATION ?? !common.production,
+      clientDocuments: values.OAUTH_CLIENT_DOCUMENTS,
       registryOpen: values.REGISTRY_OPEN,
       routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,

@@ -7,6 +7,7 @@ import type { Agent } from 'undici'
 import type { GatewayConfig, GatewaySecrets } from './config.ts'
 import { DidDocuments } from './did/did-documents.ts'
 import { entryProofs, type ProofOf } from './http/entry-proof.ts'
+import type { FetchDocument } from './oauth/clients/metadata-documents.ts'
 import { documentKeys } from './registration/agent-document.ts'
 import { GuardedClient, type GuardedClientOptions } from './registration/guarded-client.ts'
 import { AgentRegistration } from './registration/registration.ts'
@@ -14,6 +15,9 @@ import type { AgentDirectory } from './registry/agent-policies.ts'
 import type { Registry } from './registry/registry.ts'
 import { createExternalUpstream } from './routing/forwarding/external-upstream.ts'
 import { upstreamOptions } from './routing/forwarding/upstream.ts'
+
+/** The size of a client's metadata document, which has a few hundred bytes. */
+const clientDocumentMaxBytes = 16 * 1024
 
 export interface TrustOptions {
   config: GatewayConfig
@@ -39,6 +43,8 @@ export interface Trust extends AsyncDisposable {
   resolve: (did: string, agents?: AgentDirectory) => Promise<JsonObject | undefined>
   /** Returns the Ed25519 keys that authenticate a DID, or none if the DID cannot be resolved. */
   keysOf: (did: string) => Promise<readonly string[]>
+  /** Reads a document from an address that a client of the OAuth server chose. */
+  fetchDocument: FetchDocument
   /** The connections to external agents. */
   upstream: Agent
 }
@@ -86,6 +92,7 @@ export function startTrust(options: TrustOptions): Trust {
       const document = await documents.resolve(did)
       return (document && documentKeys(document, did)) ?? []
     },
+    fetchDocument: (url, signal) => client.getDocument(url, { maxBytes: clientDocumentMaxBytes, signal }),
     upstream,
     [Symbol.asyncDispose]: async () => {
       await upstream.destroy()

@@ -44,15 +44,18 @@ test('--scope requests the given scopes, and --json prints the complete response
   expect(server.calls[0]?.params.scope).toBe('agent:read')
 })
 
-test('--initial prints the initial access token for client registration', async () => {
+test.each([
+  ['--initial', 'the initial access token for client registration', 'initial-access-token'],
+  ['--sign-in-code', 'the code for the approval page', 'sign-in-code'],
+])('%s prints %s', async (flag, _what, name) => {
   using folder = temporaryFolder()
-  const file = path.join(folder.path, 'data', 'oauth', 'initial-access-token')
+  const file = path.join(folder.path, 'data', 'oauth', name)
   mkdirSync(path.dirname(file), { recursive: true })
-  writeFileSync(file, 'initial-token\n', { mode: 0o600 })
+  writeFileSync(file, 'secret-text\n', { mode: 0o600 })
   const given = { cwd: folder.path, env: { DATA_DIR: 'data' } }
-  expect(await runCli(['token', '--initial'], given)).toEqual({
+  expect(await runCli(['token', flag], given)).toEqual({
     code: 0,
-    stdout: 'initial-token\n',
+    stdout: 'secret-text\n',
     stderr: '',
   })
 })
@@ -75,6 +78,7 @@ test.each([
   ['dev-client.json', []],
   ['oauth/operator-client.json', ['--operator']],
   ['oauth/initial-access-token', ['--initial']],
+  ['oauth/sign-in-code', ['--sign-in-code']],
 ])('%s causes exit code 1 and a chmod command if others may read it', async (name, flags) => {
   using folder = temporaryFolder()
   mkdirSync(path.join(folder.path, 'oauth'))

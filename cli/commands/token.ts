@@ -15,6 +15,7 @@ interface TokenOptions extends ServerOptions {
   scope?: string
   resource?: string
   initial?: true
+  signInCode?: true
   operator?: true
   longLived?: true
   name?: string
@@ -34,6 +35,10 @@ export default function tokenCommand(io: Io): CliCommand {
     .option(
       '--initial',
       'print the initial access token, with which clients are registered at /oauth2/register',
+    )
+    .option(
+      '--sign-in-code',
+      'print the code with which you approve an application, for example an MCP host, in the browser',
     )
     .option('--operator', 'a token of the operator, with agent:admin')
     .option('--long-lived', 'create a key (plk_…) for a program that cannot use OAuth; it is printed once')
@@ -56,8 +61,12 @@ async function printToken(io: Io, options: TokenOptions): Promise<void> {
   requireKeyOptions(options)
   if (options.longLived) return printKey(io, options)
   const { dataDir } = clientSettings(io)
+  if (options.signInCode) {
+    const code = await oauthSecret(dataDir, 'sign-in-code')
+    return options.json ? printJson(io, { sign_in_code: code }) : print(io, `${code}\n`)
+  }
   if (options.initial) {
-    const token = await initialAccessToken(dataDir)
+    const token = await oauthSecret(dataDir, 'initial-access-token')
     return options.json ? printJson(io, { initial_access_token: token }) : print(io, `${token}\n`)
   }
   if (options.operator) return printOperatorToken(io, options, dataDir)
@@ -71,10 +80,11 @@ async function printToken(io: Io, options: TokenOptions): Promise<void> {
 }
 
 /** @throws UsageError */
-function requireKeyOptions({ longLived, initial, operator, ...options }: TokenOptions): void {
+function requireKeyOptions({ longLived, initial, operator, signInCode, ...options }: TokenOptions): void {
   const { name, scope, expires, client, admin, url, token } = options
   if (longLived) {
-    if (initial || operator) throw new UsageError('--long-lived excludes --initial and --operator.')
+    if (initial || operator || signInCode)
+      throw new UsageError('--long-lived excludes --initial, --operator and --sign-in-code.')
     if (scope?.split(' ').includes('agent:admin') && !admin)
       throw new UsageError('A key with agent:admin acts as the operator: confirm it with --admin.')
   } else if ([name, expires, client, admin, url, token].some((option) => option !== undefined)) {
@@ -118,8 +128,8 @@ function printIssued(io: Io, options: TokenOptions, issued: IssuedToken): void {
   else print(io, `${issued.access_token}\n`)
 }
 
-async function initialAccessToken(dataDir: string): Promise<string> {
-  const file = path.join(dataDir, 'oauth', 'initial-access-token')
+async function oauthSecret(dataDir: string, name: 'initial-access-token' | 'sign-in-code'): Promise<string> {
+  const file = path.join(dataDir, 'oauth', name)
   try {
     return (await readSecretFile(file)).trim()
   } catch (thrown) {

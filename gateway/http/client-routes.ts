@@ -112,16 +112,18 @@ async function authenticateOperator(
   return caller
 }
 
+const kinds = { open: 'self-registered', document: 'document', registered: 'registered' } as const
+
 /** Returns a function that reads the owners of agents once per call. */
 function viewOf({ registry }: ClientRoutes): (client: ListedClient) => OAuthClient {
   return (client) => {
-    const { id, name, scope, managed, settings } = client
+    const { id, name, scope, managed, settings, provenance } = client
     const ownsAgent = registry.all().some(({ owner }) => owner === id)
     return {
       id,
       name,
       scope,
-      kind: managed ? 'managed' : ownsAgent ? 'agent' : 'registered',
+      kind: managed ? 'managed' : ownsAgent ? 'agent' : kinds[provenance ?? 'registered'],
       enabled: settings.disabled !== true,
       tags: settings.tags ?? [],
       limits: {

@@ -19,12 +19,13 @@ const agentScopes: ReadonlySet<string> = new Set(scopes.filter((scope) => scope 
 /**
  * Client metadata beyond RFC 7591. `public_key` is a raw Ed25519 key in base58, and `key_history` lists its
  * predecessors, each of which signed the next. A client with `introspection` may introspect all tokens, and one with
- * `managed` was created by the gateway. A client cannot register the last two for itself.
+ * `managed` was created by the gateway. `provenance` marks clients that no operator has registered
+ * (clients/unverified-client.ts). A client cannot register the last three for itself.
  */
-export const extraMetadata = ['public_key', 'key_history', 'introspection', 'managed']
+export const extraMetadata = ['public_key', 'key_history', 'introspection', 'managed', 'provenance']
 
 const metadataMaxChars = 16 * 1024
-const nameMaxChars = 120
+export const nameMaxChars = 120
 const redirectUrisMax = 10
 const uriMaxChars = 2048
 const didMaxChars = 255
@@ -48,13 +49,16 @@ export function checkClient(metadata: ClientMetadata): void {
 
 /**
  * Validates the metadata of clients that register or update themselves. It assumes no types, because it runs before
- * oidc-provider validates them. @throws InvalidClientMetadata
+ * oidc-provider validates them.
+ * @param isOpen whether the client registers itself without an initial access token
+ * @throws InvalidClientMetadata
  */
-export function checkRegistration(metadata: ClientMetadata): void {
+export function checkRegistration(metadata: ClientMetadata, { isOpen }: { isOpen: boolean }): void {
   if (JSON.stringify(metadata).length > metadataMaxChars) refuse('client metadata is too large')
   for (const own of ['introspection', 'managed']) {
     if (metadata[own] !== undefined) refuse(`${own} cannot be registered`)
   }
+  if (metadata['provenance'] !== undefined && !isOpen) refuse('provenance cannot be registered')
   // The server would have to fetch these documents from untrusted addresses.
   for (const remote of ['jwks_uri', 'sector_identifier_uri'] as const) {
     if (metadata[remote] !== undefined) refuse(`${remote} is not supported`)
@@ -100,17 +104,23 @@ function checkRedirectUris(uris: unknown): void {
   if (!Array.isArray(uris)) return
   if (uris.length > redirectUrisMax) refuse(`redirect_uris must contain at most ${redirectUrisMax} addresses`)
   for (const uri of uris) {
-    const url = typeof uri === 'string' && uri.length <= uriMaxChars ? URL.parse(uri) : null
-    const safe = url?.protocol === 'https:' || (url?.protocol === 'http:' && loopbackHosts.has(url.hostname))
-    if (!safe || url?.username !== '' || url.password !== '') {
-      refuse('redirect_uris must be https, or http on a loopback address')
-    }
+    if (!isSafeRedirect(uri)) refuse('redirect_uris must be https, or http on a loopback address')
   }
 }
 
-/** Rejects control and bidirectional characters, because the approval page shows the name. */
+export function isSafeRedirect(uri: unknown): boolean {
+  const url = typeof uri === 'string' && uri.length <= uriMaxChars ? URL.parse(uri) : null
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && loopbackHosts.has(url.hostname))
+  return isSafe && url?.username === '' && url.password === ''
+}
+
+/** Whether this is a name as the approval page shows it: no control or bidirectional characters. */
+export function isPrintableName(name: unknown): name is string {
+  return typeof name === 'string' && name.length <= nameMaxChars && !/\p{C}/u.test(name)
+}
+
 function checkName(name: unknown): void {
-  if (typeof name === 'string' && (name.length > nameMaxChars || /\p{C}/u.test(name))) {
+  if (typeof name === 'string' && !isPrintableName(name)) {
     refuse(`client_name must be at most ${nameMaxChars} printable characters`)
   }
 }

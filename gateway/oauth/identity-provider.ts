@@ -12,6 +12,8 @@ import { ClientDirectory } from './clients/client-directory.ts'
 import { findSettings, findUsableClient } from './clients/client-settings.ts'
 import { ClientUses } from './clients/client-uses.ts'
 import { LongLivedKeys } from './clients/long-lived-keys.ts'
+import { type FetchDocument, MetadataDocuments } from './clients/metadata-documents.ts'
+import { OpenRegistration } from './clients/open-registration.ts'
 import { type ClientCredentials, Clients, type ManagedClient } from './clients.ts'
 import { TokenExchanger } from './exchange/embedded-exchange.ts'
 import { addExchangeGrant, exchangeTag } from './exchange/exchange-grant.ts'
@@ -58,6 +60,10 @@ export interface IdentityProviderOptions {
   namesOf?: (clientId: string) => readonly string[]
   /** The policies of the agents. By default, every client may use every agent. */
   policy?: TokenPolicy
+  /** Whether public clients may register without the initial access token. By default, they may not. */
+  openRegistration?: boolean
+  /** Reads the metadata documents of clients. By default, a client cannot use the address of a document as its id. */
+  fetchDocument?: FetchDocument | undefined
   /** Reads the keys in a did:web document through the private-address guard. By default, no keys are found. */
   keysOf?: KeysOf
 }
@@ -111,7 +117,8 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const requestStore = coherentStore(withRequestDeadline(options.store), leases)
   const uses = new ClientUses(store, log)
   const revocationRate = new RevocationRate()
-  const served = { issuer, prefix, keysOf, isTrusted, policy: options.policy, revocationRate }
+  const unverified = unverifiedClients(options, requestStore)
+  const served = { issuer, prefix, keysOf, isTrusted, policy: options.policy, revocationRate, ...unverified }
   const provider = openProvider({ ...served, store: requestStore, keys, initialAccessToken }, uses)
   const exchange = tokenExchange({ ...options, store: requestStore }, keys, uses)
   const { introspection, exchanger } = exchange
@@ -138,6 +145,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
         store,
         isTrusted,
         signIn: new SignIn(signInCode, store),
+        agentAt: (resource) => options.policy?.agentAt?.(resource),
         audit,
         log,
         prefix,
@@ -197,6 +205,17 @@ async function loadSecrets(files: SecretFiles) {
   return { keys, signInCode, initialAccessToken }
 }
 
+/** The ways in which clients use this server that no operator has registered. */
+function unverifiedClients(
+  { openRegistration, fetchDocument }: IdentityProviderOptions,
+  store: OAuthStore,
+): Pick<ConfigurationOptions, 'documents' | 'openRegistration'> {
+  return {
+    documents: fetchDocument && new MetadataDocuments(store, fetchDocument),
+    openRegistration: openRegistration === true ? new OpenRegistration(store) : undefined,
+  }
+}
+
 function listenerOf(provider: Provider): NodeListener {
   const handle = provider.callback()
   return listenerFor(provider.issuer, (request, response) => void handle(request, response))
@@ -236,6 +255,7 @@ function openProvider(options: ConfigurationOptions, uses: ClientUses): Provider
   const provider = new Provider(options.issuer, oidcConfiguration(options))
   // oidc-provider trusts the X-Forwarded-* headers that mount.ts sets in place of those of the request.
   provider.proxy = true
+  options.openRegistration?.admit(provider, options.initialAccessToken)
   keepRegistrationBytes(provider)
   acceptOriginAsAudience(provider)
   provider.on('grant.success', ({ oidc }) => {

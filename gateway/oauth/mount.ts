@@ -5,18 +5,12 @@ import { type ClientRouteOptions, mountClientMetadata } from './client-route.ts'
 import { type IntrospectionRouteOptions, mountIntrospection } from './introspection-route.ts'
 import { type LeaseRouteOptions, mountLeases } from './leases/lease-route.ts'
 import { markAtOrigin } from './origin-issuer.ts'
+import { setAddress } from './request-address.ts'
 
 /** The same limit as that of oidc-provider. */
 const bodyMaxBytes = 56 * 1024
 /** The metadata of RFC 8414, and that of OpenID Connect Discovery, which some clients read in its place. */
 const wellKnown = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration']
-
-const addresses = new WeakMap<IncomingMessage, string>()
-
-/** Returns the client address of a request. The forwarding headers that the client sent are removed below. */
-export function addressOf(request: IncomingMessage): string | undefined {
-  return addresses.get(request) ?? request.socket.remoteAddress
-}
 
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -59,7 +53,7 @@ export function mountOAuth(
         if (value !== undefined && name !== 'content-security-policy') reply.raw.setHeader(name, value)
       }
       reply.hijack()
-      addresses.set(request.raw, request.ip)
+      setAddress(request.raw, request.ip)
       listener(request.raw, reply.raw)
     }
     mountIntrospection(scope, options, hand)

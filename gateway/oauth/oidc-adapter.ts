@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Adapter, type AdapterFactory, type AdapterPayload, errors, Provider } from 'oidc-provider'
 import { findUsableClient } from './clients/client-settings.ts'
+import { provenanceOf, unusedSeconds } from './clients/unverified-client.ts'
 import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
 
 /**
@@ -90,6 +91,7 @@ class StoreAdapter implements Adapter {
     if (this.#model === 'Session' && payload.uid !== undefined) entry.uid = payload.uid
     if (payload.userCode !== undefined) entry.userCode = payload.userCode
     if (expiresIn !== undefined) entry.expiresAt = now() + expiresIn
+    if (this.#model === 'Client' && provenanceOf(payload) === 'open') entry.expiresAt = now() + unusedSeconds
     return entry
   }
 }

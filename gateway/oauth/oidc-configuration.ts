@@ -4,6 +4,8 @@ import type { ClientAuthMethod, Configuration } from 'oidc-provider'
 import { assertionAlgorithms, checkAssertion } from './client-assertions.ts'
 import { defaultScope, extraMetadata, identityScopes, requestedClientId, scopes } from './client-rules.ts'
 import { requireAllowedResource } from './clients/client-settings.ts'
+import type { MetadataDocuments } from './clients/metadata-documents.ts'
+import { isOpenRegistration, type OpenRegistration } from './clients/open-registration.ts'
 import { newSecret, type OAuthKeys } from './key-files.ts'
 import { type KeysOf, readListedKeys } from './key-rules.ts'
 import type { RevocationRate } from './leases/revocations.ts'
@@ -45,6 +47,10 @@ export interface ConfigurationOptions {
   /** By default, every client gets tokens for every server. */
   policy?: TokenPolicy | undefined
   revocationRate: RevocationRate
+  /** Clients that describe themselves by a document. By default, there are none. */
+  documents?: MetadataDocuments | undefined
+  /** Registration without an initial access token. By default, it is disabled. */
+  openRegistration?: OpenRegistration | undefined
 }
 
 /** Returns the configuration of oidc-provider, with all unused features disabled. */
@@ -106,8 +112,7 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
       Session: 600,
       IdToken: hourSeconds,
     },
-    // Client metadata must not cause outgoing requests.
-    fetch: () => Promise.reject(new Error('outgoing requests are disabled')),
+    fetch: options.documents?.fetch ?? (() => Promise.reject(new Error('outgoing requests are disabled'))),
     renderError,
   }
 }
@@ -134,6 +139,8 @@ function features({
   isTrusted,
   policy,
   revocationRate,
+  documents,
+  openRegistration,
 }: ConfigurationOptions): NonNullable<Configuration['features']> {
   return {
     devInteractions: { enabled: false },
@@ -157,10 +164,15 @@ function features({
       secretFactory: newSecret,
       // Called after the initial access token is checked and before the metadata is validated synchronously.
       issueRegistrationAccessToken: async (ctx) => {
+        if (openRegistration !== undefined && isOpenRegistration(ctx)) {
+          await openRegistration.prepare(ctx)
+          return false
+        }
         await readListedKeys(ctx, keysOf)
         return true
       },
     },
+    ...(documents !== undefined && { clientIdMetadataDocument: documents.feature }),
     registrationManagement: { enabled: true, rotateRegistrationAccessToken: false },
     resourceIndicators: {
       enabled: true,

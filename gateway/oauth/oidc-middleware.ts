@@ -10,13 +10,16 @@ import type { TokenIntrospection } from './introspect.ts'
 import { hasInvalidated } from './leases/coherent-store.ts'
 import type { Leases } from './leases/leases.ts'
 import { type RevocationRate, tagOfRevoked } from './leases/revocations.ts'
-import { addressOf } from './mount.ts'
 import type { OAuthStore } from './oauth-store.ts'
 import { checksTokens, type IsTrusted } from './oidc-policies.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
+import { addressOf } from './request-address.ts'
 
 /** The requests that failed because the storage was temporarily unavailable. */
 const outages = new WeakMap<KoaContextWithOIDC, ParleyError>()
+
+const registrationRefused =
+  'registration requires the initial access token of this server (npx parley token --initial) as a bearer token; an operator can allow it without one by OAUTH_OPEN_REGISTRATION=yes'
 
 interface Parts {
   introspection: TokenIntrospection
@@ -57,6 +60,8 @@ async function amend(ctx: KoaContextWithOIDC, parts: Parts): Promise<void> {
   } else if (ctx._matchedRouteName === 'discovery') {
     // oidc-provider always lists "openid", although no client can use it here.
     ctx.body = { ...body, scopes_supported: scopes, ...originMetadata(ctx) }
+  } else if (ctx._matchedRouteName === 'registration' && ctx.status === 401) {
+    ctx.body = { ...body, error_description: registrationRefused }
   } else if (ctx._matchedRouteName === 'introspection' && typeof body?.['active'] === 'boolean') {
     await completeIntrospection(ctx, body, parts)
   } else if (ctx._matchedRouteName === 'revocation' && ctx.status === 200) {

@@ -9,6 +9,7 @@ import {
   operatorScope,
   scopes,
 } from './client-rules.ts'
+import { isOpenRegistration } from './clients/open-registration.ts'
 import { checkKeys } from './key-rules.ts'
 import { checkPossession } from './possession.ts'
 
@@ -101,16 +102,23 @@ export const validateClient: NonNullable<NonNullable<Configuration['extraClientM
   if (key !== extraMetadata[0]) return
   checkClient(metadata)
   if (ctx === undefined) return
-  checkRegistration(metadata)
+  checkRegistration(metadata, { isOpen: isOpenRegistration(ctx) })
   const currentKey = ctx.oidc.client?.['public_key']
   checkKeys(metadata, currentKey, ctx)
   checkPossession(metadata, currentKey, ctx)
 }
 
+const documentHelp =
+  'The application identifies itself by the address of a document, which this server has to read: try again in a minute. Ask the developer of the application if it happens again.'
+const clientErrors = ['invalid_client', 'invalid_client_metadata', 'invalid_redirect_uri']
+
 export const renderError: NonNullable<Configuration['renderError']> = (ctx, out) => {
   if (pageRoutes.includes(ctx.oidc?.route)) {
     ctx.set(pageHeaders())
-    ctx.body = errorPage(out.error_description ?? out.error)
+    const text = out.error_description ?? out.error
+    const isAboutDocument =
+      clientErrors.includes(out.error) && /^https:/.test(String(ctx.oidc.params?.['client_id']))
+    ctx.body = errorPage(isAboutDocument ? `${text}. ${documentHelp}` : text)
   } else {
     ctx.body = out
   }

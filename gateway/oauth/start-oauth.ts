@@ -9,6 +9,7 @@ import type { Addresses } from '../addresses.ts'
 import type { GatewayConfig, GatewaySecrets } from '../config.ts'
 import type { GatewayKeys } from '../keys/open-keys.ts'
 import type { Claims } from '../store/claims.ts'
+import type { FetchDocument } from './clients/metadata-documents.ts'
 import { provideDevClient, provideOperatorClient } from './dev-client.ts'
 import { DelegatedTokens } from './exchange/delegated-tokens.ts'
 import { ExternalTokenExchange } from './exchange/external-exchange.ts'
@@ -72,6 +73,8 @@ export interface OAuthOptions {
     identity: { did: string } | undefined
     /** Returns the keys that a did:web document lists. */
     keysOf: (did: string) => Promise<readonly string[]>
+    /** Reads a document from an address that a client chose. By default, none is read. */
+    fetchDocument?: FetchDocument
   }
 }
 
@@ -94,6 +97,8 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     ...options.agents,
     ...(options.access !== undefined && { policy: options.access }),
     keysOf: trust.keysOf,
+    openRegistration: config.openRegistration,
+    fetchDocument: config.clientDocuments ? trust.fetchDocument : undefined,
   })
   await provideDevClient(provider, { dataDir, production, log })
   await provideOperatorClient(provider, dataDir)

@@ -82,6 +82,7 @@ export async function startIdentityProvider(options: {
   port?: number
   issuer?: string
   agents?: Pick<IdentityProviderOptions, 'isTrusted' | 'namesOf' | 'isBarred'>
+  unverified?: Pick<IdentityProviderOptions, 'openRegistration' | 'fetchDocument'>
   /** A store that several servers share, which then have the same `dir`. Default: a file in `dir`. */
   shared?: Required<Pick<IdentityProviderOptions, 'store' | 'leaseRecords'>>
 }): Promise<TestIdentityProvider> {
@@ -108,6 +109,7 @@ export async function startIdentityProvider(options: {
     log,
     production: false,
     ...options.agents,
+    ...options.unverified,
     ...options.shared,
   }).catch(async (error: unknown) => {
     http.close()
@@ -168,6 +170,37 @@ function client(origin: string, provider: IdentityProvider) {
       if (typeof body['access_token'] !== 'string') throw new Error(text)
       return body['access_token']
     },
+  }
+}
+
+/** A minimal browser that keeps cookies by path and follows redirects one at a time. */
+export class Browser {
+  readonly #server: Pick<TestIdentityProvider, 'fetch' | 'origin'>
+  readonly #cookies = new Map<string, { value: string; path: string }>()
+
+  constructor(server: Pick<TestIdentityProvider, 'fetch' | 'origin'>) {
+    this.#server = server
+  }
+
+  async go(
+    address: string,
+    form?: Record<string, string>,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    const { pathname } = new URL(address, this.#server.origin)
+    const cookie = [...this.#cookies]
+      .filter(([, { path }]) => pathname.startsWith(path))
+      .map(([name, { value }]) => `${name}=${value}`)
+      .join('; ')
+    const answer = await this.#server.fetch(address, {
+      headers: { cookie, accept: 'text/html', ...headers },
+      ...(form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) }),
+    })
+    for (const line of answer.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      this.#cookies.set(name, { value, path: /path=([^;]*)/i.exec(line)?.[1] ?? '/' })
+    }
+    return answer
   }
 }
 

@@ -16,6 +16,8 @@ export interface TokenPolicy {
   mayGetToken(resource: string, parties: TokenParties): Promise<boolean>
   /** Whether a token is active at the agent with this client id. */
   mayUseAt(agentClientId: string, parties: TokenParties): Promise<boolean>
+  /** Returns the agent that a resource of the gateway names, for the approval page. */
+  agentAt?(resource: string): { name: string } | undefined
 }
 
 /** The tag of introspection responses that depend on policies, which is all of them. */

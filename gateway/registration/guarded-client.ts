@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { PinnedConnections } from '@parley/kit/net/pinned-connections'
 import { guardedFetch } from '@parley/kit/net/pinned-fetch'
@@ -61,12 +62,34 @@ export class GuardedClient implements AsyncDisposable {
     throw registrationError(status === 200 ? 'not_json' : 'status', `${what} ${how}`)
   }
 
+  /**
+   * Reads a document of any type.
+   * @throws OutgoingRefused, OutgoingFailed if there is no response
+   */
+  async getDocument(
+    url: string,
+    { maxBytes, signal }: { maxBytes: number; signal?: AbortSignal | undefined },
+  ): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
+    const { status, headers, body } = await guardedFetch(url, {
+      headers: { accept: 'application/json' },
+      ...this.#bounds,
+      maxBytes,
+      ...(signal !== undefined && { signal }),
+    })
+    return { status, headers, text: body.toString('utf8') }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#connections[Symbol.asyncDispose]()
   }
 
-  async #request(url: string, what: string, init: { method: 'GET' | 'POST'; body?: string }) {
+  get #bounds() {
     const { allowed, resolver, timeoutMs = 5000, answerMaxBytes = 256 * 1024 } = this.#options
+    const connections = this.#connections
+    return { allowed, timeoutMs, maxBytes: answerMaxBytes, connections, ...(resolver && { resolver }) }
+  }
+
+  async #request(url: string, what: string, init: { method: 'GET' | 'POST'; body?: string }) {
     const headers = {
       accept: 'application/json, application/did+json',
       ...(init.body !== undefined && { 'content-type': 'application/json' }),
@@ -75,11 +98,7 @@ export class GuardedClient implements AsyncDisposable {
       const { status, body } = await guardedFetch(url, {
         ...init,
         headers,
-        allowed,
-        timeoutMs,
-        maxBytes: answerMaxBytes,
-        connections: this.#connections,
-        ...(resolver !== undefined && { resolver }),
+        ...this.#bounds,
       })
       return { status, json: objectIn(body) }
     } catch (error) {

@@ -5,6 +5,7 @@ import { unavailable } from '@parley/kit/database/errors'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type Answer,
+  Browser,
   s256,
   startIdentityProvider,
   type TestIdentityProvider,
@@ -36,28 +37,6 @@ afterAll(async () => {
   await folder[Symbol.asyncDispose]()
 })
 
-/** A minimal browser that keeps cookies by path and follows redirects one at a time. */
-class Browser {
-  readonly #cookies = new Map<string, { value: string; path: string }>()
-
-  async go(address: string, form?: Record<string, string>): Promise<Answer> {
-    const { pathname } = new URL(address, server.origin)
-    const cookie = [...this.#cookies]
-      .filter(([, { path }]) => pathname.startsWith(path))
-      .map(([name, { value }]) => `${name}=${value}`)
-      .join('; ')
-    const answer = await server.fetch(address, {
-      headers: { cookie, accept: 'text/html' },
-      ...(form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) }),
-    })
-    for (const line of answer.headers.getSetCookie()) {
-      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
-      this.#cookies.set(name, { value, path: /path=([^;]*)/i.exec(line)?.[1] ?? '/' })
-    }
-    return answer
-  }
-}
-
 const request = (change: Record<string, string> = {}) => {
   const parameters = {
     client_id: clientId,
@@ -75,7 +54,7 @@ const request = (change: Record<string, string> = {}) => {
 const location = (answer: Answer) => answer.headers.get('location') ?? ''
 
 async function openPage(change: Record<string, string> = {}) {
-  const browser = new Browser()
+  const browser = new Browser(server)
   const page = location(await browser.go(request(change)))
   return { browser, page }
 }
@@ -168,7 +147,7 @@ describe('authorization code with PKCE', () => {
     ['response_mode without a page', { prompt: 'none' }, 'login_required'],
   ]
   test.each(refused)('%s is refused', async (_title, change, error) => {
-    const back = new URL(location(await new Browser().go(request(change))))
+    const back = new URL(location(await new Browser(server).go(request(change))))
     expect(new URLSearchParams(back.search || back.hash.slice(1)).get('error')).toBe(error)
   })
 
@@ -177,7 +156,7 @@ describe('authorization code with PKCE', () => {
     { redirect_uri: 'http://127.0.0.1:9/other' },
     { client_id: 'nobody' },
   ])('a request with an unregistered redirect address is refused: %j', async (change) => {
-    const answer = await new Browser().go(request(change))
+    const answer = await new Browser(server).go(request(change))
     expect(answer.status).toBe(400)
     expect(location(answer)).toBe('')
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
@@ -311,13 +290,13 @@ describe('the approval page', () => {
 
   test('is not shown without the cookie of the requesting browser', async () => {
     const { page } = await openPage()
-    const answer = await new Browser().go(page, { decision: 'approve', code })
+    const answer = await new Browser(server).go(page, { decision: 'approve', code })
     expect(answer.status).toBe(400)
     expect(answer.headers.get('content-type')).toContain('text/html')
   })
 
   test('does not approve a request other than its own', async () => {
-    const asked = await new Browser().go(request())
+    const asked = await new Browser(server).go(request())
     const cookie = asked.headers
       .getSetCookie()
       .map((line) => line.split(';')[0])

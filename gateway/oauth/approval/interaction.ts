@@ -1,11 +1,22 @@
+import { canonicalResource } from '@parley/kit/auth/protected-resource'
 import { addressOf } from '@parley/kit/http/request-limits'
 import type { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Interaction, Provider } from 'oidc-provider'
+import type { Client, Interaction, Provider } from 'oidc-provider'
+import { isLoopback } from '../client-rules.ts'
+import { keepApproved, provenanceOf } from '../clients/unverified-client.ts'
+import type { OAuthStore } from '../oauth-store.ts'
 import { operatorAccount } from '../oidc-configuration.ts'
-import { type Approval, approvalPage, errorPage, pageHeaders, unavailableText } from './pages.ts'
+import {
+  type Approval,
+  approvalPage,
+  errorPage,
+  pageHeaders,
+  type ServerName,
+  unavailableText,
+} from './pages.ts'
 import { deviceDays, type LimitName, type SignIn } from './sign-in.ts'
 
 const formMaxBytes = 4096
@@ -15,8 +26,11 @@ export interface InteractionOptions {
   signIn: SignIn
   audit: Audit
   log: Log
+  store: Pick<OAuthStore, 'find' | 'upsert'>
   /** The path prefix of all approval pages. */
   prefix: string
+  /** Returns the agent that a resource of the gateway names. */
+  agentAt: (resource: string) => { name: string } | undefined
 }
 
 /** Adds the page on which a person approves an application with the machine's sign-in code, or refuses it. */
@@ -37,10 +51,11 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
   })
   const path = `${options.prefix}/interaction/:uid`
   scope.get<{ Params: { uid: string } }>(path, async (request, reply) => {
-    const { approval, formTarget } = await describe(provider, await findInteraction(provider, request, reply))
+    const { approval, formTarget } = await describe(options, await findInteraction(provider, request, reply))
     return sendPage(reply, 200, approvalPage(approval), formTarget)
   })
   scope.post<{ Params: { uid: string } }>(path, async (request, reply) => {
+    requireSameOrigin(request, provider.issuer)
     const interaction = await findInteraction(provider, request, reply)
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
     if (form.get('decision') === 'approve') return approve(options, interaction, form, request, reply)
@@ -54,14 +69,28 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
 
 const gone = 'This request has expired or belongs to another browser. Start again from the application.'
 
+/**
+ * Refuses a form that a page of another origin has sent, in addition to the cookie's `SameSite`. `Origin` is `null` for the form of
+ * this page in browsers that apply its referrer policy, so it decides only for browsers that do not send `Sec-Fetch-Site`.
+ */
+function requireSameOrigin({ headers }: FastifyRequest, issuer: string): void {
+  const { origin = 'null', 'sec-fetch-site': site } = headers
+  const isSame =
+    site === undefined
+      ? origin === 'null' || origin === new URL(issuer).origin
+      : site === 'same-origin' || site === 'none'
+  if (!isSame) throw Object.assign(new Error(gone), { statusCode: 403 })
+}
+
 async function approve(
-  { provider, signIn, audit, prefix }: InteractionOptions,
+  options: InteractionOptions,
   interaction: Interaction,
   form: URLSearchParams,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { approval, formTarget } = await describe(provider, interaction)
+  const { provider, signIn, audit, prefix } = options
+  const { approval, client, formTarget } = await describe(options, interaction)
   const clientId = approval.clientId
   const answer = await signIn.check({
     code: form.get('code') ?? '',
@@ -86,6 +115,7 @@ async function approve(
   grant.addOIDCScope(approval.scopes.join(' '))
   for (const resource of approval.resources) grant.addResourceScope(resource, approval.scopes.join(' '))
   const grantId = await grant.save()
+  await keepApproved(options.store, client, provenanceOf({ ...client }))
   audit.record({
     ...operatorAt(request),
     target: clientId,
@@ -126,9 +156,10 @@ async function findInteraction(
 }
 
 async function describe(
-  provider: Provider,
+  options: Pick<InteractionOptions, 'provider' | 'agentAt' | 'prefix'>,
   { params }: Interaction,
-): Promise<{ approval: Approval; formTarget: string }> {
+): Promise<{ approval: Approval; client: Client; formTarget: string }> {
+  const { provider } = options
   const clientId = String(params['client_id'])
   const client = await provider.Client.find(clientId)
   if (client === undefined) throw Object.assign(new Error(gone), { statusCode: 400 })
@@ -138,11 +169,32 @@ async function describe(
     clientName: client.clientName,
     scopes: typeof params['scope'] === 'string' ? params['scope'].split(' ') : [],
     resources: [params['resource'] ?? []].flat().map(String),
+    serverNames: [params['resource'] ?? []].flat().map((one) => serverName(String(one), options)),
+    provenance: client['managed'] === true ? 'managed' : (provenanceOf({ ...client }) ?? 'registered'),
     redirectHost: redirect.host,
+    isOnThisDevice: isLoopback(redirect.href),
+    host: new URL(provider.issuer).host,
   }
   // Browsers also apply form-action to later redirects. It does not support IPv6 hosts.
   const formTarget = redirect.hostname.startsWith('[') ? redirect.protocol : redirect.origin
-  return { approval, formTarget }
+  return { approval, client, formTarget }
+}
+
+/** Returns what a resource of the gateway is. Undefined for other servers. */
+function serverName(
+  resource: string,
+  { provider, agentAt, prefix }: Pick<InteractionOptions, 'provider' | 'agentAt' | 'prefix'>,
+): ServerName | undefined {
+  const gateway = canonicalResource(provider.issuer.slice(0, provider.issuer.length - prefix.length))
+  const name = canonicalResource(resource)
+  const through = {
+    [gateway]: {},
+    [`${gateway}/mcp`]: { through: 'MCP' },
+    [`${gateway}/v1`]: { through: 'the OpenAI-compatible API' },
+  }
+  const agent = agentAt(resource)?.name
+  if (agent === undefined) return through[name]
+  return name.endsWith('/mcp') ? { agent, through: 'MCP' } : { agent }
 }
 
 async function finish(

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { unavailable } from '@parley/kit/database/errors'
 import { newSecret } from '../key-files.ts'
 import type { OAuthStore } from '../oauth-store.ts'
+import { type BucketSize, hashed, StoredBuckets } from '../stored-buckets.ts'
 
 export interface SignInAttempt {
   code: string
@@ -19,28 +19,18 @@ export type SignInAnswer =
   /** If `waitSeconds` is positive, no code is checked during that time, because of `limit`. */
   | { accepted: false; waitSeconds: number; limit?: LimitName }
 
-/** A bucket of `burst` attempts that refills by one every `refillSeconds`. */
 const limits = {
   session: { burst: 5, refillSeconds: 30 },
   address: { burst: 30, refillSeconds: 20 },
   device: { burst: 30, refillSeconds: 20 },
   everybody: { burst: 300, refillSeconds: 1 },
-} as const
+} as const satisfies Record<string, BucketSize>
 export type LimitName = keyof typeof limits
 
 export const deviceDays = 90
-/** How long the limits of a session, address or device are stored. */
-const keptSeconds = 3600
-/** Maximum number of attempts to update a bucket that others update concurrently. */
-const writesMax = 20
 const model = 'SignIn'
 
 type Store = Pick<OAuthStore, 'find' | 'insert' | 'exchange'>
-
-/** State of the generic cell rate algorithm: when the bucket will be full again, in milliseconds since 1970. */
-interface Bucket {
-  fullAt: number
-}
 
 /**
  * Compares an entered code with the machine's sign-in code. Attempts are limited per approval request, per address and
@@ -52,11 +42,13 @@ interface Bucket {
 export class SignIn {
   readonly #expected: Buffer
   readonly #store: Store
+  readonly #buckets: StoredBuckets
   readonly #now: () => number
 
   constructor(code: string, store: Store, now = Date.now) {
     this.#expected = digest(code)
     this.#store = store
+    this.#buckets = new StoredBuckets(store, model, now)
     this.#now = now
   }
 
@@ -68,43 +60,13 @@ export class SignIn {
     else buckets.push(['device', device])
     let longest: { waitSeconds: number; limit?: LimitName } = { waitSeconds: 0 }
     for (const [limit, key] of buckets) {
-      const { isTaken, waitMs } = await this.#take(limit, key)
+      const { isTaken, waitMs } = await this.#buckets.take(limit, key, limits[limit])
       const waitSeconds = Math.ceil(waitMs / 1000)
       if (!isTaken) return { accepted: false, waitSeconds, limit }
       if (waitSeconds > longest.waitSeconds) longest = { waitSeconds, limit }
     }
     if (!timingSafeEqual(digest(attempt.code), this.#expected)) return { accepted: false, ...longest }
     return device === undefined ? { accepted: true, device: await this.#newDevice() } : { accepted: true }
-  }
-
-  /** @returns whether an attempt was allowed, and `waitMs` until the next one (0 if it may follow immediately) */
-  async #take(limit: LimitName, key: string): Promise<{ isTaken: boolean; waitMs: number }> {
-    const { burst, refillSeconds } = limits[limit]
-    const refillMs = refillSeconds * 1000
-    const id = key === '' ? limit : `${limit}:${hashed(key)}`
-    for (let write = 0; write < writesMax; write += 1) {
-      const now = this.#now()
-      const was = await this.#store.find(model, id)
-      // After a clock adjustment, a bucket stays closed for no longer than an empty one.
-      const fullAt = Math.min(Math.max(Number(was?.['fullAt'] ?? 0), now), now + burst * refillMs)
-      const waitFor = (full: number) => Math.max(0, full - now - (burst - 1) * refillMs)
-      if (waitFor(fullAt) > 0) return { isTaken: false, waitMs: waitFor(fullAt) }
-      const next = fullAt + refillMs
-      if (await this.#write(id, was, { fullAt: next }, key === ''))
-        return { isTaken: true, waitMs: waitFor(next) }
-    }
-    throw unavailable('Too many concurrent sign-in attempts')
-  }
-
-  #write(
-    id: string,
-    was: Record<string, unknown> | undefined,
-    bucket: Bucket,
-    isKept: boolean,
-  ): Promise<boolean> {
-    if (was !== undefined) return this.#store.exchange(model, id, { ...was }, { ...bucket })
-    const entry = { model, id, payload: { ...bucket } }
-    return this.#store.insert(isKept ? entry : { ...entry, expiresAt: this.#secondsFromNow(keptSeconds) })
   }
 
   /** Returns undefined for an unknown device or an expired sign-in. */
@@ -132,10 +94,6 @@ export class SignIn {
 
 function deviceId(device: string): string {
   return `known-device:${hashed(device)}`
-}
-
-function hashed(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
 }
 
 /** Hashes a code so that the comparison takes constant time. Case, spaces and dashes are ignored. */

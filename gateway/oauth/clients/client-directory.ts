@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { OAuthStore } from '../oauth-store.ts'
 import { type ClientSettings, commonScope, readSettings, settingsModel } from './client-settings.ts'
 import type { ClientUse, ClientUses } from './client-uses.ts'
+import { documentClientModel, type Provenance } from './unverified-client.ts'
 
 const storedClient = z.object({
   client_id: z.string(),
@@ -10,7 +11,10 @@ const storedClient = z.object({
   managed: z.boolean().default(false),
   client_id_issued_at: z.number().optional(),
   dpop_bound_access_tokens: z.boolean().default(false),
+  provenance: z.enum(['open', 'document']).optional(),
 })
+/** The models of clients. Those with a metadata document are stored when a person has approved them. */
+const clientModels = ['Client', documentClientModel]
 type StoredClient = z.infer<typeof storedClient>
 
 /** A client as an operator sees it. It contains no secrets. */
@@ -21,6 +25,8 @@ export interface ListedClient extends ClientUse {
   scope: string
   /** Whether the gateway created the client for itself, an agent or the operator. */
   managed: boolean
+  /** Set for a client that no operator has registered. */
+  provenance?: Provenance
   /** Whether all tokens of the client are bound to a key. */
   isSenderConstrained: boolean
   /** Seconds since 1970. Unknown for managed clients. */
@@ -48,7 +54,8 @@ export class ClientDirectory {
   }> {
     const { after = '', limit, words = '' } = options
     const text = words.toLowerCase()
-    const all = (await this.#store.list('Client')).map((client) => storedClient.parse(client))
+    const found = await Promise.all(clientModels.map((model) => this.#store.list(model)))
+    const all = found.flat().map((client) => storedClient.parse(client))
     const matches = all.filter(
       ({ client_id: id, client_name: name }) => id > after && `${id} ${name}`.toLowerCase().includes(text),
     )
@@ -58,7 +65,7 @@ export class ClientDirectory {
   }
 
   async find(id: string): Promise<ListedClient | undefined> {
-    const client = await this.#store.find('Client', id)
+    const client = await this.#find(id)
     return client && this.#listed(storedClient.parse(client))
   }
 
@@ -86,7 +93,7 @@ export class ClientDirectory {
   /** Removes the client and operators' decisions about it. It may register again. Returns false if there is none. */
   async remove(id: string): Promise<boolean> {
     if ((await this.revoke(id)) === undefined) return false
-    await this.#store.destroy('Client', id)
+    for (const model of clientModels) await this.#store.destroy(model, id)
     // A token request that began before the removal may have stored another token.
     await this.#store.revokeByClientId(id)
     await this.#store.destroy(settingsModel, id)
@@ -94,15 +101,20 @@ export class ClientDirectory {
     return true
   }
 
+  async #find(id: string): Promise<Record<string, unknown> | undefined> {
+    for (const model of clientModels) {
+      const found = await this.#store.find(model, id)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
   async #change(
     id: string,
     edit: (settings: ClientSettings) => { [K in keyof ClientSettings]: ClientSettings[K] | undefined },
   ): Promise<ListedClient | undefined> {
     for (;;) {
-      const [client, was] = await Promise.all([
-        this.#store.find('Client', id),
-        this.#store.find(settingsModel, id),
-      ])
+      const [client, was] = await Promise.all([this.#find(id), this.#store.find(settingsModel, id)])
       if (client === undefined) return undefined
       const payload: Record<string, unknown> = edit(readSettings(was ?? {}))
       const isWritten =
@@ -115,12 +127,13 @@ export class ClientDirectory {
 
   async #listed({ client_id: id, client_name: name, ...client }: StoredClient): Promise<ListedClient> {
     const [settings, uses] = await Promise.all([this.#store.find(settingsModel, id), this.#uses.find(id)])
-    const { scope, managed, client_id_issued_at: createdAt } = client
+    const { scope, managed, client_id_issued_at: createdAt, provenance } = client
     return {
       id,
       name,
       scope,
       managed,
+      ...(provenance !== undefined && { provenance }),
       isSenderConstrained: client.dpop_bound_access_tokens,
       ...(createdAt !== undefined && { createdAt }),
       ...uses,

@@ -97,7 +97,8 @@ function scopesOf(text: string): Set<string> {
   return names.has('agent:execute') ? names.add('agent:read').add('agent:write') : names
 }
 
-function isDisabled({ disabled, expiresAt }: ClientSettings): boolean {
+/** Whether the client gets no tokens. */
+export function isDisabled({ disabled, expiresAt }: ClientSettings): boolean {
   return disabled === true || (expiresAt !== undefined && expiresAt * 1000 <= Date.now())
 }
 

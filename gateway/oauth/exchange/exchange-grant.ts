@@ -3,9 +3,9 @@ import { type Client, errors, type Provider, type TokenEndpointGrantContext } fr
 import validateDpop, { checkDpopReplay } from 'oidc-provider/lib/helpers/validate_dpop.js'
 import { requireAllowedResource } from '../clients/client-settings.ts'
 import { delegatesOf, type TokenIntrospection } from '../introspect.ts'
-import { addressOf } from '../mount.ts'
 import type { OAuthStore } from '../oauth-store.ts'
 import { resourceServer } from '../oidc-policies.ts'
+import { addressOf } from '../request-address.ts'
 import { ExchangeRefused, type RefusalReason, type TokenExchanger } from './embedded-exchange.ts'
 
 export const exchangeGrantType = 'urn:ietf:params:oauth:grant-type:token-exchange'

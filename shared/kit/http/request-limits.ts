@@ -218,7 +218,11 @@ function keyOf(client: string): string {
  * usually has. If a trusted proxy forwards something that is not an address, the request counts for the proxy.
  */
 export function addressOf(request: FastifyRequest): string {
-  const address = isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? '') : request.ip
+  return networkOf(isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? '') : request.ip)
+}
+
+/** Returns an IPv4 address, or the /64 network of an IPv6 address. */
+export function networkOf(address: string): string {
   return normalizeIP(address)
 }
 

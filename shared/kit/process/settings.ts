@@ -326,6 +326,18 @@ export const gatewaySettings = {
   },
   EMBEDDINGS_KEY: { schema: optional, example: '', meaning: 'bearer token for EMBEDDINGS_URL', secret: true },
   ...isolationSettings,
+  OAUTH_CLIENT_DOCUMENTS: {
+    schema: yesNo.default(true),
+    example: 'yes',
+    meaning:
+      'whether an application may use the address of its metadata document as its client id at the embedded OAuth server, which then reads the document; each access still needs a person’s approval',
+  },
+  OAUTH_OPEN_REGISTRATION: {
+    schema: yesNo.optional(),
+    example: '',
+    meaning:
+      'whether applications may register at the embedded OAuth server without the initial access token, as many MCP hosts do; each access still needs a person’s approval (default yes; no with NODE_ENV=production)',
+  },
   PARLEY_EMBEDDED_OAUTH: {
     schema: yesNo.optional(),
     example: '',

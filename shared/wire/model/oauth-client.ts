@@ -16,8 +16,11 @@ export interface OAuthClient {
   name: string
   /** The scopes that the client has registered. */
   scope: string
-  /** `managed` clients were created by the gateway, and `agent` clients own an agent in the registry. */
-  kind: 'managed' | 'agent' | 'registered'
+  /**
+   * `managed` clients were created by the gateway, and `agent` clients own an agent in the registry. `self-registered` clients
+   * registered without a token, and the id of a `document` client is the address of its metadata.
+   */
+  kind: 'managed' | 'agent' | 'registered' | 'self-registered' | 'document'
   enabled: boolean
   tags: readonly string[]
   limits: ClientLimits
