@@ -30,6 +30,24 @@ test('an agent that answers the challenge is verified, with 201 at first and 200
   expect(agent.calls.every(({ authorization }) => authorization === undefined)).toBe(true)
 })
 
+test('the registry keeps the examples and the input schema of a skill, without a schema that refers to another server', async () => {
+  await deployment.start()
+  const greet = { id: 'greet', examples: ['Greet Ann'] }
+  const local = { type: 'object', properties: { name: { type: 'string' } } }
+  const remote = { type: 'object', properties: { name: { $ref: 'http://127.0.0.1/schema' } } }
+  const agent = await deployment.serveAgent({
+    skills: [
+      { ...greet, input_schema: local },
+      { ...greet, id: 'load', input_schema: remote },
+    ],
+  })
+  await deployment.join(agent.url, await deployment.carol())
+  const [kept, refused] = deployment.gateway.registry.all()[0]?.skills ?? []
+  expect(kept).toMatchObject({ id: 'greet', examples: ['Greet Ann'], input_schema: local })
+  expect(refused).toMatchObject({ id: 'load', examples: ['Greet Ann'] })
+  expect(refused).not.toHaveProperty('input_schema')
+})
+
 test('a request signed with the key of the agent’s DID verifies the entry without a challenge', async () => {
   await deployment.start()
   const agent = await deployment.serveAgent({ identity: alice, challenge: 'no route' })

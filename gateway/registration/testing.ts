@@ -23,6 +23,8 @@ export interface ScriptedAgent {
   identity?: Identity
   name?: string
   card?: Record<string, unknown>
+  /** The list of `GET /agent/skills`. */
+  skills?: object[]
   document?: unknown
   /** How the agent answers a challenge. By default it answers correctly. */
   challenge?: 'no route' | 'silence' | Identity | ((asked: Challenge) => unknown)
@@ -200,7 +202,7 @@ async function answerOf(url: string, body: string, script: ScriptedAgent, name: 
   const { identity, challenge = identity } = script
   const did = identity?.did
   if (url === '/.well-known/agent.json') return { name, ...(did && { did }), ...script.card }
-  if (url === '/agent/skills') return { skills: [{ id: 'greet', name: 'Greet' }] }
+  if (url === '/agent/skills') return { skills: script.skills ?? [{ id: 'greet', name: 'Greet' }] }
   if (url.startsWith('/did/resolve')) return script.document ?? identity?.document
   if (url === '/health') return { ready: true }
   if (url === '/echo') return { echo: true }

@@ -126,7 +126,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
   addDidRoutes(app, (requested) => (requested === did ? document : undefined))
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
-  addDiscoveryRoutes(app, services)
+  addDiscoveryRoutes(app, { ...services, log })
   await addRoutesOfPayments(app, services, authenticator, {
     captureBaseUrl: config.payments.captureBaseUrl,
     ownClients: [did, ...(config.oauth.clientId === undefined ? [] : [config.oauth.clientId])],

@@ -47,6 +47,8 @@ export interface CardSkill {
   outputModes: readonly string[]
   version?: string | undefined
   documentationPath?: string | undefined
+  /** The JSON Schema of the skill's structured input. */
+  inputSchema?: JsonObject | undefined
   prices?: ShownPrices | undefined
   /** The agent's slug, in a gateway's card. */
   agent?: string | undefined

@@ -1,5 +1,6 @@
 import { cardSender } from '@parley/kit/http/card-sender'
 import { addOpenApiRoute } from '@parley/kit/http/openapi-route'
+import type { Log } from '@parley/kit/process/log'
 import { version } from '@parley/kit/process/version'
 import { cardPaths } from '@parley/wire/codecs/dialects'
 import { skillDetailOut, skillSummaryOut } from '@parley/wire/codecs/parley/skills'
@@ -7,17 +8,19 @@ import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Skill } from '../../author/agent.ts'
 import { agentCard, documentationPath } from '../methods/agent-card.ts'
+import { inputSchemaOf, publishedInput } from '../methods/input-schema.ts'
 import type { Services } from '../methods/method.ts'
 import { baseUrlFor } from './base-url-for.ts'
 
-type DiscoveryServices = Pick<Services, 'agent' | 'did' | 'baseUrl' | 'payments' | 'signCard'>
+type DiscoveryServices = Pick<Services, 'agent' | 'did' | 'baseUrl' | 'payments' | 'signCard'> & { log: Log }
 
 /** Adds the public routes of the card, the skills with their documentation, and the OpenAPI document (spec/discovery.md#skills). */
 export function addDiscoveryRoutes(
   app: FastifyInstance,
-  { agent, did, baseUrl, payments: prices, signCard: sign }: DiscoveryServices,
+  { agent, did, baseUrl, payments: prices, signCard: sign, log }: DiscoveryServices,
 ): void {
   const send = cardSender()
+  for (const skill of agent.skills) logUnpublished(skill, log)
   for (const path of cardPaths())
     app.get(path, (request, reply) =>
       send(request, reply, path, agentCard(agent, { did, url: baseUrl(), prices, sign })),
@@ -39,7 +42,17 @@ export function addDiscoveryRoutes(
   addOpenApiRoute(app, { title, description, version, address })
 }
 
-const listingOf = (skill: Skill) => ({ ...skill, documentationPath: documentationPath(skill) })
+function logUnpublished(skill: Skill, log: Log): void {
+  const input = publishedInput(skill)
+  if (input !== undefined && 'fault' in input)
+    log.warn({ skill: skill.id }, `the input of the skill is not published: its schema ${input.fault}`)
+}
+
+const listingOf = (skill: Skill) => ({
+  ...skill,
+  documentationPath: documentationPath(skill),
+  inputSchema: inputSchemaOf(skill),
+})
 
 function requireSkill(skills: readonly Skill[], idOrName: string): Skill {
   const skill = skills.find(({ id }) => id === idOrName) ?? skills.find(({ name }) => name === idOrName)

@@ -1,5 +1,6 @@
 import { raw } from '@parley/tools/testing/raw-http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
 import { type TestAgent, testAgent } from '../../testing.ts'
 
 let agent: TestAgent
@@ -22,6 +23,8 @@ beforeAll(async () => {
         documentation: '# Count',
         performance: { avgProcessingTimeMs: 100 },
         allowedTools: ['counter'],
+        examples: ['How many words has this sentence?'],
+        input: z.object({ separator: z.string().default(' ') }),
       },
       {
         id: 'draw',
@@ -34,6 +37,9 @@ beforeAll(async () => {
   })
 })
 afterAll(() => agent[Symbol.asyncDispose]())
+
+/** The JSON Schema of the skill `count`. */
+const inputSchema = { type: 'object', properties: { separator: { type: 'string', default: ' ' } } }
 
 const get = (path: string, headers: Record<string, string> = {}) =>
   raw(agent, { method: 'GET', path, headers })
@@ -67,7 +73,7 @@ test('GET /.well-known/agent.json returns the public card in camelCase', async (
         },
       ],
     },
-    skills: [{ id: 'count', name: 'Count words', tags: ['text'], ...skill }, { id: 'draw' }],
+    skills: [{ id: 'count', name: 'Count words', tags: ['text'], inputSchema, ...skill }, { id: 'draw' }],
     defaultInputModes: ['text/plain', 'application/json'],
     defaultOutputModes: ['text/plain', 'image/png'],
     securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
@@ -85,7 +91,7 @@ test('the card has an ETag and Cache-Control, and a matching If-None-Match recei
   expect((await get('/.well-known/agent.json', { 'if-none-match': '"other"' })).status).toBe(200)
 })
 
-test('GET /agent/skills returns all skills, one by id or name, or its documentation; a missing skill is -32030', async () => {
+test('GET /agent/skills returns all skills with their schemas, one by id or name, or its documentation; a missing skill is -32030', async () => {
   const list = (await get('/agent/skills')).json
   expect(list).toMatchObject({
     total: 2,
@@ -94,7 +100,8 @@ test('GET /agent/skills returns all skills, one by id or name, or its documentat
         id: 'count',
         input_modes: ['text/plain'],
         output_modes: ['text/plain'],
-        examples: [],
+        examples: ['How many words has this sentence?'],
+        input_schema: inputSchema,
         documentation_path: '/agent/skills/count/documentation',
       },
       { id: 'draw' },

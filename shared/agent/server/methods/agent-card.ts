@@ -5,6 +5,7 @@ import type { AgentCard, CardExtension, CardSkill, ShownPrices } from '@parley/w
 import type { Price } from '@parley/wire/model/price'
 import type { Agent, Skill } from '../../author/agent.ts'
 import { isAlwaysPaid, isPaid, publicPrice } from '../../author/price-of.ts'
+import { inputSchemaOf } from './input-schema.ts'
 import type { Run } from './method.ts'
 
 /** Converts prices for display; in the sandbox, it converts them to test money. */
@@ -71,6 +72,7 @@ function cardSkill(skill: Skill, prices: PriceDisplay | undefined): CardSkill {
   return {
     ...skill,
     documentationPath: documentationPath(skill),
+    inputSchema: inputSchemaOf(skill),
     prices: pricesOf(skill.executionCost, prices),
   }
 }

@@ -71,7 +71,7 @@ export function didExtension({ did, author, name, id }: AgentCard) {
 }
 
 function skillOut({ id, name, description, tags, version, inputModes, outputModes, ...more }: CardSkill) {
-  const { documentationPath, prices, agent } = more
+  const { documentationPath, prices, agent, inputSchema } = more
   return {
     id,
     name,
@@ -81,6 +81,7 @@ function skillOut({ id, name, description, tags, version, inputModes, outputMode
     inputModes,
     outputModes,
     documentationPath,
+    inputSchema,
     executionCost: prices === undefined ? undefined : priceOut(prices),
     agent,
   }

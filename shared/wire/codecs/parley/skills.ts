@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { keptInputSchema } from '../../model/input-schema.ts'
 import type { JsonObject, JsonValue } from '../../model/task.ts'
 
 /** A skill as its agent lists it, with the facts used in negotiation. */
@@ -19,6 +20,8 @@ export interface SkillListing {
     specializations: readonly string[]
     antiPatterns: readonly string[]
   }
+  /** The JSON Schema of the data parts that a message for the skill may have. */
+  inputSchema?: JsonObject | undefined
 }
 
 /** Writes a skill for the list of `GET /agent/skills` (spec/discovery.md#skills). */
@@ -40,6 +43,7 @@ export function skillSummaryOut(skill: SkillListing) {
       specializations: skill.assessment.specializations,
       anti_patterns: skill.assessment.antiPatterns,
     },
+    input_schema: skill.inputSchema,
   }
 }
 
@@ -62,6 +66,8 @@ export interface ListedSkill extends JsonObject {
   tags: string[]
   input_modes: string[]
   output_modes: string[]
+  /** The JSON Schema of the skill's structured input (`keptInputSchema`). */
+  input_schema?: JsonObject
 }
 
 const line = z.string().max(512)
@@ -78,6 +84,8 @@ const listed = z.looseObject({
   output_modes: words.optional(),
   outputModes: words.optional(),
   documentationPath: z.custom<JsonValue>().optional(),
+  input_schema: z.unknown().optional(),
+  inputSchema: z.unknown().optional(),
 })
 
 /** Leaves out items that are not skills, so that one malformed item does not exclude the whole agent. */
@@ -86,9 +94,12 @@ export function readListedSkills(list: unknown): ListedSkill[] {
   return list.slice(0, 1000).flatMap((item) => {
     const parsed = listed.safeParse(item)
     if (!parsed.success) return []
-    const { input_modes, inputModes, output_modes, outputModes, documentationPath, ...rest } = parsed.data
+    const { input_modes, inputModes, output_modes, outputModes, documentationPath, ...others } = parsed.data
+    const { input_schema, inputSchema, ...rest } = others
+    const schema = keptInputSchema(input_schema ?? inputSchema)
     return {
       ...rest,
+      ...(schema !== undefined && { input_schema: schema }),
       ...(documentationPath !== undefined && { documentation_path: documentationPath }),
       id: rest.id,
       name: rest.name ?? rest.id,
