@@ -34,6 +34,11 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'rank the agents for a task and show why',
       load: () => import('./commands/negotiate.ts'),
     },
+    search: {
+      usage: '<text>',
+      summary: 'find agents with words, here or at another registry',
+      load: () => import('./commands/search.ts'),
+    },
     watch: {
       usage: '<task>',
       summary: 'follow a task until it ends',

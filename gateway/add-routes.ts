@@ -165,11 +165,7 @@ export function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     ]),
   )
   addPolicyRoutes(app, { registry, authenticator, access })
-  if (oauth.provider !== undefined) {
-    const { clients, keys } = oauth.provider
-    addClientRoutes(app, { clients, registry, authenticator })
-    addClientKeyRoutes(app, { clients, keys, authenticator })
-  }
+  addClients(app, { oauth, registry, authenticator })
   addRegistrationRoutes(app, { ...parts, authenticator, gatewayUrl, proofOf, registration })
   addInterfaces(app, { ...parts, calls, authenticator, gatewayUrl })
   const server = { version, ...cardServer(parts) }
@@ -178,6 +174,17 @@ export function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   addOpenApiRoute(app, { ...openApi, address: () => gatewayUrl })
   addProtectedResourceRoutes(app, { gatewayUrl, issuer: oauth.issuer, agentsFor })
   return addHealthRoute(app, healthOptions(parts))
+}
+
+/** Adds the routes for the clients and keys of the embedded OAuth server. */
+function addClients(
+  app: FastifyInstance,
+  { oauth, ...routes }: Pick<Parts, 'oauth' | 'registry'> & { authenticator: Authenticator },
+): void {
+  if (oauth.provider === undefined) return
+  const { clients, keys } = oauth.provider
+  addClientRoutes(app, { clients, ...routes })
+  addClientKeyRoutes(app, { clients, keys, ...routes })
 }
 
 /** What the interfaces of the gateway that are not A2A use. */

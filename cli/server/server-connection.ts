@@ -1,6 +1,7 @@
 import { AgentClient } from '@parley/client/internal/client'
 import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
 import type { ClientOptions } from '@parley/client/internal/transport'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { type Command, Option } from 'commander'
 import { UsageError } from '../terminal/faults.ts'
 import type { Io } from '../terminal/io.ts'
@@ -96,10 +97,16 @@ async function fetchJson(url: string, init: RequestInit) {
   if (response.ok && body !== undefined) return { body, headers: response.headers, status: response.status }
   const {
     code = 0,
-    message = `${url}: HTTP ${response.status}`,
+    message = ardMessage(body) ?? `${url}: HTTP ${response.status}`,
     data = {},
   } = (body as { error?: Partial<Pick<RpcError, 'code' | 'message' | 'data'>> } | undefined)?.error ?? {}
   throw new RpcError({ code, status: response.status, message, data, headers: response.headers })
+}
+
+/** The message of an error in the form of ARD (spec/catalog.md#errors). */
+function ardMessage(body: unknown): string | undefined {
+  const message = isObject(body) && 'errorCode' in body ? body['message'] : undefined
+  return typeof message === 'string' ? message : undefined
 }
 
 function parsed(text: string): unknown {

@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process'
+import path from 'node:path'
+import { promisify } from 'node:util'
 import type { StoredPolicy } from '@parley/wire/model/policy'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CatalogGateway } from './testing.ts'
@@ -272,3 +275,24 @@ test('a path below /agents still names an agent', async () => {
   const wrong = await gateway.send('POST', '/agents', {})
   expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
 })
+
+/** A checkout of ards-project/ard-spec. */
+const checkout = process.env['ARD_SPEC']
+
+test.each(checkout === undefined ? [] : [checkout])(
+  'the conformance script of ARD finds no errors and gives no warnings, in %s (needs Python)',
+  async (folder) => {
+    const { local } = gateway.deployment.gateway.addresses
+    const runs = [
+      ['manifest', `${local}/.well-known/ard.json`],
+      ['manifest', `${local}/.well-known/ai-catalog.json`],
+      ['registry', local],
+    ].map((args) =>
+      promisify(execFile)('python3', [path.join(folder, 'conformance/bin/conformance-test'), ...args]),
+    )
+    for (const { stdout } of await Promise.all(runs)) {
+      expect(stdout).toContain('CONFORMANCE STATUS: PASS')
+      expect(stdout.replaceAll(/.*jsonschema.*\n/g, '')).not.toContain('⚠')
+    }
+  },
+)
