@@ -36,6 +36,8 @@ import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.t
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { addSignatureRoutes } from './http/signature-routes.ts'
 import { addStatementExchangeRoute } from './http/statement-exchange-route.ts'
+import { addMcpRoutes } from './mcp/mcp-routes.ts'
+import { watchTools } from './mcp/tool-changes.ts'
 import { type OAuth } from './oauth/start-oauth.ts'
 import { AgentCredentials } from './registration/agent-credentials.ts'
 import type { CallerAccess } from './registry/caller-access.ts'
@@ -188,7 +190,8 @@ function addClients(
 }
 
 /** What the interfaces of the gateway that are not A2A use. */
-export interface InterfaceParts extends Pick<Parts, 'registry' | 'access' | 'routing' | 'oauth' | 'log'> {
+export interface InterfaceParts
+  extends Pick<Parts, 'config' | 'registry' | 'access' | 'routing' | 'oauth' | 'log'> {
   calls: AgentCalls
   /** The address of the gateway, below which its interfaces are. */
   gatewayUrl: string
@@ -202,6 +205,15 @@ function addInterfaces(
   { testInterface, ...parts }: InterfaceParts & Pick<Parts, 'testInterface'>,
 ): void {
   testInterface?.(app, parts)
+  const { config, registry, routing } = parts
+  const mcp = addMcpRoutes(app, {
+    ...parts,
+    negotiator: routing.negotiator,
+    requiresAudience: config.requireAudience,
+    corsOrigins: config.corsOrigins,
+    waits: config.mcp,
+  })
+  watchTools(registry, mcp.toolsChanged)
 }
 
 /** Returns a listener for the load and task outcomes that an agent reports with a heartbeat. */

@@ -37,6 +37,8 @@ export interface GatewayConfig extends CommonConfig {
   routeMinScore: number
   /** Whether routing learns from task outcomes. */
   routeLearning: boolean
+  /** How long the calls of MCP clients wait for their tasks, in milliseconds. */
+  mcp: { taskAfterMs: number; answerAfterMs: number }
   isolation: IsolationSettings
 }
 
@@ -110,6 +112,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       registryOpen: values.REGISTRY_OPEN,
       routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,
+      mcp: { taskAfterMs: values.MCP_TASK_AFTER_MS, answerAfterMs: values.MCP_ANSWER_AFTER_MS },
       isolation: {
         mode: values.AGENT_ISOLATION,
         uids: values.AGENT_UIDS,

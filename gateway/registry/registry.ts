@@ -93,12 +93,13 @@ export class Registry implements AgentDirectory {
     return this.#store.shared
   }
 
-  /**
-   * Sets the only listener for changes and calls it with every current entry. The entry is undefined if the agent was
-   * removed or has unregistered.
-   */
+  /** Adds a listener and calls it with every current entry. Agents that were removed or have unregistered have none. */
   follow(listen: (id: string, entry: AgentEntry | undefined) => void): void {
-    this.#index.changed = (id, entry) => listen(id, unlessLeft(entry))
+    const { changed } = this.#index
+    this.#index.changed = (id, entry) => {
+      changed(id, entry)
+      listen(id, unlessLeft(entry))
+    }
     for (const entry of this.all()) listen(entry.id, entry)
   }
 

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { addressBlock } from '../net/address-block.ts'
 import { isolationSettings } from './isolation-settings.ts'
 import { keySettings } from './key-settings.ts'
+import { mcpSettings } from './mcp-settings.ts'
 
 /**
  * A setting read from the environment, with its default and meaning. `.env.example` is generated from these tables,
@@ -289,6 +290,7 @@ export const agentSettings = {
 /** Settings for the gateway. */
 export const gatewaySettings = {
   ...keySettings,
+  ...mcpSettings,
   REGISTRY_OPEN: {
     schema: yesNo.default(false),
     example: '',

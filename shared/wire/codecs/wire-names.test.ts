@@ -29,6 +29,19 @@ const allowed: { files: RegExp; names: readonly string[] | 'all'; because: strin
     names: ['input_modes', 'output_modes'],
     because: 'the front matter of a skill file',
   },
+  {
+    files: /^gateway\/mcp\//,
+    names: [
+      'task_id',
+      'context_id',
+      'artifact_id',
+      'mime_type',
+      'skill_id',
+      'negotiation_id',
+      'input_schema',
+    ],
+    because: 'arguments of the tools of MCP, a metadata key of messages and a field of listed skills',
+  },
 ]
 
 const snake = /(?<![\w$])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?![\w$])/g
@@ -87,7 +100,9 @@ test('no code outside the codecs contains a method name', () => {
       [...codeOf(file).matchAll(/(['"`])([a-zA-Z/]+)\1/g)].map(([, , name = '']) => ({ file, name })),
     )
     .filter(({ name }) => names.has(name))
-  expect(found).toEqual([])
+  // The tasks extension of MCP has methods with the same names (docs/spec/mcp.md#tasks).
+  const ofMcp = new Set(['tasks/get', 'tasks/cancel'])
+  expect(found.filter(({ file, name }) => !(file.startsWith('gateway/mcp/') && ofMcp.has(name)))).toEqual([])
 })
 
 /** Paths, headers, enum values and names of dialects. */

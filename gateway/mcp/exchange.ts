@@ -1,0 +1,52 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type JSONRPCRequest,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
+import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import type { FastifyRequest } from 'fastify'
+import type { CallerCalls } from '../calls/agent-calls.ts'
+import type { AgentDirectory } from '../registry/agent-policies.ts'
+import { type ElicitationSupport, elicitationSupport } from './pauses.ts'
+
+export const tasksExtension = 'io.modelcontextprotocol/tasks'
+
+/** One HTTP request of an MCP client. */
+export interface Exchange {
+  /** What the session states about the client, if it began with `initialize`. */
+  session: ElicitationSupport
+  request: FastifyRequest
+  caller: AuthenticatedCaller
+  /** The calls of agents in the name of the caller. */
+  calls: CallerCalls
+  /** The agents that the caller may see. */
+  directory: AgentDirectory
+  /** The slug of the agent at whose address the client is; undefined at the gateway's address. */
+  agent: string | undefined
+  /** Sends a request to a client before 2026-07-28, on the stream of its own request. */
+  push: (request: JSONRPCRequest, context: ServerContext) => Promise<void>
+  /** The methods in the body: one, or those of a batch. */
+  methods: readonly string[]
+}
+
+/** What the client of a request can do. Clients before 2026-07-28 do not state it in their requests. */
+export interface ClientSupport {
+  /** Whether the client speaks revision 2026-07-28 or later. */
+  isModern: boolean
+  tasks: boolean
+  elicitation: ElicitationSupport
+}
+
+export function clientSupport(
+  { mcpReq: { envelope } }: ServerContext,
+  { session }: Pick<Exchange, 'session'>,
+): ClientSupport {
+  const capabilities = isObject(envelope) ? envelope[CLIENT_CAPABILITIES_META_KEY] : undefined
+  const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined
+  return {
+    isModern: envelope !== undefined,
+    tasks: isObject(extensions) && isObject(extensions[tasksExtension]),
+    elicitation: envelope === undefined ? session : elicitationSupport(capabilities),
+  }
+}
