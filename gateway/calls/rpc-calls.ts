@@ -79,7 +79,7 @@ async function open<O extends keyof ClientParams>(
   const isStream = operation === 'streamMessage' || operation === 'resubscribe'
   const method = dialect.methodOf(operation)
   return sender.send({
-    path: agent === undefined ? '/' : `/agents/${encodeURIComponent(agent)}/`,
+    path: pathOf(agent),
     headers: {
       accept: isStream ? 'text/event-stream, application/json' : 'application/json',
       ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
@@ -92,6 +92,13 @@ async function open<O extends keyof ClientParams>(
     }),
     signal,
   })
+}
+
+/** @throws ParleyError NotFound for a name that no agent can have, such as `..`, which would change the path */
+function pathOf(slug: string | undefined): string {
+  if (slug === undefined) return '/'
+  if (!/^[\w-]+$/.test(slug)) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
+  return `/agents/${slug}/`
 }
 
 async function* framesOf(response: InnerResponse, signal: AbortSignal | undefined): AsyncGenerator<string> {
