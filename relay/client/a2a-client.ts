@@ -14,7 +14,7 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { SendMessage } from '@parley/wire/model/call'
 import type { Task } from '@parley/wire/model/task'
-import { AgentRefused, AgentUnreachable, InvalidAgentAnswer } from './agent-errors.ts'
+import { AgentRefused, AgentUnreachable, credentialRefused, InvalidAgentAnswer } from './agent-errors.ts'
 import { type Authorization, type CredentialSource, credentialSource } from './credentials.ts'
 import { LargeAnswers } from './large-answers.ts'
 import { type StreamLimits, sseFrames } from './sse-frames.ts'
@@ -271,9 +271,8 @@ export class A2aClient implements AsyncDisposable {
     }
     const json = status === 200 ? jsonOf(Buffer.from(text)) : tryJson(text)
     const error = this.#options.dialect.readError(json)
-    if (status === 401 && this.#options.credential === undefined) throw lacksCredential()
-    if (status === 401) throw refusedBy('AuthenticationRequired', error)
-    if (status === 403) throw refusedBy('InsufficientPermissions', error)
+    if (status === 401 || status === 403)
+      throw credentialRefused(status, this.#options.credential !== undefined, error?.message)
     if (error !== undefined) throw new AgentRefused(error)
     if (status !== 200 || !isObject(json) || !('result' in json))
       throw new InvalidAgentAnswer(`The agent answered HTTP ${status} without a JSON-RPC result`, status)
@@ -318,21 +317,6 @@ async function refuseUnavailable(response: GuardedStream): Promise<void> {
     received: status === 502 || status === 504,
     ...(seconds > 0 && { retryAfterMs: seconds * 1000 }),
   })
-}
-
-const lacksCredential = () =>
-  new AgentRefused(
-    new ParleyError('AuthenticationRequired', {
-      message:
-        'The agent requires a credential, and the gateway has none. The operator sets it with npx parley admit <agent> --credential',
-    }),
-  )
-
-function refusedBy(name: 'AuthenticationRequired' | 'InsufficientPermissions', given?: ParleyError) {
-  const why = name === 'AuthenticationRequired' ? 'does not accept' : 'grants too little to'
-  const detail = given === undefined ? '' : `: ${given.message}`
-  const message = `The agent ${why} the credential of this gateway${detail}`
-  return new AgentRefused(new ParleyError(name, { message }))
 }
 
 /** A server that could not read the request answers with the ID null. */

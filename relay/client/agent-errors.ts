@@ -1,4 +1,4 @@
-import type { ParleyError } from '@parley/wire/errors'
+import { ParleyError } from '@parley/wire/errors'
 
 /** An agent could not be reached, or it did not answer. `message` is a sentence without addresses. */
 export class AgentUnreachable extends Error {
@@ -39,4 +39,18 @@ export class InvalidAgentAnswer extends Error {
     super(message)
     this.status = status
   }
+}
+
+/** Returns the error for an answer with HTTP 401 or 403. */
+export function credentialRefused(status: 401 | 403, hasCredential: boolean, reason?: string): AgentRefused {
+  const name = status === 401 ? 'AuthenticationRequired' : 'InsufficientPermissions'
+  if (status === 401 && !hasCredential) {
+    const message =
+      'The agent requires a credential, and the gateway has none. The operator sets it with npx parley admit <agent> --credential'
+    return new AgentRefused(new ParleyError(name, { message }))
+  }
+  const why = status === 401 ? 'does not accept' : 'grants too little to'
+  const detail = reason === undefined ? '' : `: ${reason}`
+  const message = `The agent ${why} the credential of this gateway${detail}`
+  return new AgentRefused(new ParleyError(name, { message }))
 }

@@ -21,8 +21,12 @@ function decode(bytes: Uint8Array): unknown {
   }
 }
 
-/** @param depth the number of levels above the value, which bounds the recursion */
-function refuseHostile(value: unknown, depth = 0): void {
+/**
+ * Rejects values that are nested too deeply, and keys through which JSON could change a prototype.
+ * @param depth the number of levels above the value, which bounds the recursion
+ * @throws ParleyError InvalidRequest
+ */
+export function refuseHostile(value: unknown, depth = 0): void {
   if (!isTree(value)) return
   if (depth === maxDepth) throw hostile(`JSON is nested deeper than ${maxDepth} levels`)
   if (!Array.isArray(value)) refuseKeys(value)
