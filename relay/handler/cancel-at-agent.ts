@@ -2,7 +2,6 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { CommitListener } from '@parley/engine/tasks/engine'
 import type { Log } from '@parley/kit/process/log'
 import { isTerminal } from '@parley/wire/model/task'
-import type { A2aClient } from '../client/a2a-client.ts'
 import { AgentRefused } from '../client/agent-errors.ts'
 import type { LinkStore } from '../store/links.ts'
 import { lateAnswerMs } from './relayed-run.ts'
@@ -14,7 +13,7 @@ const [startMs, checkMs] = [2000, 250]
 /** Returns a listener that cancels the task at the agent when ours ends first: by a cancellation, a deadline or an expiry. */
 export function cancelAtAgent(parts: {
   entryId: string
-  client: Pick<A2aClient, 'cancel'>
+  client: { cancel(taskId: string, signal: AbortSignal): Promise<unknown> }
   links: LinkStore
   log: Log
 }): CommitListener {

@@ -1,6 +1,6 @@
 import path from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { resolveAgent } from '@parley/agent/internal/author/agent'
-import type { SkillDefinition } from '@parley/agent/internal/author/define-agent'
 import { type AgentApp, type AgentAppOptions, startAgentApp } from '@parley/agent/internal/server/app'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
 import { agentId } from '@parley/kit/did/did'
@@ -9,11 +9,9 @@ import type { KeyPair } from '@parley/kit/did/keys'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import type { AgentConfig } from '@parley/kit/process/config'
 import type { Log } from '@parley/kit/process/log'
-import { dialectNamed } from '@parley/wire/codecs/dialects'
-import { A2aClient } from '../client/a2a-client.ts'
-import { cancelAtAgent } from '../handler/cancel-at-agent.ts'
-import { type RelayTiming, relayedRun } from '../handler/relayed-run.ts'
+import type { RelayTiming } from '../handler/relayed-run.ts'
 import type { LinkStore } from '../store/links.ts'
+import { handlerOf, skillsOf } from './app-handler.ts'
 
 /** The parts that all apps of a relay share. */
 export interface HostParts
@@ -32,38 +30,33 @@ export interface HostParts
 const deadlineMs = 3_600_000
 const concurrency = 256
 
+/** The app of a foreign agent. */
+export interface OpenedApp extends AgentApp {
+  /** Applies a changed description that differs in texts and skills only. Returns whether that is possible. */
+  update(agent: RelayedAgent): boolean
+}
+
 /** Starts the server of one foreign agent: the same as for our agents, with a handler that calls the foreign one. */
-export async function openApp(slug: string, agent: RelayedAgent, parts: HostParts): Promise<AgentApp> {
+export async function openApp(slug: string, agent: RelayedAgent, parts: HostParts): Promise<OpenedApp> {
   const { config, links, log: all, allowed, timing, relay, ...options } = parts
   const log = all.child({ agent: slug })
   await using stack = new AsyncDisposableStack()
-  const { id, url, streaming, credential } = agent
-  const dialect = dialectNamed(agent.dialect)
+  const { id } = agent
   const { identity, ...folders } = placeOf(id, parts)
-  const client = stack.use(new A2aClient({ url, dialect, streaming, credential, allowed }))
   const outputMaxBytes = config.artifactMaxBytes
-  const relayed = {
-    entryId: id,
-    client,
-    links,
-    streaming,
-    outputMaxBytes,
-    ...(timing !== undefined && { timing }),
-  }
+  const handler = handlerOf(agent, { links, allowed, outputMaxBytes, timing, log }, stack)
+  const served = resolveAgent({
+    ...textsOf(agent),
+    author: 'relay',
+    deadlineMs,
+    concurrency,
+    handle: handler.handle,
+  })
   const app = stack.use(
     await startAgentApp({
       ...options,
       log,
-      agent: resolveAgent({
-        name: agent.name.slice(0, 128),
-        description: agent.description.slice(0, 5000) || agent.name,
-        version: agent.version.slice(0, 50),
-        author: 'relay',
-        skills: skillsOf(agent),
-        deadlineMs,
-        concurrency,
-        handle: (context) => relayedRun(relayed, context),
-      }),
+      agent: served,
       identity,
       config: {
         ...config,
@@ -73,11 +66,37 @@ export async function openApp(slug: string, agent: RelayedAgent, parts: HostPart
       },
       redisName: `${agentId(relay.did)}.${id}`,
       servedAt: agent.publicUrl,
-      committed: cancelAtAgent({ entryId: id, client, links, log }),
+      committed: handler.committed,
     }),
   )
   const open = stack.move()
-  return { ...app, [Symbol.asyncDispose]: () => open.disposeAsync() }
+  return {
+    ...app,
+    update: (changed) => {
+      if (handler.changeTools === undefined || !isSameServer(agent, changed)) return false
+      handler.changeTools(changed)
+      const { handle } = handler
+      const { name, description, version, skills } = resolveAgent({ ...textsOf(changed), handle })
+      Object.assign(served, { name, description, version, skills })
+      return true
+    },
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
+
+function textsOf(agent: RelayedAgent) {
+  return {
+    name: agent.name.slice(0, 128),
+    description: agent.description.slice(0, 5000) || agent.name,
+    version: agent.version.slice(0, 50),
+    skills: skillsOf(agent),
+  }
+}
+
+/** Whether two descriptions differ in their texts and skills only. */
+function isSameServer(before: RelayedAgent, after: RelayedAgent): boolean {
+  const serverOf = ({ name: _, description: _d, version: _v, skills: _s, ...server }: RelayedAgent) => server
+  return isDeepStrictEqual(serverOf(before), serverOf(after))
 }
 
 /** Returns the identity under which an agent's data is stored, and its folders. */
@@ -97,28 +116,4 @@ function identityOf(id: string, relay: KeyPair): Identity {
     author: 'relay',
     name: 'agent',
   })
-}
-
-const mimeType = /^[\w.+*-]+\/[\w.+*-]+$/
-const skillsMax = 1000
-
-/** Returns the skills of the card with IDs and texts that our cards can have. */
-function skillsOf({ skills, name, description }: RelayedAgent): SkillDefinition[] {
-  const read = new Map<string, SkillDefinition>()
-  for (const skill of skills.slice(0, skillsMax)) {
-    const id = skill.id.replace(/[^\w.-]/g, '-').slice(0, 128) || 'skill'
-    const [inputModes, outputModes] = [skill.inputModes, skill.outputModes].map((modes) =>
-      modes.filter((mode) => mimeType.test(mode)),
-    )
-    read.set(id, {
-      id,
-      name: skill.name.trim().slice(0, 200) || id,
-      description: skill.description.trim().slice(0, 5000) || skill.name.trim() || id,
-      tags: skill.tags.map((tag) => tag.slice(0, 1000)).slice(0, 500),
-      ...(inputModes !== undefined && inputModes.length > 0 && { inputModes }),
-      ...(outputModes !== undefined && outputModes.length > 0 && { outputModes }),
-    })
-  }
-  if (read.size > 0) return [...read.values()]
-  return [{ id: 'default', name: name.slice(0, 200), description: description.slice(0, 5000) || name }]
 }

@@ -2,7 +2,7 @@ import type { AgentApp } from '@parley/agent/internal/server/app'
 import type { RelayedAgent, RelayedAgentMessage } from '@parley/kit/auth/relayed-agent'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import { isTerminal, taskStates } from '@parley/wire/model/task'
-import { type HostParts, openApp } from './open-app.ts'
+import { type HostParts, type OpenedApp, openApp } from './open-app.ts'
 import { ClosedAppRetention } from './retention.ts'
 
 /** How long an app without requests, open tasks and undelivered webhook events stays open, and how often that is checked. */
@@ -15,7 +15,7 @@ const [removeEveryMs, removedAtOnce] = [3_600_000, 500]
 const unknownWaitMs = 5000
 
 interface OpenApp {
-  app: AgentApp
+  app: OpenedApp
   /** The number of requests in progress. */
   requests: number
   /** By `Date.now()`. */
@@ -69,7 +69,10 @@ export class RelayedAgents implements AsyncDisposable {
     if (agent === undefined) this.#agents.delete(slug)
     else this.#agents.set(slug, agent)
     const wasOpen = this.#open.has(slug) || (await this.#reopen).delete(slug)
-    if (this.#open.has(slug) && JSON.stringify(before) !== JSON.stringify(agent)) await this.#close(slug)
+    const isChanged = JSON.stringify(before) !== JSON.stringify(agent)
+    // Calls of tools continue if only the list of tools changes.
+    const isUpdated = agent !== undefined && isChanged && this.#open.get(slug)?.app.update(agent) === true
+    if (this.#open.has(slug) && isChanged && !isUpdated) await this.#close(slug)
     if (agent === undefined) await this.#parts.links.unmarkOpen(slug)
     else if (wasOpen) await this.#opened(slug)
     for (const wake of this.#waiting.get(slug) ?? []) wake()

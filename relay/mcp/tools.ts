@@ -93,6 +93,7 @@ export function skillOf(tool: McpTool) {
     input_modes: ['application/json', 'text/plain'],
     output_modes: ['text/plain', 'application/json'],
     input_schema: tool.inputSchema,
+    tool: { name: tool.name, is_repeatable: tool.isRepeatable, is_destructive: tool.isDestructive },
     assessment: { keywords: keywords.slice(0, 50), specializations: [], anti_patterns: [] },
   }
 }

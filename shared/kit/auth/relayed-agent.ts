@@ -1,16 +1,18 @@
+import { isJsonObject } from '@parley/wire/model/json-text'
+import type { JsonObject } from '@parley/wire/model/task'
 import { z } from 'zod'
 import { agentCredential } from './agent-credential.ts'
 
-/** A foreign A2A agent, as the supervisor describes it to the relay. */
+/** A foreign A2A agent or an MCP server, as the supervisor describes it to the relay. */
 const relayedAgent = z.object({
   /** The ID of the registry entry, under which the relay keeps the tasks. A later agent with the same slug has another one. */
   id: z.string().regex(/^[\w-]{1,64}$/),
   name: z.string(),
   description: z.string(),
   version: z.string().default('1.0.0'),
-  /** The JSON-RPC interface of the agent. */
+  /** The JSON-RPC interface of the agent, or the endpoint of the MCP server. */
   url: z.string(),
-  /** The name of the dialect that the interface speaks. */
+  /** The name of the dialect that the interface speaks, or `mcp`. */
   dialect: z.string(),
   streaming: z.boolean(),
   skills: z.array(
@@ -21,6 +23,12 @@ const relayedAgent = z.object({
       tags: z.array(z.string()),
       inputModes: z.array(z.string()),
       outputModes: z.array(z.string()),
+      /** The schema of the data of messages. */
+      inputSchema: z.custom<JsonObject>(isJsonObject).optional(),
+      /** The tool of an MCP server that is this skill. */
+      tool: z
+        .object({ name: z.string(), isRepeatable: z.boolean(), isDestructive: z.boolean() })
+        .optional(),
     }),
   ),
   /** The address of the agent at the gateway. */
