@@ -90,7 +90,8 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const awaited = new AwaitedAgents({ host: os.hostname(), runs: supervises ? reserved : undefined })
   const publicUrl = addresses.public
   const agents = agentClients(registry, publicUrl)
-  const trustOptions = { config, secrets, registry, guardedClient: options.guardedClient }
+  const credentials = new AgentCredentials(state.oauth)
+  const trustOptions = { config, secrets, registry, credentials, guardedClient: options.guardedClient }
   const ownAddresses = [publicUrl, addresses.local]
   const trust = stack.use(startTrust({ ...trustOptions, gatewayUrl: publicUrl, ownAddresses }))
   const access = callerAccess({ config, state, registry, gatewayUrl: publicUrl, log })
@@ -100,7 +101,6 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const { upstream, dispatcherFor, probe } = openUpstreams(trust, relayAddress, log, stack)
   const { detector, keeper } = watchAgents({ registry, state, probe, log }, stack)
   const tokens = new AgentTokens(options.tokenExchange ?? oauth.tokenExchange, namesOf(publicUrl, trust))
-  const credentials = new AgentCredentials(state.oauth)
   const shared = { config, state, registry, access, detector, dispatcherFor, tokens, credentials, log }
   const around = { addresses, oauth, keeper, trust, inner: new InnerCalls() }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }

@@ -8,6 +8,7 @@ import type { GatewayConfig, GatewaySecrets } from './config.ts'
 import { DidDocuments } from './did/did-documents.ts'
 import { entryProofs, type ProofOf } from './http/entry-proof.ts'
 import type { FetchDocument } from './oauth/clients/metadata-documents.ts'
+import type { AgentCredentials } from './registration/agent-credentials.ts'
 import { documentKeys } from './registration/agent-document.ts'
 import { GuardedClient, type GuardedClientOptions } from './registration/guarded-client.ts'
 import { AgentRegistration } from './registration/registration.ts'
@@ -29,6 +30,8 @@ export interface TrustOptions {
   ownAddresses: readonly string[]
   /** A custom resolver, certificates and time limits for tests. */
   guardedClient: Partial<GuardedClientOptions> | undefined
+  /** The credentials of foreign agents. */
+  credentials: Pick<AgentCredentials, 'of'>
 }
 
 /** The gateway's identity and proofs, DID resolution and the registration of external agents. */
@@ -81,6 +84,7 @@ export function startTrust(options: TrustOptions): Trust {
     own: { addresses: ownAddresses, did: identity?.did },
     open: config.registryOpen,
     resolve: (did) => documents.resolve(did),
+    credentialOf: (entry) => options.credentials.of(entry),
   })
   return {
     identity,

@@ -3,8 +3,10 @@ import type { Log } from '@parley/kit/process/log'
 import type { Agent } from 'undici'
 import type { RelayAddress } from './addresses.ts'
 import { ForeignCards } from './health/foreign-cards.ts'
+import { McpServers } from './health/mcp-servers.ts'
 import { probeAgent } from './health/probe.ts'
 import { isLoopback } from './oauth/client-rules.ts'
+import { mcpDialect } from './registration/fetch-mcp-server.ts'
 import type { AgentEntry } from './registry/entry.ts'
 import type { DispatcherFor } from './routing/forwarding/agent-target.ts'
 import { createRelayUpstream } from './routing/forwarding/relay-upstream.ts'
@@ -36,9 +38,12 @@ export function openUpstreams(
     if (entry.relay !== undefined) return relay
     return ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : external)
   }
-  const cards = new ForeignCards({ renew: (id) => registration.renew(id), log })
+  const renewal = { renew: (id: string) => registration.renew(id), log }
+  const cards = new ForeignCards(renewal)
+  const servers = new McpServers(renewal)
   const probe = async (entry: AgentEntry, signal: AbortSignal) => {
     if (runsElsewhere(entry)) return false
+    if (entry.relay?.dialect === mcpDialect) return servers.probe(entry)
     // The relay is up while the foreign agent may be down.
     if (entry.relay !== undefined)
       return cards.probe(entry, signal, { dispatcher: external }).catch(() => false)

@@ -1,4 +1,5 @@
-import { checkAgent } from '../server/check-agent.ts'
+import { checkAgent, type Finding } from '../server/check-agent.ts'
+import { checkMcpServer } from '../server/check-mcp-server.ts'
 import { clientSettings } from '../server/environment.ts'
 import { tokenSource } from '../server/token-source.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
@@ -8,6 +9,7 @@ import { oneLine } from '../terminal/printable.ts'
 
 interface CheckOptions {
   token?: string
+  mcp?: true
   json?: true
 }
 
@@ -18,6 +20,7 @@ export default function checkCommand(io: Io): CliCommand {
       '--token <token>',
       'also send one task with this token (default: a token of the development client, for its own server only)',
     )
+    .option('--mcp', 'the address is the endpoint of an MCP server: shows its tools, and calls none')
     .option('--json', 'print the findings as JSON')
     .addHelpText(
       'after',
@@ -27,6 +30,8 @@ Checks the agent and prints one line per check: ok, – (a remark) or FIX with w
 For an A2A agent of another vendor, it shows the interface and the scheme that the gateway will use. --token is then a
 credential of the agent, with which a task that does not exist is read. No message is sent.
 
+For an MCP server (--mcp), it shows the tools that npx parley register --mcp would register as skills.
+
 Exit codes: 0 all checks passed; 1 a check failed; 2 incorrect usage.`,
     )
     .run((url: string, options: CheckOptions) => check(io, url, options))
@@ -35,11 +40,16 @@ Exit codes: 0 all checks passed; 1 a check failed; 2 incorrect usage.`,
 async function check(io: Io, url: string, options: CheckOptions): Promise<number> {
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
     throw new UsageError(`It must be an http or https address, not "${url}".`)
+  if (options.mcp) return report(io, await checkMcpServer(url, options.token), options.json)
   // PARLEY_TOKEN belongs to the configured server and must not be sent to an arbitrary address.
   const { dataDir } = clientSettings(io)
   const token = await tokenSource({ dataDir, token: options.token, url, as: 'developer' })
   const findings = await checkAgent(url, await token?.().catch(() => undefined), options.token)
-  if (options.json) printJson(io, findings)
+  return report(io, findings, options.json)
+}
+
+function report(io: Io, findings: readonly Finding[], json: true | undefined): number {
+  if (json) printJson(io, findings)
   else {
     for (const { what, fix, note, info } of findings) {
       const mark = fix === undefined ? (note === undefined ? 'ok  ' : '–   ') : 'FIX '

@@ -67,7 +67,7 @@ async function cardFinding({ card, path }: ForeignCheck): Promise<Finding> {
 
 const tokenUrlOf = (scheme: AgentSecurity) => (scheme.kind === 'oauth2' ? [scheme.tokenUrl] : [])
 
-function addressFindings(urls: readonly string[]): Finding[] {
+export function addressFindings(urls: readonly string[]): Finding[] {
   const fault = urls.flatMap(addressFinding).find(({ fix }) => fix !== undefined)
   if (fault !== undefined) return [fault]
   const urlPerHost = new Map(urls.map((url) => [URL.parse(url)?.hostname, url]))

@@ -30,7 +30,7 @@ this agent only) if its card declares a bearer scheme. Use --own for agents that
 the gateway then trusts their statements about tasks. Admit it again without --own to revoke this.`
 
 const aboutCredential = `
-A foreign A2A agent (any other) is called through the relay. If its card requires a bearer token, an API key or OAuth2
+A foreign A2A agent (any other) or MCP server is called through the relay. If its card requires a bearer token, an API key or OAuth2
 client credentials (client-id:client-secret), it receives what --credential names, and never a caller's token. The
 credential is stored encrypted and never shown. Admit the agent again to replace it.`
 
@@ -62,9 +62,12 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
       .option('--own', 'this deployment runs the agent: the gateway trusts its statements about tasks')
       .option(
         '--credential <value>',
-        'credential for a foreign A2A agent: a value, @file, or - for standard input',
+        'credential for a foreign A2A agent or MCP server: a value, @file, or - for standard input',
       )
-      .option('--scheme <name>', 'with --credential: its scheme in the card, if it fits several')
+      .option(
+        '--scheme <name>',
+        'with --credential: its scheme in the card, if it fits several; header:<name> for MCP servers',
+      )
       .addHelpText('after', aboutOwn + aboutCredential)
   return command.run(async (agent: string, options: OperateOptions) => {
     const { reason, revision, own, scheme } = options

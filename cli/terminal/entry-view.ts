@@ -11,7 +11,8 @@ export function skillName(skill: string | { id?: string | undefined }): string {
 type Relay = NonNullable<ReadEntry['relay']>
 
 /** Returns the protocol in which a foreign agent is called. The gateway may know more dialects than this program. */
-export function dialectTitle({ dialect = '' }: Pick<Relay, 'dialect'>): string {
+export function dialectTitle({ dialect = '', version }: Pick<Relay, 'dialect' | 'version'>): string {
+  if (dialect === 'mcp') return `MCP ${version ?? ''}`.trim()
   return dialects.find(({ name }) => name === dialect)?.title ?? dialect
 }
 
@@ -19,7 +20,7 @@ function relayLine(relay: Relay): string {
   const { streaming, security = [] } = relay
   return [
     dialectTitle(relay),
-    streaming === true ? 'streaming' : 'without streaming',
+    ...(relay.dialect === 'mcp' ? [] : [streaming === true ? 'streaming' : 'without streaming']),
     security.length === 0
       ? 'no credential required'
       : `credential: ${security.map((scheme) => schemes[scheme] ?? scheme).join(' or ')}`,
@@ -52,7 +53,7 @@ const reasons: Record<string, string> = {
 
 /** Returns why a foreign agent is not verified. */
 function reasonOf({ relay }: ReadEntry): string {
-  const reason = relay?.cardSignature?.reason
+  const reason = relay?.dialect === 'mcp' ? undefined : relay?.cardSignature?.reason
   return reason === undefined ? '' : `: ${reasons[reason] ?? reason}`
 }
 

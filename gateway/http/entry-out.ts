@@ -3,8 +3,11 @@ import { dialectNamed } from '@parley/wire/codecs/dialects'
 import { cardAt } from '@parley/wire/codecs/parley/card'
 import { entryDetailOut, entrySummaryOut } from '@parley/wire/codecs/parley/registry'
 import { withDocumentationBelow } from '@parley/wire/codecs/parley/skills'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { EntrySummary } from '@parley/wire/model/registry'
+import type { JsonObject } from '@parley/wire/model/task'
 import { timestampOf } from '@parley/wire/model/timestamp'
+import { mcpDialect } from '../registration/fetch-mcp-server.ts'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { resourceOf } from '../routing/forwarding/caller-token.ts'
@@ -27,16 +30,22 @@ export function summaryOf(entry: AgentEntry, gatewayUrl: string): EntrySummary {
   }
 }
 
-function relaySummaryOf({ relay, cardSignature }: AgentEntry): EntrySummary['relay'] {
+function relaySummaryOf({ relay, cardSignature, card }: AgentEntry): EntrySummary['relay'] {
   if (relay === undefined) return undefined
   const { dialect, streaming, security } = relay
   return {
     dialect,
-    version: dialectNamed(dialect).version,
+    version: dialect === mcpDialect ? revisionIn(card) : dialectNamed(dialect).version,
     streaming,
     security: security.map(({ kind }) => kind),
     cardSignature: cardSignature ?? { verified: false, reason: 'unchecked' },
   }
+}
+
+/** Returns the revision of MCP in the entry of a server. */
+function revisionIn({ mcp }: JsonObject): string | undefined {
+  const revision = isObject(mcp) ? mcp['revision'] : undefined
+  return typeof revision === 'string' ? revision : undefined
 }
 
 /**

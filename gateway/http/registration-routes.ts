@@ -10,7 +10,9 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { AgentCredentials } from '../registration/agent-credentials.ts'
+import { mcpDialect } from '../registration/fetch-mcp-server.ts'
 import type { AgentRegistration } from '../registration/registration.ts'
+import { issuesIn } from '../registry/card.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { lookAlikes, requireDistinct } from '../registry/look-alikes.ts'
 import { revisionOf } from './entry-out.ts'
@@ -42,7 +44,7 @@ export function addRegistrationRoutes(app: FastifyInstance, routes: Registration
     requireJson(request)
     const caller = await authenticate(routes, request)
     const body = bodyOf(request)
-    const { url, replicaId } = parseParams(registrationIn, parseJson(body))
+    const { url, replicaId, isMcp, name } = parseParams(registrationIn, parseJson(body))
     request.auditTarget = url
     requireScope(caller, 'agent:write')
     const { 'x-did-timestamp': timestamp, [audienceHeader]: audience } = request.headers
@@ -50,6 +52,8 @@ export function addRegistrationRoutes(app: FastifyInstance, routes: Registration
     const agents = await access.agentsFor(caller)
     const { entry, isNew } = await registration.register({
       url,
+      isMcp,
+      name,
       caller,
       signed,
       isVisible: (slug) => agents.bySlug(slug) !== undefined,
@@ -83,7 +87,7 @@ export function addRegistrationRoutes(app: FastifyInstance, routes: Registration
 }
 
 function addOperatorRoutes(app: FastifyInstance, routes: RegistrationRoutes): void {
-  const { registry, credentials } = routes
+  const { registry, credentials, registration } = routes
   const operate = (
     action: string,
     change: (entry: AgentEntry, by: string, request: Request) => Promise<AgentEntry>,
@@ -109,8 +113,12 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistrationRoutes): vo
       return reviewed === undefined || revisionOf(now) === reviewed
     }
     const admitted = await registry.admit(id, by, { isExpected, own })
-    if (credential !== undefined) await credentials.set(admitted, credential, scheme)
-    return admitted
+    if (credential === undefined) return admitted
+    await credentials.set(admitted, credential, scheme)
+    // An MCP server shows its tools to clients with a credential.
+    if (admitted.relay?.dialect !== mcpDialect) return admitted
+    const read = await registration.renew(id).catch(toolsUnread)
+    return read ?? admitted
   })
   operate('quarantine', ({ id }, by, request) => {
     const { reason } = parseParams(quarantine, optionalBody(request))
@@ -135,6 +143,15 @@ async function authenticate(
 function optionalBody(request: FastifyRequest): unknown {
   const body = bodyOf(request)
   return body.byteLength === 0 ? {} : parseJson(body)
+}
+
+function toolsUnread(error: unknown): never {
+  if (!(error instanceof ParleyError)) throw error
+  throw new ParleyError('Conflict', {
+    message: `The server is admitted, but its tools could not be read: ${issuesIn(error) || error.message}`,
+    data: { reason: 'tools_unread' },
+    cause: error,
+  })
 }
 
 const isSupervised = () =>

@@ -3,6 +3,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
 import type { OAuthStore } from '../oauth/oauth-store.ts'
 import type { AgentEntry } from '../registry/entry.ts'
+import { mcpDialect } from './fetch-mcp-server.ts'
 
 const model = 'AgentCredential'
 const stored = z.object({ entryId: z.string(), url: z.string(), credential: agentCredential })
@@ -84,7 +85,10 @@ function targetOf(url: string, credential: AgentCredential): string {
 type Relay = NonNullable<AgentEntry['relay']>
 
 /** Returns the scheme that an operator has named, or the only one that the text fits; undefined if the card has none. */
-function schemeFor({ security }: Relay, text: string, name: string | undefined) {
+function schemeFor({ security, dialect }: Relay, text: string, name: string | undefined) {
+  const header =
+    dialect === mcpDialect ? /^header:([\w!#$%&'*+.^`|~-]{1,256})$/.exec(name ?? '')?.[1] : undefined
+  if (header !== undefined) return { kind: 'apiKey' as const, in: 'header' as const, name: header }
   const names = security.map(({ scheme = '', kind }) => `${scheme} (${kinds[kind]})`).join(', ')
   if (name !== undefined) {
     const named = security.find(({ scheme }) => scheme === name)

@@ -34,6 +34,7 @@ export interface GuardedResponse {
 export class GuardedClient implements AsyncDisposable {
   readonly allowed: AllowedHosts
   readonly resolver: Resolver | undefined
+  readonly ca: string | undefined
   readonly #options: GuardedClientOptions
   readonly #connections: PinnedConnections
 
@@ -41,6 +42,7 @@ export class GuardedClient implements AsyncDisposable {
     this.#options = options
     this.allowed = options.allowed
     this.resolver = options.resolver
+    this.ca = options.ca
     this.#connections = new PinnedConnections({ perHostMax: 4, ca: options.ca })
   }
 

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { AgentCredential } from '@parley/kit/auth/agent-credential'
 import { type Caller, mayUse } from '@parley/kit/auth/caller'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { outgoingUrl } from '@parley/kit/net/outgoing-url'
@@ -9,6 +11,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import { requireDistinct } from '../registry/look-alikes.ts'
 import type { Registry } from '../registry/registry.ts'
 import { type FetchedAgent, type FetchOptions, fetchAgent } from './fetch-agent.ts'
+import { fetchMcpServer, mcpDialect } from './fetch-mcp-server.ts'
 import { challengeAgent, findSigningKey } from './key-proof.ts'
 import { registrationError, toRegistrationError } from './registration-errors.ts'
 
@@ -26,11 +29,17 @@ export interface RegistrationOptions extends FetchOptions {
   concurrentPerCallerMax?: number
   /** Maximum number of agents per owner. Defaults to 100. */
   perOwnerMax?: number
+  /** Returns the credential with which an MCP server is read again. */
+  credentialOf?: (entry: AgentEntry) => AgentCredential | undefined
 }
 
 /** An authenticated `POST /registry/agents`. */
 export interface RegistrationRequest {
   url: string
+  /** Whether the address is that of an MCP server. */
+  isMcp?: boolean
+  /** The name of an MCP server in the registry. Default: the name that it states. */
+  name?: string | undefined
   caller: Caller
   /** The parts of the request that a DID signature covers. */
   signed: { timestamp: unknown; audience?: unknown; body: Uint8Array }
@@ -56,14 +65,16 @@ export class AgentRegistration {
    */
   async register(request: RegistrationRequest): Promise<{ entry: AgentEntry; isNew: boolean }> {
     const { registry, client, gatewayUrl, own = { addresses: [gatewayUrl], did: undefined } } = this.#options
-    const url = agentAddress(request.url, client.allowed)
+    const { url, endpoint } = agentAddress(request, client.allowed)
     if (own.addresses.some((address) => isGatewayAddress(url, address)))
       throw registrationError('gateway', 'The URL is an address of this gateway')
     this.#checkLimits(request.caller)
     const { id } = request.caller
     this.#inProgress.push(id)
     try {
-      const found = await fetchAgent(url, this.#options)
+      const found = await (request.isMcp === true
+        ? fetchMcpServer(endpoint, { ...this.#readingOf(url), name: request.name })
+        : fetchAgent(url, this.#options))
       if (own.addresses.some((address) => isGatewayCard(found.card, address)))
         throw registrationError('gateway', 'The URL leads to this gateway')
       this.#requireForeign(found)
@@ -93,10 +104,15 @@ export class AgentRegistration {
     const { registry, open } = this.#options
     const known = registry.find(id)
     if (known?.relay === undefined) return undefined
-    const { identity: _, ...found } = await fetchAgent(known.url, this.#options)
+    const { dialect, url } = known.relay
+    const { identity: _, ...found } = await (dialect === mcpDialect
+      ? fetchMcpServer(url, this.#readingOf(known.url))
+      : fetchAgent(known.url, this.#options))
     if (found.relay === undefined)
       throw registrationError('card', 'The card is no longer that of a foreign A2A agent: register it again')
     this.#requireForeign(found)
+    // Servers are read at each probe, and most have not changed.
+    if (dialect === mcpDialect && isDeepStrictEqual(found.card, known.card)) return known
     const announcement = {
       ...found,
       url: known.url,
@@ -108,6 +124,13 @@ export class AgentRegistration {
     }
     if (known.admitted) requireDistinct(announcement, registry.all())
     return registry.register({ ...announcement, renews: id })
+  }
+
+  /** Returns how an MCP server is read, which may be known by its address. */
+  #readingOf(url: string) {
+    const { client, registry, credentialOf } = this.#options
+    const known = registry.all().find((one) => one.url === url && one.relay?.dialect === mcpDialect)
+    return { client, known, credential: known && credentialOf?.(known) }
   }
 
   /** The relay must not call the gateway, which would forward the call to the relay. */
@@ -212,14 +235,18 @@ function busyError(): ParleyError {
 }
 
 /**
- * Normalizes the address of an agent and removes a trailing slash.
+ * Normalizes the address of an agent. The trailing slash is removed, except in the endpoint of an MCP server.
  * @throws ParleyError InvalidParams for an address that is invalid or refused by the guard
  */
-function agentAddress(text: string, allowed: AllowedHosts): string {
+function agentAddress(
+  { url: text, isMcp = false }: Pick<RegistrationRequest, 'url' | 'isMcp'>,
+  allowed: AllowedHosts,
+): { url: string; endpoint: string } {
   const url = parseUrl(text, allowed)
   if (url.search !== '') throw registrationError('query', 'The URL must not have a query')
   // People copy the address of the card.
-  return url.href.replace(/\/\.well-known\/agent(-card)?\.json$/, '').replace(/\/+$/, '')
+  const base = isMcp ? url.href : url.href.replace(/\/\.well-known\/agent(-card)?\.json$/, '')
+  return { url: base.replace(/\/+$/, ''), endpoint: url.href }
 }
 
 function parseUrl(text: string, allowed: AllowedHosts): URL {

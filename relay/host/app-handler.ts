@@ -1,5 +1,4 @@
-import type { SkillDefinition } from '@parley/agent/internal/author/define-agent'
-import type { Handler } from '@parley/agent/internal/author/define-agent'
+import type { Handler, SkillDefinition } from '@parley/agent/internal/author/define-agent'
 import type { CommitListener } from '@parley/engine/tasks/engine'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
@@ -45,7 +44,14 @@ function a2aHandler(agent: RelayedAgent, parts: HandlerParts, stack: AsyncDispos
   const { id: entryId, url, streaming, credential } = agent
   const dialect = dialectNamed(agent.dialect)
   const client = stack.use(new A2aClient({ url, dialect, streaming, credential, allowed }))
-  const relayed = { entryId, client, links, streaming, outputMaxBytes, ...(timing !== undefined && { timing }) }
+  const relayed = {
+    entryId,
+    client,
+    links,
+    streaming,
+    outputMaxBytes,
+    ...(timing !== undefined && { timing }),
+  }
   return {
     handle: (context) => relayedRun(relayed, context),
     committed: cancelAtAgent({ entryId, client, links, log }),

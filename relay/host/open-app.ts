@@ -95,7 +95,13 @@ function textsOf(agent: RelayedAgent) {
 
 /** Whether two descriptions differ in their texts and skills only. */
 function isSameServer(before: RelayedAgent, after: RelayedAgent): boolean {
-  const serverOf = ({ name: _, description: _d, version: _v, skills: _s, ...server }: RelayedAgent) => server
+  const serverOf = ({
+    name: _name,
+    description: _text,
+    version: _version,
+    skills: _skills,
+    ...server
+  }: RelayedAgent) => server
   return isDeepStrictEqual(serverOf(before), serverOf(after))
 }
 

@@ -42,8 +42,12 @@ export function fieldsText(schema: JsonObject, names: readonly string[]): string
 /** Returns a schema with these fields only. */
 export function schemaOf(schema: JsonObject, names: readonly string[]): JsonObject {
   const properties = propertiesOf(schema)
-  const kept = names.flatMap((name) => (properties[name] === undefined ? [] : [[name, properties[name]] as const]))
-  const shared = Object.fromEntries(Object.entries(schema).filter(([key]) => key === '$defs' || key === 'definitions'))
+  const kept = names.flatMap((name) =>
+    properties[name] === undefined ? [] : [[name, properties[name]] as const],
+  )
+  const shared = Object.fromEntries(
+    Object.entries(schema).filter(([key]) => key === '$defs' || key === 'definitions'),
+  )
   return { type: 'object', properties: Object.fromEntries(kept), required: [...names], ...shared }
 }
 
@@ -88,7 +92,10 @@ function valueIn(text: string, property: JsonObject): JsonValue | undefined {
   if (options !== undefined) return options.find((one) => String(one).toLowerCase() === text.toLowerCase())
   const types = typesOf(property)
   if (types.length === 0 || types.includes('string')) return text
-  if ((types.includes('number') || types.includes('integer')) && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) {
+  if (
+    (types.includes('number') || types.includes('integer')) &&
+    /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)
+  ) {
     const value = Number(text)
     if (types.includes('number') || Number.isInteger(value)) return value
   }
@@ -133,6 +140,10 @@ function optionsOf({ enum: all, const: only }: JsonObject): (string | number | b
 
 function kindOf(property: JsonObject): string {
   const options = optionsOf(property)
-  if (options !== undefined) return `one of ${options.slice(0, 20).map((one) => cleanLine(String(one), 60)).join(', ')}`
+  if (options !== undefined)
+    return `one of ${options
+      .slice(0, 20)
+      .map((one) => cleanLine(String(one), 60))
+      .join(', ')}`
   return typesOf(property).join(' or ') || 'a value'
 }

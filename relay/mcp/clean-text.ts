@@ -1,6 +1,8 @@
 /** Escape sequences of terminals: CSI, OSC and those of two characters. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove
-const escapes = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b[@-Z\\-_]/g
+const escapes = new RegExp(
+  String.raw`\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b[@-Z\\-_]`,
+  'g',
+)
 /** Other control characters, and those that change the direction of a text. */
 const invisible = /(?![\t\n\r])\p{Cc}|\p{Bidi_Control}|[\u{e0000}-\u{e007f}]/gu
 
@@ -11,5 +13,8 @@ export function cleanText(text: string): string {
 
 /** Returns the text in one line of at most `max` characters. */
 export function cleanLine(text: string, max: number): string {
-  return cleanText(text.slice(0, max * 4)).replace(/\s+/g, ' ').trim().slice(0, max)
+  return cleanText(text.slice(0, max * 4))
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, max)
 }

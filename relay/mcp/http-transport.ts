@@ -162,7 +162,8 @@ export class HttpServer implements AsyncDisposable {
       return new Response(null, { status, headers: Object.fromEntries(given) })
     }
     const kept = new Headers(Object.fromEntries(given))
-    const isJson = status === 200 && (kept.get('content-type') ?? '').toLowerCase().startsWith('application/json')
+    const isJson =
+      status === 200 && (kept.get('content-type') ?? '').toLowerCase().startsWith('application/json')
     if (isJson) kept.set('content-type', 'text/event-stream')
     const chunks = this.#bounded(response, signal, failed)
     const body = isJson ? asEvent(chunks) : chunks
@@ -175,11 +176,12 @@ export class HttpServer implements AsyncDisposable {
     const isBusy = [429, 502, 503, 504].includes(status)
     if (!isRedirect && !isBusy && status !== 401 && status !== 403) return
     await response[Symbol.asyncDispose]()
-    if (isRedirect) throw new InvalidAgentAnswer(`The server redirects requests (HTTP ${status}), which is refused`)
+    if (isRedirect)
+      throw new InvalidAgentAnswer(`The server redirects requests (HTTP ${status}), which is refused`)
     if (status === 401 || status === 403)
       throw new ServerRefusedCredential(
         credentialRefused(status, this.#options.credential !== undefined),
-        String(headers['www-authenticate'] ?? ''),
+        headers['www-authenticate'] ?? '',
       )
     const seconds = Number(headers['retry-after'])
     throw new AgentUnreachable(`The server is unavailable (HTTP ${status})`, {
@@ -230,6 +232,7 @@ function failureOf(error: unknown, isSent: boolean): unknown {
   if (!(error instanceof OutgoingFailed)) return error
   if (error.reason === 'encoding' || error.reason === 'too_large' || error.reason === 'protocol')
     return new InvalidAgentAnswer(error.message)
-  const message = error.reason === 'timeout' ? 'The server did not answer in time' : 'The server could not be reached'
+  const message =
+    error.reason === 'timeout' ? 'The server did not answer in time' : 'The server could not be reached'
   return new AgentUnreachable(message, { received: isSent, cause: error })
 }

@@ -1,5 +1,6 @@
 import { testAgent } from '@parley/agent/testing'
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
+import type { JsonObject } from '@parley/wire/model/task'
 import { afterEach } from 'vitest'
 import { cancelAtAgent } from '../handler/cancel-at-agent.ts'
 import { openLinks } from '../store/links.ts'
@@ -37,7 +38,9 @@ export async function agentOf(url: string, options: AgentOptions = {}) {
   const session = await sessions.open('list')
   const tools = { current: readTools(await session.listTools()) }
   const links = disposed(
-    await openLinks(dataDir === undefined ? { storeUrl: 'memory:', folder: '' } : { storeUrl: undefined, folder: dataDir }),
+    await openLinks(
+      dataDir === undefined ? { storeUrl: 'memory:', folder: '' } : { storeUrl: undefined, folder: dataDir },
+    ),
   )
   const waiting = new WaitingCalls()
   const agent = {
@@ -62,9 +65,11 @@ export async function agentOf(url: string, options: AgentOptions = {}) {
 }
 
 /** Makes a message with data, and a text where there is one. */
-export function message(skill: string | undefined, data: Record<string, unknown> | string, taskId?: string) {
+export function message(skill: string | undefined, data: JsonObject | string, taskId?: string) {
   return {
-    parts: [typeof data === 'string' ? { kind: 'text' as const, text: data } : { kind: 'data' as const, data }],
+    parts: [
+      typeof data === 'string' ? { kind: 'text' as const, text: data } : { kind: 'data' as const, data },
+    ],
     ...(skill !== undefined && { metadata: { skill_id: skill } }),
     ...(taskId !== undefined && { taskId }),
   }

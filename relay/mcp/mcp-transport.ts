@@ -33,9 +33,11 @@ export class McpTransport implements Transport {
     this.#inner = inner((error) => {
       this.lastFailure = error
     })
-    this.#inner.onclose = () => this.onclose?.()
-    this.#inner.onerror = (error) => this.onerror?.(error)
-    this.#inner.onmessage = (message: JSONRPCMessage) => this.#receive(message)
+    Object.assign(this.#inner, {
+      onclose: () => this.onclose?.(),
+      onerror: (error: Error) => this.onerror?.(error),
+      onmessage: (message: JSONRPCMessage) => this.#receive(message),
+    })
   }
 
   get hasPerRequestStream(): boolean {

@@ -91,7 +91,11 @@ export class OpenCall {
     return this.#end
   }
 
-  async #run(sessions: Sessions, session: McpSession, call: Omit<ToolCall, 'progress' | 'signal'>): Promise<void> {
+  async #run(
+    sessions: Sessions,
+    session: McpSession,
+    call: Omit<ToolCall, 'progress' | 'signal'>,
+  ): Promise<void> {
     const progress = (text: string) => {
       this.#progress = text
       this.#wake?.()

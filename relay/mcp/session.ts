@@ -105,15 +105,17 @@ export class McpSession implements AsyncDisposable {
     this.#transport = transport
     this.#timing = { requestMs: 15_000, callMs: 600_000, callMaxMs: 3_600_000, ...timing }
     this.info = infoOf(client)
-    client.onclose = () => {
-      this.isClosed = true
-    }
+    Object.assign(client, { onclose: () => (this.isClosed = true) })
   }
 
   /** @param legacy skips the request of the modern revision, at which some servers end */
   static async open(
     transport: McpTransport,
-    { signal, legacy = false, timing = {} }: { signal?: AbortSignal; legacy?: boolean; timing?: SessionTiming } = {},
+    {
+      signal,
+      legacy = false,
+      timing = {},
+    }: { signal?: AbortSignal; legacy?: boolean; timing?: SessionTiming } = {},
   ): Promise<McpSession> {
     const session: { opened?: McpSession } = {}
     const client = new Client(
@@ -131,7 +133,6 @@ export class McpSession implements AsyncDisposable {
       const answer = session.opened?.onElicitation
       return answer === undefined ? { action: 'cancel' } : answer({ ...params }, mcpReq.signal)
     })
-    client.onerror = () => {}
     const options: ConnectOptions = {
       timeout: timing.requestMs ?? 15_000,
       ...(signal !== undefined && { signal }),
@@ -158,10 +159,15 @@ export class McpSession implements AsyncDisposable {
       const params = cursor === undefined ? {} : { cursor }
       const options = { timeout: this.#timing.requestMs, ...(signal !== undefined && { signal }) }
       const answer = await this.#try(signal, () =>
-        this.#client.request({ method: 'tools/list', params }, z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() }), options),
+        this.#client.request(
+          { method: 'tools/list', params },
+          z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() }),
+          options,
+        ),
       )
       chars += JSON.stringify(answer.tools).length
-      if (chars > listMaxChars) throw new InvalidAgentAnswer(`The list of tools is larger than ${listMaxChars} characters`)
+      if (chars > listMaxChars)
+        throw new InvalidAgentAnswer(`The list of tools is larger than ${listMaxChars} characters`)
       tools.push(...answer.tools)
       if (answer.nextCursor === undefined || answer.nextCursor === cursor || tools.length >= toolsMax) break
       cursor = answer.nextCursor
@@ -187,7 +193,9 @@ export class McpSession implements AsyncDisposable {
       toolDefinition: { name, inputSchema: { ...inputSchema, type: 'object' as const } },
       onprogress: (given: Progress) => progress(progressText(given)),
     }
-    const result: Record<string, unknown> = await this.#try(signal, () => this.#client.callTool(params, options))
+    const result: Record<string, unknown> = await this.#try(signal, () =>
+      this.#client.callTool(params, options),
+    )
     if (result['resultType'] === 'input_required') {
       const { inputRequests, requestState } = result
       return {
@@ -264,13 +272,18 @@ function failureOf(error: unknown, transport: McpTransport): unknown {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause)
     if (knownErrors.some((known) => cause instanceof known)) return cause
   if (error instanceof ProtocolError) {
-    if (error.code !== internalError || transport.lastFailure === undefined) return new ServerRefused(error.code, error.message)
+    if (error.code !== internalError || transport.lastFailure === undefined)
+      return new ServerRefused(error.code, error.message)
   }
   const { lastFailure } = transport
   if (knownErrors.some((known) => lastFailure instanceof known)) return lastFailure
   if (error instanceof SdkHttpError) {
-    if (error.status === 404 && transport.sessionId !== undefined) return new SessionEnded('The session has ended')
-    return new InvalidAgentAnswer(`The server answered HTTP ${error.status ?? 'without a status'}`, error.status)
+    if (error.status === 404 && transport.sessionId !== undefined)
+      return new SessionEnded('The session has ended')
+    return new InvalidAgentAnswer(
+      `The server answered HTTP ${error.status ?? 'without a status'}`,
+      error.status,
+    )
   }
   if (error instanceof SdkError) {
     if (error.code === SdkErrorCode.RequestTimeout)
@@ -280,5 +293,7 @@ function failureOf(error: unknown, transport: McpTransport): unknown {
     if (error.code === SdkErrorCode.NotConnected)
       return new AgentUnreachable('The server is not connected', { received: false, cause: error })
   }
-  return new InvalidAgentAnswer(error instanceof Error ? cleanLine(error.message, 500) : 'The answer is not valid')
+  return new InvalidAgentAnswer(
+    error instanceof Error ? cleanLine(error.message, 500) : 'The answer is not valid',
+  )
 }

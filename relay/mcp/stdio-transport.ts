@@ -62,7 +62,12 @@ class ProcessTransport implements Transport {
     })
     child.stdin.on('error', (error) => this.onerror?.(error))
     const max = this.#server.messageMaxBytes ?? messageMaxBytes
-    readLines(child.stdout, max, (line) => this.#receive(line), () => this.#flood())
+    readLines(
+      child.stdout,
+      max,
+      (line) => this.#receive(line),
+      () => this.#flood(),
+    )
     readLines(child.stderr, logLineMaxChars, (line) => log(line.toString('utf8')))
     try {
       await once(child, 'spawn')
@@ -76,7 +81,8 @@ class ProcessTransport implements Transport {
     const stdin = this.#process?.stdin
     if (stdin?.writable !== true)
       throw new AgentUnreachable('The process of the server has ended', { received: false })
-    if (!stdin.write(`${JSON.stringify(message)}\n`)) await Promise.race([once(stdin, 'drain'), once(stdin, 'close')])
+    if (!stdin.write(`${JSON.stringify(message)}\n`))
+      await Promise.race([once(stdin, 'drain'), once(stdin, 'close')])
   }
 
   /** Closes the input, then sends SIGTERM, then SIGKILL to the group. */
@@ -84,7 +90,8 @@ class ProcessTransport implements Transport {
     const child = this.#process
     if (child === undefined) return
     const ms = this.#server.stopMs ?? stopMs
-    const exited = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : Promise.resolve()
+    const exited =
+      child.exitCode === null && child.signalCode === null ? once(child, 'exit') : Promise.resolve()
     child.stdin?.end()
     const isOver = () => Promise.race([exited.then(() => true), wait(ms, false, { ref: false })])
     if (!(await isOver())) {
@@ -107,7 +114,9 @@ class ProcessTransport implements Transport {
   }
 
   #flood(): void {
-    this.#server.log('the server was ended, because its output is too large or consists of other lines than messages')
+    this.#server.log(
+      'the server was ended, because its output is too large or consists of other lines than messages',
+    )
     if (this.#process !== undefined) killGroup(this.#process)
   }
 

@@ -42,7 +42,13 @@ function bestByWords(tools: readonly McpTool[], text: string): McpTool | undefin
     const { input_modes: inputModes, output_modes: outputModes, assessment, ...skill } = skillOf(tool)
     const { keywords } = assessment
     const facts = { examples: [], allowedTools: [], performance: {} }
-    return { ...skill, inputModes, outputModes, ...facts, assessment: { keywords, specializations: [], antiPatterns: [] } }
+    return {
+      ...skill,
+      inputModes,
+      outputModes,
+      ...facts,
+      assessment: { keywords, specializations: [], antiPatterns: [] },
+    }
   })
   const request = parseNegotiation({ task_summary: text.slice(0, 10_000) })
   const [best, second] = negotiate({ skills, queueDepth: 0 }, request).skillMatches

@@ -61,7 +61,8 @@ function resourceOf({ uri, text, blob, mimeType }: Record<string, unknown>, numb
     const mediaType = mimeTypeOf(mimeType, 'text/plain')
     return [{ kind: 'text', text: cleanText(text), mediaType, filename: name }]
   }
-  if (typeof blob === 'string') return fileOf(blob, { name, mimeType: mimeTypeOf(mimeType, 'application/octet-stream') })
+  if (typeof blob === 'string')
+    return fileOf(blob, { name, mimeType: mimeTypeOf(mimeType, 'application/octet-stream') })
   return []
 }
 
@@ -71,14 +72,20 @@ function linkOf({ uri, name, description, mimeType }: Record<string, unknown>): 
   const title = cleanLine(typeof name === 'string' ? name : '', 200) || (nameIn(uri) ?? 'resource')
   const url = URL.parse(uri)
   if (url?.protocol === 'https:' || url?.protocol === 'http:')
-    return [{ kind: 'file', file: { uri: url.href, name: title, mimeType: mimeTypeOf(mimeType, 'application/octet-stream') } }]
+    return [
+      {
+        kind: 'file',
+        file: { uri: url.href, name: title, mimeType: mimeTypeOf(mimeType, 'application/octet-stream') },
+      },
+    ]
   const about = typeof description === 'string' ? `: ${cleanLine(description, 500)}` : ''
   return [{ kind: 'text', text: `${title} (${cleanLine(uri, 2048)})${about}` }]
 }
 
 /** @throws InvalidAgentAnswer for content that is not base64 */
 function fileOf(bytes: string, file: { name: string; mimeType: string }): Part[] {
-  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(bytes)) throw new InvalidAgentAnswer(`${file.name} in the result of the tool is not base64`)
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(bytes))
+    throw new InvalidAgentAnswer(`${file.name} in the result of the tool is not base64`)
   return [{ kind: 'file', file: { ...file, bytes } }]
 }
 
@@ -90,6 +97,10 @@ function mimeTypeOf(given: unknown, fallback: string): string {
 /** Returns the last segment of the path of a URI. */
 function nameIn(uri: unknown): string | undefined {
   if (typeof uri !== 'string') return undefined
-  const segment = uri.slice(0, 2048).split(/[?#]/)[0]?.split('/').findLast((one) => one !== '')
+  const segment = uri
+    .slice(0, 2048)
+    .split(/[?#]/)[0]
+    ?.split('/')
+    .findLast((one) => one !== '')
   return segment === undefined ? undefined : cleanLine(segment.replace(/[\\/:]/g, '-'), 200) || undefined
 }

@@ -7,14 +7,22 @@ import { agentOf, disposed, message } from './mcp-agents.cases.ts'
 const text = (value: string) => ({ content: [{ type: 'text' as const, text: value }] })
 
 function build(): McpServer {
-  const server = new McpServer({ name: 'desk', version: '2.0.0', title: 'Desk' }, { capabilities: { tools: {} } })
+  const server = new McpServer(
+    { name: 'desk', version: '2.0.0', title: 'Desk' },
+    { capabilities: { tools: {} } },
+  )
   server.registerTool(
     'add-numbers',
-    { description: 'Adds two numbers', inputSchema: z.object({ a: z.number().describe('the first'), b: z.number() }) },
+    {
+      description: 'Adds two numbers',
+      inputSchema: z.object({ a: z.number().describe('the first'), b: z.number() }),
+    },
     ({ a, b }) => ({ ...text(`{"sum":${a + b}}`), structuredContent: { sum: a + b } }),
   )
-  server.registerTool('shout', { description: 'Upper case', inputSchema: z.object({ phrase: z.string() }) }, ({ phrase }) =>
-    text(phrase.toUpperCase()),
+  server.registerTool(
+    'shout',
+    { description: 'Upper case', inputSchema: z.object({ phrase: z.string() }) },
+    ({ phrase }) => text(phrase.toUpperCase()),
   )
   server.registerTool('time', { description: 'The current time of the clock' }, () => text('noon'))
   server.registerTool('break', { description: 'Fails' }, () => ({ ...text('out of paper'), isError: true }))
@@ -23,7 +31,10 @@ function build(): McpServer {
       { type: 'text', text: 'see\u001b[31m below' },
       { type: 'image', data: 'aGk=', mimeType: 'image/png' },
       { type: 'audio', data: 'aGk=', mimeType: 'audio/wav' },
-      { type: 'resource', resource: { uri: 'file:///a/notes.md', mimeType: 'text/markdown', text: '# Notes' } },
+      {
+        type: 'resource',
+        resource: { uri: 'file:///a/notes.md', mimeType: 'text/markdown', text: '# Notes' },
+      },
       { type: 'resource', resource: { uri: 'file:///a/b.bin', blob: 'aGk=' } },
       { type: 'resource_link', uri: 'https://example.com/x.pdf', name: 'x.pdf', mimeType: 'application/pdf' },
       { type: 'resource_link', uri: 'note://1', name: 'note' },
@@ -32,7 +43,10 @@ function build(): McpServer {
   server.registerTool('count', { description: 'Counts' }, async (ctx) => {
     const progressToken = ctx.mcpReq._meta?.progressToken
     if (progressToken !== undefined)
-      await ctx.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: 1, total: 2, message: 'half' } })
+      await ctx.mcpReq.notify({
+        method: 'notifications/progress',
+        params: { progressToken, progress: 1, total: 2, message: 'half' },
+      })
     return text('done')
   })
   return server

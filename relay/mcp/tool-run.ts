@@ -2,19 +2,22 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { HandlerContext } from '@parley/agent/internal/author/context'
 import { type Output, pause, progress } from '@parley/agent/internal/author/output'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
-import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
-import type { JsonObject, Message } from '@parley/wire/model/task'
-import { z } from 'zod'
 import { AgentRefused, AgentUnreachable, InvalidAgentAnswer } from '../client/agent-errors.ts'
 import { RelayedTaskFailed } from '../handler/outcome.ts'
 import type { LinkStore, TaskLink } from '../store/links.ts'
-import { argumentsFor, fieldsText, schemaOf } from './arguments.ts'
 import { cleanLine } from './clean-text.ts'
-import { type InputRequest, type InputResponses, questionOf, readInputRequests, responsesTo } from './input-requests.ts'
+import {
+  type InputRequest,
+  type InputResponses,
+  questionOf,
+  readInputRequests,
+  responsesTo,
+} from './input-requests.ts'
 import { OpenCall, type WaitingCalls } from './open-call.ts'
+import { isOfOpenCall, openKey, type PausedCall, pausedIn, pauseText } from './paused-call.ts'
+import { type RequestedCall, requestedCall } from './requested-call.ts'
 import { type McpSession, ServerRefused, SessionEnded, type TaskHandle, type ToolAnswer } from './session.ts'
 import type { Sessions } from './sessions.ts'
-import { chooseTool } from './tool-choice.ts'
 import { resultOutput } from './tool-result.ts'
 import type { McpTool } from './tools.ts'
 
@@ -40,27 +43,13 @@ export interface ToolTiming {
   repeatDelayMs: number
 }
 
-const defaultTiming: ToolTiming = { pollMs: 250, pollMaxMs: 60_000, unreachableMaxMs: 120_000, repeatDelayMs: 250 }
+const defaultTiming: ToolTiming = {
+  pollMs: 250,
+  pollMaxMs: 60_000,
+  unreachableMaxMs: 120_000,
+  repeatDelayMs: 250,
+}
 const attemptsMax = 4
-const pauseMaxChars = 1024 * 1024
-
-/** What a paused task needs to continue, kept with its link. */
-const pausedCall = z.object({
-  tool: z.string(),
-  arguments: z.custom<JsonObject>(isJsonObject),
-  requests: z.array(
-    z.object({
-      key: z.string(),
-      message: z.string(),
-      schema: z.custom<JsonObject>(isJsonObject).optional(),
-      url: z.string().optional(),
-    }),
-  ),
-  state: z.string().optional(),
-  /** The keys of requests of a task that have been answered, which the server may show for some time. */
-  answered: z.array(z.string()).default([]),
-})
-type PausedCall = z.infer<typeof pausedCall>
 
 /**
  * Runs one message of a task: calls a tool of the server, or continues a call or task that waits for input. Yields what a handler would
@@ -75,8 +64,6 @@ export async function* toolRun(agent: McpAgent, context: HandlerContext): AsyncG
     throw reasonFor(error)
   }
 }
-
-type Choice = { tool: McpTool; arguments: JsonObject }
 
 class ToolRun {
   readonly #agent: McpAgent
@@ -95,18 +82,30 @@ class ToolRun {
     const { task, message } = this.#context
     this.#link = await links.task(entryId, task.id)
     const open = waiting.take(task.id)
-    if (open?.input !== undefined) return yield* this.#answerOpen(open, open.input)
+    if (open?.input !== undefined) {
+      yield* this.#answerOpen(open, open.input)
+      return
+    }
     const isRepeated = this.#link?.messageId === message.messageId || (links.mayForget && task.starts > 1)
     const paused = pausedIn(this.#link)
-    if (isRepeated) return yield* this.#resume(paused)
-    if (paused === undefined) return yield* this.#start()
-    if (this.#link?.taskId !== undefined) return yield* this.#answerTask(this.#link.taskId, paused)
+    if (isRepeated) {
+      yield* this.#resume(paused)
+      return
+    }
+    if (paused === undefined) {
+      yield* this.#start()
+      return
+    }
+    if (this.#link?.taskId !== undefined) {
+      yield* this.#answerTask(this.#link.taskId, paused)
+      return
+    }
     if (isOfOpenCall(paused)) throw endedWhileWaiting()
     yield* this.#answerCall(paused)
   }
 
   async *#start(): AsyncGenerator<Output> {
-    const choice = this.#choose()
+    const choice = requestedCall(this.#context, this.#agent.tools())
     if ('kind' in choice) yield choice.output
     else yield* this.#call({ ...choice })
   }
@@ -114,14 +113,21 @@ class ToolRun {
   /** Continues after a restart of the process. */
   async *#resume(paused: PausedCall | undefined): AsyncGenerator<Output> {
     const taskId = this.#link?.taskId
-    if (taskId !== undefined) return yield* this.#follow(taskId, paused)
+    if (taskId !== undefined) {
+      yield* this.#follow(taskId, paused)
+      return
+    }
     // The pause of the task was not committed.
     if (paused !== undefined && paused.requests.length > 0 && this.#link?.isAnswered === true) {
       if (isOfOpenCall(paused)) throw endedWhileWaiting()
-      return yield question(paused.requests)
+      yield question(paused.requests)
+      return
     }
-    const choice = this.#choose()
-    if ('kind' in choice) return yield choice.output
+    const choice = requestedCall(this.#context, this.#agent.tools())
+    if ('kind' in choice) {
+      yield choice.output
+      return
+    }
     if (!choice.tool.isRepeatable)
       throw new RelayedTaskFailed(
         'The call was interrupted by a restart, and it is not known whether the tool has run. Send the message again.',
@@ -129,51 +135,27 @@ class ToolRun {
     yield* this.#call(choice)
   }
 
-  /** Returns the tool and its arguments, or the question to the caller. */
-  #choose(): Choice | { kind: 'pause'; output: Output } {
-    const { ask, decline, skillId, text, history, message } = this.#context
-    const tools = this.#agent.tools()
-    const data = dataIn([...history, message])
-    const before = history.filter(({ role, messageId }) => role === 'user' && messageId !== message.messageId)
-    const question = (output: Output) => ({ kind: 'pause' as const, output })
-    const chosen =
-      chooseTool(tools, { skillId, data, text }) ??
-      before.flatMap((one) => chooseTool(tools, { skillId, data, text: textIn(one) }) ?? []).at(-1)
-    if (chosen === undefined) {
-      if (tools.length === 0) return question(decline('The server offers no tools at the moment.'))
-      const names = tools.slice(0, 50).map(({ id, description }) => `- ${id}: ${cleanLine(description, 120)}`)
-      const more = tools.length > 50 ? `\n… and ${tools.length - 50} more` : ''
-      return question(ask(`Which tool? Begin the message with its name, or name it as the skill.\n${names.join('\n')}${more}`))
-    }
-    const { tool } = chosen
-    const isAnswer = before.length > 0 && chosen.text === '' && text !== ''
-    const read = argumentsFor(tool.inputSchema, { data, text: isAnswer ? text : chosen.text })
-    if ('faults' in read)
-      return question(decline(`The message does not fit the tool ${tool.id}: ${read.faults.join('; ')}. Expected:\n${this.#expected(tool)}`))
-    if (!('missing' in read)) return { tool, arguments: read.values }
-    const prompt = `The tool ${tool.id} requires:\n${fieldsText(tool.inputSchema, read.missing)}`
-    const details = { tool: tool.id, missing: read.missing, input_schema: schemaOf(tool.inputSchema, read.missing) }
-    return question(ask(prompt, details))
-  }
-
-  #expected({ inputSchema }: McpTool): string {
-    const { properties } = inputSchema
-    return fieldsText(inputSchema, isObject(properties) ? Object.keys(properties) : [])
-  }
-
   async *#call(
-    call: Choice & { state?: string | undefined; responses?: InputResponses },
+    call: RequestedCall & { state?: string | undefined; responses?: InputResponses },
   ): AsyncGenerator<Output> {
     const { tool, responses, state } = call
     await this.#save({ isAnswered: false, pause: undefined })
-    const given = { name: tool.name, inputSchema: tool.inputSchema, arguments: call.arguments, responses, state }
+    const given = {
+      name: tool.name,
+      inputSchema: tool.inputSchema,
+      arguments: call.arguments,
+      responses,
+      state,
+    }
     for (let attempt = 1; ; attempt += 1) {
       let session: McpSession | undefined
       try {
         session = await this.#agent.sessions.open(this.#context.context.id, this.#context.signal)
-        return yield* this.#run(new OpenCall(this.#agent.sessions, session, given), call)
+        yield* this.#run(new OpenCall(this.#agent.sessions, session, given), call)
+        return
       } catch (error) {
-        if (session !== undefined && (error instanceof SessionEnded || session.isClosed)) await this.#agent.sessions.end(session)
+        if (session !== undefined && (error instanceof SessionEnded || session.isClosed))
+          await this.#agent.sessions.end(session)
         const isSafe = error instanceof SessionEnded || (error instanceof AgentUnreachable && !error.received)
         if (!isSafe || attempt === attemptsMax) throw error
         const retryMs = error instanceof AgentUnreachable ? error.retryAfterMs : undefined
@@ -184,7 +166,7 @@ class ToolRun {
   }
 
   /** Reads the events of a call until it ends or waits for input. */
-  async *#run(call: OpenCall, choice: Choice): AsyncGenerator<Output> {
+  async *#run(call: OpenCall, choice: RequestedCall): AsyncGenerator<Output> {
     const { signal, task } = this.#context
     let isWaiting = false
     try {
@@ -192,39 +174,58 @@ class ToolRun {
         const event = await call.next(signal)
         if (event.kind === 'progress') yield progress(event.text)
         else if (event.kind === 'failure') throw event.error
-        else if (event.kind === 'answer') return yield* this.#take(event.answer, choice)
-        else {
+        else if (event.kind === 'answer') {
+          yield* this.#take(event.answer, choice)
+          return
+        } else {
           const request = { ...event.request, key: openKey }
-          await this.#save({ isAnswered: true, pause: pauseText({ tool: choice.tool.name, arguments: choice.arguments, requests: [request] }) })
+          await this.#save({
+            isAnswered: true,
+            pause: pauseText({ tool: choice.tool.name, arguments: choice.arguments, requests: [request] }),
+          })
           isWaiting = true
           this.#agent.waiting.set(task.id, call)
-          return yield question([event.request])
+          yield question([event.request])
+          return
         }
       }
     } finally {
       if (!isWaiting) {
         call.cancel()
-        if (signal.aborted && this.#link?.taskId === undefined) await this.#save({ isEnded: true }).catch(() => {})
+        if (signal.aborted && this.#link?.taskId === undefined)
+          await this.#save({ isEnded: true }).catch(() => {})
       }
     }
   }
 
-  async *#take(answer: ToolAnswer, choice: Choice): AsyncGenerator<Output> {
+  async *#take(answer: ToolAnswer, choice: RequestedCall): AsyncGenerator<Output> {
     if (answer.kind === 'task') {
       await this.#save({ isAnswered: true, taskId: answer.task.taskId })
-      return yield* this.#follow(answer.task.taskId, undefined, answer.task)
+      yield* this.#follow(answer.task.taskId, undefined, answer.task)
+      return
     }
-    if (answer.kind === 'result') return yield* this.#end(answer.result)
+    if (answer.kind === 'result') {
+      yield* this.#end(answer.result)
+      return
+    }
     const requests = readInputRequests(answer.requests)
     const { state } = answer
     // Without requests, the server only wants the call again.
-    if (requests.length === 0) return yield* this.#again(choice, state)
-    const paused = { tool: choice.tool.name, arguments: choice.arguments, requests, ...(state !== undefined && { state }) }
+    if (requests.length === 0) {
+      yield* this.#again(choice, state)
+      return
+    }
+    const paused = {
+      tool: choice.tool.name,
+      arguments: choice.arguments,
+      requests,
+      ...(state !== undefined && { state }),
+    }
     await this.#save({ isAnswered: true, pause: pauseText(paused) })
     yield question(requests)
   }
 
-  async *#again(choice: Choice, state: string | undefined): AsyncGenerator<Output> {
+  async *#again(choice: RequestedCall, state: string | undefined): AsyncGenerator<Output> {
     await wait(this.#timing.pollMs, undefined, { signal: this.#context.signal })
     yield* this.#call({ ...choice, state, responses: {} })
   }
@@ -239,7 +240,8 @@ class ToolRun {
     const responses = this.#responses([request])
     if (typeof responses === 'string') {
       this.#agent.waiting.set(this.#context.task.id, call)
-      return yield question([request], responses)
+      yield question([request], responses)
+      return
     }
     const paused = pausedIn(this.#link)
     await this.#save({ isAnswered: false })
@@ -250,13 +252,19 @@ class ToolRun {
   /** Repeats the call of a modern server with the answers. */
   async *#answerCall(paused: PausedCall): AsyncGenerator<Output> {
     const responses = this.#responses(paused.requests)
-    if (typeof responses === 'string') return yield question(paused.requests, responses)
+    if (typeof responses === 'string') {
+      yield question(paused.requests, responses)
+      return
+    }
     yield* this.#call({ ...this.#choiceOf(paused), state: paused.state, responses })
   }
 
   async *#answerTask(taskId: string, paused: PausedCall): AsyncGenerator<Output> {
     const responses = this.#responses(paused.requests)
-    if (typeof responses === 'string') return yield question(paused.requests, responses)
+    if (typeof responses === 'string') {
+      yield question(paused.requests, responses)
+      return
+    }
     const { signal, context } = this.#context
     await this.#save({ isAnswered: false })
     const session = await this.#agent.sessions.open(context.id, signal)
@@ -277,7 +285,8 @@ class ToolRun {
       const { status, statusMessage } = task
       if (status === 'completed') {
         if (!isObject(task.result)) throw new InvalidAgentAnswer('The task of the server has no result')
-        return yield* this.#end(task.result)
+        yield* this.#end(task.result)
+        return
       }
       if (status === 'failed' || status === 'cancelled') {
         await this.#save({ isAnswered: true, isEnded: true })
@@ -287,8 +296,12 @@ class ToolRun {
       const open = requests.filter(({ key }) => !answered.has(key))
       if (open.length > 0) {
         const choice = { tool: paused?.tool ?? '', arguments: paused?.arguments ?? {} }
-        await this.#save({ isAnswered: true, pause: pauseText({ ...choice, requests: open, answered: [...answered] }) })
-        return yield question(open)
+        await this.#save({
+          isAnswered: true,
+          pause: pauseText({ ...choice, requests: open, answered: [...answered] }),
+        })
+        yield question(open)
+        return
       }
       const text = cleanLine(statusMessage ?? '', 1000)
       if (status === 'working' && text !== '' && text !== shown) yield progress(text)
@@ -310,9 +323,11 @@ class ToolRun {
         session = await this.#agent.sessions.open(context.id, signal)
         return await session.getTask(taskId, signal)
       } catch (error) {
-        if (session !== undefined && (error instanceof SessionEnded || session.isClosed)) await this.#agent.sessions.end(session)
+        if (session !== undefined && (error instanceof SessionEnded || session.isClosed))
+          await this.#agent.sessions.end(session)
         if (!(error instanceof AgentUnreachable || error instanceof SessionEnded)) throw error
-        if (performance.now() >= until) throw new RelayedTaskFailed(`The server is no longer reachable: ${error.message}.`)
+        if (performance.now() >= until)
+          throw new RelayedTaskFailed(`The server is no longer reachable: ${error.message}.`)
         if (attempt === 1) yield progress('The server is not reachable at the moment.')
         await wait(Math.min(5000, pollMaxMs), undefined, { signal })
       }
@@ -325,10 +340,18 @@ class ToolRun {
   }
 
   /** The tool of an interrupted call. Its name at the server counts, also if the list of tools has changed since. */
-  #choiceOf(paused: PausedCall | undefined): Choice {
+  #choiceOf(paused: PausedCall | undefined): RequestedCall {
     const name = paused?.tool ?? ''
     const tool = this.#agent.tools().find((one) => one.name === name)
-    const unknown = { id: name, name, title: name, description: name, inputSchema: {}, isRepeatable: false, isDestructive: false }
+    const unknown = {
+      id: name,
+      name,
+      title: name,
+      description: name,
+      inputSchema: {},
+      isRepeatable: false,
+      isDestructive: false,
+    }
     return { tool: tool ?? unknown, arguments: paused?.arguments ?? {} }
   }
 
@@ -342,40 +365,21 @@ class ToolRun {
   }
 }
 
-/** The key of the request in a call that is still open. */
-const openKey = 'open-call'
-const isOfOpenCall = ({ requests }: PausedCall) => requests.some(({ key }) => key === openKey)
 const endedWhileWaiting = () =>
   new RelayedTaskFailed('The call ended while it waited for the answer. Send the message again.')
 
 function question(requests: readonly InputRequest[], fault?: string): Output {
   const { text, data } = questionOf(requests)
   const prompt = fault === undefined ? text : `${fault}\n\n${text}`
-  return pause('ask', [{ kind: 'text', text: prompt }, { kind: 'data', data }])
-}
-
-function pausedIn(link: TaskLink | undefined): PausedCall | undefined {
-  return link?.pause === undefined ? undefined : pausedCall.safeParse(jsonObjectOf(link.pause)).data
-}
-
-/** @throws InvalidAgentAnswer if the server sent too much */
-function pauseText(paused: Omit<PausedCall, 'answered'> & Partial<Pick<PausedCall, 'answered'>>): string {
-  const text = JSON.stringify(paused)
-  if (text.length > pauseMaxChars) throw new InvalidAgentAnswer('The request of the server for input is too large')
-  return text
-}
-
-function dataIn(messages: readonly Pick<Message, 'role' | 'parts'>[]): JsonObject {
-  const parts = messages.filter(({ role }) => role === 'user').flatMap((one) => one.parts)
-  return Object.assign({}, ...parts.flatMap((one) => (one.kind === 'data' ? [one.data] : [])))
-}
-
-function textIn({ parts }: Pick<Message, 'parts'>): string {
-  return parts.flatMap((one) => (one.kind === 'text' ? [one.text] : [])).join('\n')
+  return pause('ask', [
+    { kind: 'text', text: prompt },
+    { kind: 'data', data },
+  ])
 }
 
 function failureText({ status, statusMessage, error }: TaskHandle): string {
-  const message = isObject(error) && typeof error['message'] === 'string' ? error['message'] : (statusMessage ?? '')
+  const message =
+    isObject(error) && typeof error['message'] === 'string' ? error['message'] : (statusMessage ?? '')
   const text = cleanLine(message, 1000)
   if (status === 'cancelled') return `The server canceled the task${text && `: ${text}`}`
   return text === '' ? 'The task failed at the server.' : text

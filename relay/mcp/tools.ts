@@ -100,7 +100,9 @@ export function skillOf(tool: McpTool) {
 
 export function propertiesOf({ properties }: JsonObject): Record<string, JsonObject> {
   if (!isJsonObject(properties)) return {}
-  return Object.fromEntries(Object.entries(properties).filter((entry): entry is [string, JsonObject] => isJsonObject(entry[1])))
+  return Object.fromEntries(
+    Object.entries(properties).filter((entry): entry is [string, JsonObject] => isJsonObject(entry[1])),
+  )
 }
 
 /** Skill IDs have fewer characters than names of tools. A hash keeps different names apart. */

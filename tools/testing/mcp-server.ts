@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import { createMcpHandler, type McpServer, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import {
+  createMcpHandler,
+  type McpServer,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server'
 import { type ForeignAgent, type ForeignScript, startForeignAgent } from './foreign-agent.ts'
 
 export interface TestMcpServer extends AsyncDisposable {
@@ -13,19 +17,27 @@ export interface TestMcpServer extends AsyncDisposable {
 }
 
 /** Starts an MCP server that was made with the official library, of the current revision or of 2025-11-25 with sessions. */
-export async function startMcpServer(build: () => McpServer, era: 'modern' | 'legacy' = 'modern'): Promise<TestMcpServer> {
-  const handler = era === 'modern' ? createMcpHandler(build, { legacy: 'reject' }) : { fetch: sessionful(build) }
+export async function startMcpServer(
+  build: () => McpServer,
+  era: 'modern' | 'legacy' = 'modern',
+): Promise<TestMcpServer> {
+  const handler =
+    era === 'modern' ? createMcpHandler(build, { legacy: 'reject' }) : { fetch: sessionful(build) }
   const receive = async (request: IncomingMessage, response: ServerResponse) => {
     const body = await buffer(request)
     server.bodies.push(body.toString())
-    if (server.authorization !== undefined && request.headers.authorization !== server.authorization)
-      return void response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+    if (server.authorization !== undefined && request.headers.authorization !== server.authorization) {
+      response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+      return
+    }
     const aborted = new AbortController()
     response.once('close', () => aborted.abort())
     const answer = await handler.fetch(
       new Request(new URL(request.url ?? '/', server.url), {
         method: request.method ?? 'GET',
-        headers: Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)])),
+        headers: Object.fromEntries(
+          Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+        ),
         ...(body.length > 0 && { body: new Uint8Array(body) }),
         signal: aborted.signal,
       }),

@@ -26,9 +26,7 @@ const relayedAgent = z.object({
       /** The schema of the data of messages. */
       inputSchema: z.custom<JsonObject>(isJsonObject).optional(),
       /** The tool of an MCP server that is this skill. */
-      tool: z
-        .object({ name: z.string(), isRepeatable: z.boolean(), isDestructive: z.boolean() })
-        .optional(),
+      tool: z.object({ name: z.string(), isRepeatable: z.boolean(), isDestructive: z.boolean() }).optional(),
     }),
   ),
   /** The address of the agent at the gateway. */

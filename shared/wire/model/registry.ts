@@ -45,14 +45,14 @@ export interface EntrySummary {
   lastSeen: Timestamp | null
   left?: Timestamp | undefined
   skills: readonly { id: string; name: string; tags: readonly string[] }[]
-  /** How the relay calls a foreign A2A agent. Undefined for other agents. */
+  /** How the relay calls a foreign A2A agent or an MCP server. Undefined for other agents. */
   relay?: RelaySummary | undefined
 }
 
 export interface RelaySummary {
-  /** The name of the A2A dialect in which the agent is called. */
+  /** The name of the A2A dialect in which the agent is called, or `mcp`. */
   dialect: string
-  /** The value of `A2A-Version`, if the dialect has it. */
+  /** The value of `A2A-Version`, if the dialect has it, or the revision of MCP. */
   version: string | undefined
   streaming: boolean
   /** The supported schemes of the card, of which the first is used. */

@@ -92,8 +92,18 @@ export function lookAlikesOut(lookAlikes: readonly object[]) {
 
 /** The body of `POST /registry/agents`. */
 export const registrationIn = z
-  .object({ url: z.string().min(1), replica_id: uuid.optional() })
-  .transform(({ url, replica_id: replicaId }) => ({ url, replicaId }))
+  .object({
+    url: z.string().min(1),
+    replica_id: uuid.optional(),
+    protocol: z.enum(['a2a', 'mcp']).default('a2a'),
+    /** For MCP servers, which often have general names. */
+    name: z.string().trim().min(1).max(128).optional(),
+  })
+  .transform(({ replica_id: replicaId, protocol, ...rest }) => ({
+    ...rest,
+    replicaId,
+    isMcp: protocol === 'mcp',
+  }))
 
 /** The query of `DELETE /registry/agents/{id}`. */
 export const leavingIn = z
@@ -170,6 +180,7 @@ const entry = wireObject({
   quarantine: z.object({ reason: text }).nullish().catch(undefined),
   relay: wireObject({
     dialect: text,
+    version: text,
     streaming: flag,
     security: listOf(z.string()),
     cardSignature: wireObject({ verified: flag, kid: text, reason: text }).optional().catch(undefined),
