@@ -3,9 +3,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RelayedAgent } from '@parley/kit/auth/relayed-agent'
 import type { Log } from '@parley/kit/process/log'
-import { cardSkillOf, type ListedSkill } from '@parley/wire/codecs/parley/skills'
-import { isJsonObject } from '@parley/wire/model/json-text'
-import { z } from 'zod'
+import { cardSkillOf, toolOf } from '@parley/wire/codecs/parley/skills'
 import type { RelayAddress } from '../addresses.ts'
 import type { AgentCredentials } from '../registration/agent-credentials.ts'
 import { type AgentEntry, audienceNamesOf } from '../registry/entry.ts'
@@ -46,21 +44,6 @@ function destinationsOf({ relay }: AgentEntry): string[] {
     if (url === null) return []
     return [`${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`]
   })
-}
-
-const listedTool = z
-  .object({ name: z.string(), is_repeatable: z.boolean(), is_destructive: z.boolean() })
-  .transform(({ name, is_repeatable: isRepeatable, is_destructive: isDestructive }) => ({
-    name,
-    isRepeatable,
-    isDestructive,
-  }))
-
-/** Returns the tool of an MCP server that is this skill, with its schema. */
-function toolOf(skill: ListedSkill) {
-  const tool = listedTool.safeParse(skill['tool']).data
-  const { input_schema: inputSchema } = skill
-  return { ...(tool !== undefined && { tool }), ...(isJsonObject(inputSchema) && { inputSchema }) }
 }
 
 export interface RelaySupervisionOptions {

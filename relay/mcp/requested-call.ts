@@ -52,7 +52,7 @@ export function requestedCall(context: HandlerContext, tools: readonly McpTool[]
   const details = {
     tool: tool.id,
     missing: read.missing,
-    input_schema: schemaOf(tool.inputSchema, read.missing),
+    schema: schemaOf(tool.inputSchema, read.missing),
   }
   return question(ask(prompt, details))
 }

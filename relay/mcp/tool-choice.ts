@@ -1,8 +1,8 @@
 import { negotiate } from '@parley/negotiation/score/negotiate'
-import { parseNegotiation } from '@parley/negotiation/score/request'
+import { defaultWeights } from '@parley/negotiation/score/weights'
 import type { JsonObject } from '@parley/wire/model/task'
 import { argumentsFor, requiredOf } from './arguments.ts'
-import { type McpTool, skillOf } from './tools.ts'
+import { keywordsOf, type McpTool, wordsOf } from './tools.ts'
 
 /** How much better the best tool has to match the text than the second. */
 const leadMin = 1.15
@@ -38,19 +38,19 @@ function isComplete(schema: JsonObject, data: JsonObject): boolean {
 
 function bestByWords(tools: readonly McpTool[], text: string): McpTool | undefined {
   if (text.trim() === '') return undefined
-  const skills = tools.map((tool) => {
-    const { input_modes: inputModes, output_modes: outputModes, assessment, ...skill } = skillOf(tool)
-    const { keywords } = assessment
-    const facts = { examples: [], allowedTools: [], performance: {} }
-    return {
-      ...skill,
-      inputModes,
-      outputModes,
-      ...facts,
-      assessment: { keywords, specializations: [], antiPatterns: [] },
-    }
-  })
-  const request = parseNegotiation({ task_summary: text.slice(0, 10_000) })
+  const skills = tools.map((tool) => ({
+    id: tool.id,
+    name: tool.title,
+    description: tool.description,
+    tags: wordsOf(tool.name),
+    inputModes: [],
+    outputModes: [],
+    examples: [],
+    allowedTools: [],
+    performance: {},
+    assessment: { keywords: keywordsOf(tool), specializations: [], antiPatterns: [] },
+  }))
+  const request = { taskSummary: text.slice(0, 10_000), weights: defaultWeights }
   const [best, second] = negotiate({ skills, queueDepth: 0 }, request).skillMatches
   if (best === undefined || (second !== undefined && best.score < second.score * leadMin)) return undefined
   const tool = tools.find(({ id }) => id === best.skillId)

@@ -79,7 +79,7 @@ describe.each(['modern', 'legacy'] as const)('a %s server', (era) => {
       message: {
         parts: [
           { text: 'The tool add-numbers requires:\n- a (number): the first\n- b (number)' },
-          { data: { tool: 'add-numbers', missing: ['a', 'b'], input_schema: { required: ['a', 'b'] } } },
+          { data: { tool: 'add-numbers', missing: ['a', 'b'], schema: { required: ['a', 'b'] } } },
         ],
       },
     })

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { toolSkillOut } from '@parley/wire/codecs/parley/skills'
 import { isJsonObject } from '@parley/wire/model/json-text'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
 import { z } from 'zod'
@@ -81,21 +82,17 @@ export function wordsOf(name: string): string[] {
   return [...new Set(words.filter((word) => word.length > 1))].slice(0, 16)
 }
 
+/** The words of a tool by which a text may name it: those of its name and of its arguments. */
+export function keywordsOf({ name, inputSchema }: McpTool): string[] {
+  const words = [...wordsOf(name), ...Object.keys(propertiesOf(inputSchema)).flatMap(wordsOf)]
+  return [...new Set(words)].slice(0, 50)
+}
+
 /** Writes the skill of a tool, as `GET /agent/skills` lists it. */
 export function skillOf(tool: McpTool) {
-  const tags = wordsOf(tool.name)
-  const keywords = [...new Set([...tags, ...Object.keys(propertiesOf(tool.inputSchema)).flatMap(wordsOf)])]
-  return {
-    id: tool.id,
-    name: tool.title,
-    description: tool.description,
-    tags,
-    input_modes: ['application/json', 'text/plain'],
-    output_modes: ['text/plain', 'application/json'],
-    input_schema: tool.inputSchema,
-    tool: { name: tool.name, is_repeatable: tool.isRepeatable, is_destructive: tool.isDestructive },
-    assessment: { keywords: keywords.slice(0, 50), specializations: [], anti_patterns: [] },
-  }
+  const { id, title: name, description, inputSchema } = tool
+  const skill = { id, name, description, tags: wordsOf(tool.name), inputSchema }
+  return toolSkillOut(skill, { tool, keywords: keywordsOf(tool) })
 }
 
 export function propertiesOf({ properties }: JsonObject): Record<string, JsonObject> {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { keptInputSchema } from '../../model/input-schema.ts'
+import { isJsonObject } from '../../model/json-text.ts'
 import type { JsonObject, JsonValue } from '../../model/task.ts'
 
 /** A skill as its agent lists it, with the facts used in negotiation. */
@@ -109,6 +110,45 @@ export function readListedSkills(list: unknown): ListedSkill[] {
       output_modes: output_modes ?? outputModes ?? [],
     }
   })
+}
+
+/** The tool of an MCP server that is a skill. */
+export interface SkillTool {
+  name: string
+  isRepeatable: boolean
+  isDestructive: boolean
+}
+
+/** Writes the skill of a tool, as an agent lists it. */
+export function toolSkillOut(
+  skill: Pick<SkillListing, 'id' | 'name' | 'description'> & { tags: string[]; inputSchema: JsonObject },
+  { tool, keywords }: { tool: SkillTool; keywords: string[] },
+) {
+  const { id, name, description, tags, inputSchema } = skill
+  return {
+    id,
+    name,
+    description,
+    tags,
+    input_modes: ['application/json', 'text/plain'],
+    output_modes: ['text/plain', 'application/json'],
+    input_schema: inputSchema,
+    tool: { name: tool.name, is_repeatable: tool.isRepeatable, is_destructive: tool.isDestructive },
+    assessment: { keywords, specializations: [], anti_patterns: [] },
+  }
+}
+
+const skillTool = z
+  .object({ name: z.string(), is_repeatable: z.boolean(), is_destructive: z.boolean() })
+  .transform(({ name, is_repeatable: isRepeatable, is_destructive: isDestructive }): SkillTool => {
+    return { name, isRepeatable, isDestructive }
+  })
+
+/** Returns the tool of an MCP server that is this skill, and the schema of its data. */
+export function toolOf(skill: ListedSkill): { tool?: SkillTool; inputSchema?: JsonObject } {
+  const tool = skillTool.safeParse(skill['tool']).data
+  const { input_schema: inputSchema } = skill
+  return { ...(tool !== undefined && { tool }), ...(isJsonObject(inputSchema) && { inputSchema }) }
 }
 
 /** Returns the fields of a skill that every card has. */
