@@ -121,6 +121,7 @@ const ardError = z.object({ errorCode: z.string(), message: z.string() })
 const shared = {
   tag: 'discovery',
   access: 'public',
+  errorName: 'Ard',
   errorContent: { 'application/json': ardError },
 } as const satisfies Partial<OperationDescription>
 

@@ -1,7 +1,15 @@
 import { type AuthenticatedCaller, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import { mayUse, type Scope } from '@parley/kit/auth/caller'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
-import { keyIn, keyListIn, keyOut } from '@parley/wire/codecs/parley/clients'
+import type { OperationDescription } from '@parley/kit/http/route-description'
+import {
+  keyIn,
+  keyListAnswer,
+  keyListIn,
+  keyOut,
+  newKeyAnswer,
+  removedAnswer,
+} from '@parley/wire/codecs/parley/clients'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
@@ -18,6 +26,32 @@ export interface ClientKeyRoutes extends Pick<ClientRoutes, 'clients' | 'authent
   keys: LongLivedKeys
 }
 
+const list: OperationDescription = {
+  summary: 'List long-lived keys',
+  tag: 'clients',
+  access: 'agent:read',
+  query: keyListIn,
+  responses: {
+    200: { description: 'The keys of the client; for operators, of all clients', json: keyListAnswer },
+  },
+}
+
+const createKey: OperationDescription = {
+  summary: 'Create a long-lived key',
+  tag: 'clients',
+  access: 'agent:read',
+  body: { json: keyIn },
+  responses: { 201: { description: 'The key, which is shown once', json: newKeyAnswer } },
+  errors: ['NotFound', 'Conflict'],
+}
+
+const revoke: OperationDescription = {
+  summary: 'Revoke a long-lived key',
+  tag: 'clients',
+  access: 'agent:write',
+  responses: { 200: { description: 'Revoked', json: removedAnswer } },
+}
+
 type KeyRequest = z.output<typeof keyIn>
 
 /**
@@ -26,7 +60,7 @@ type KeyRequest = z.output<typeof keyIn>
  */
 export function addClientKeyRoutes(app: FastifyInstance, routes: ClientKeyRoutes): void {
   const { keys } = routes
-  app.get('/client-keys', async (request, reply) => {
+  app.get('/client-keys', { config: { api: list } }, async (request, reply) => {
     const caller = await authenticate(routes, request, 'agent:read')
     const { client } = parseParams(keyListIn, request.query)
     if (client !== caller.subject && !mayUse(caller, operatorScope)) requireOwn(caller, client)
@@ -34,12 +68,12 @@ export function addClientKeyRoutes(app: FastifyInstance, routes: ClientKeyRoutes
     void reply.header('cache-control', 'no-store')
     return { keys: all.map(viewOf).map(keyOut) }
   })
-  app.post('/client-keys', { config: { audit: 'clients.create-key' } }, (request, reply) =>
+  app.post('/client-keys', { config: { audit: 'clients.create-key', api: createKey } }, (request, reply) =>
     create(routes, request, reply),
   )
   app.delete<{ Params: { id: string } }>(
     '/client-keys/:id',
-    { config: { audit: 'clients.revoke-key' } },
+    { config: { audit: 'clients.revoke-key', api: revoke } },
     async (request) => {
       const caller = await authenticate(routes, request, 'agent:write')
       const key = await keys.find(request.params.id)

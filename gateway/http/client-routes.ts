@@ -5,13 +5,17 @@ import {
   requireScope,
 } from '@parley/kit/auth/authenticate'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
+import type { OperationDescription } from '@parley/kit/http/route-description'
 import {
+  clientAnswer,
   clientIn,
   clientLimitIn,
+  clientListAnswer,
   clientListIn,
   clientListOut,
   clientOut,
   clientTagsIn,
+  removedAnswer,
 } from '@parley/wire/codecs/parley/clients'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
@@ -19,7 +23,7 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { OAuthClient } from '@parley/wire/model/oauth-client'
 import { type Timestamp, timestampOf } from '@parley/wire/model/timestamp'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { unknownScopeIn } from '../oauth/client-rules.ts'
 import type { ClientDirectory, ListedClient } from '../oauth/clients/client-directory.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -30,6 +34,41 @@ export interface ClientRoutes {
   authenticator: Authenticator
 }
 
+const ofOperator = { tag: 'clients', access: 'agent:admin' } satisfies Partial<OperationDescription>
+
+const list: OperationDescription = {
+  ...ofOperator,
+  summary: 'List OAuth clients',
+  query: clientListIn,
+  responses: { 200: { description: 'A page of clients', json: clientListAnswer } },
+}
+
+const params = z.object({ id: z.string().describe('The client ID, which may contain slashes') })
+
+const read: OperationDescription = {
+  ...ofOperator,
+  summary: 'Read an OAuth client',
+  wildcard: 'id',
+  params,
+  responses: { 200: { description: 'The client', json: clientAnswer } },
+}
+
+const remove: OperationDescription = {
+  ...ofOperator,
+  summary: 'Remove an OAuth client with its tokens',
+  wildcard: 'id',
+  params,
+  responses: { 200: { description: 'Removed', json: removedAnswer } },
+  errors: ['Conflict'],
+}
+
+const changeSummaries = {
+  limit: 'Replace the limits of a client',
+  tag: 'Replace the tags of a client',
+  revoke: 'Revoke a client and its tokens',
+  enable: 'Enable a revoked client',
+}
+
 /**
  * Adds the operator's routes for clients of the embedded OAuth server (guides/clients.md): `GET /clients`,
  * `GET` and `DELETE /clients/{id}`, and `POST /clients/limit`, `/tag`, `/revoke` and `/enable`. Changes are written to the
@@ -38,7 +77,7 @@ export interface ClientRoutes {
 export function addClientRoutes(app: FastifyInstance, routes: ClientRoutes): void {
   const { clients, authenticator } = routes
   const view = viewOf(routes)
-  app.get('/clients', async (request) => {
+  app.get('/clients', { config: { api: list } }, async (request) => {
     await authenticateOperator(authenticator, request)
     const { q, limit, cursor } = parseParams(clientListIn, request.query)
     const after = cursor === undefined ? '' : Buffer.from(cursor, 'base64url').toString('utf8')
@@ -47,13 +86,14 @@ export function addClientRoutes(app: FastifyInstance, routes: ClientRoutes): voi
     return clientListOut(page.clients.map(view), last && Buffer.from(last.id).toString('base64url'))
   })
   // The routes use a wildcard because a percent-encoded DID can exceed the length limit for parameters.
-  app.get<{ Params: { '*': string } }>('/clients/*', async (request) => {
+  const one = { config: { api: read } }
+  app.get<{ Params: { '*': string } }>('/clients/*', one, async (request) => {
     await authenticateOperator(authenticator, request)
     return clientOut(view(found(await clients.find(request.params['*']))))
   })
   app.delete<{ Params: { '*': string } }>(
     '/clients/*',
-    { config: { audit: 'clients.remove' } },
+    { config: { audit: 'clients.remove', api: remove } },
     async (request) => {
       const operator = await authenticateOperator(authenticator, request)
       const id = request.params['*']
@@ -72,17 +112,25 @@ function addChanges(
   view: (client: ListedClient) => OAuthClient,
 ): void {
   const change = <T extends z.ZodType<{ id: string }>>(
-    action: string,
+    action: keyof typeof changeSummaries,
     schema: T,
     run: (body: z.output<T>, operator: AuthenticatedCaller) => Promise<ListedClient | undefined>,
-  ) =>
-    app.post(`/clients/${action}`, { config: { audit: `clients.${action}` } }, async (request) => {
+  ) => {
+    const api: OperationDescription = {
+      ...ofOperator,
+      summary: changeSummaries[action],
+      body: { json: schema },
+      responses: { 200: { description: 'The changed client', json: clientAnswer } },
+      errors: ['NotFound', 'Conflict'],
+    }
+    app.post(`/clients/${action}`, { config: { audit: `clients.${action}`, api } }, async (request) => {
       const operator = await authenticateOperator(authenticator, request)
       requireJson(request)
       const body = parseParams(schema, parseJson(bodyOf(request)))
       request.auditTarget = body.id
       return clientOut(view(found(await run(body, operator))))
     })
+  }
   change('limit', clientLimitIn, async ({ id, scope, perMinute, expiresAt, resources }, operator) => {
     requireOther(operator, id)
     requireKnownScope(scope)

@@ -2,7 +2,9 @@ import { type Authenticator, requireNoDelegate, requireScope } from '@parley/kit
 import type { Caller } from '@parley/kit/auth/caller'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { addressOf } from '@parley/kit/http/request-limits'
-import { parseNegotiation } from '@parley/negotiation/score/request'
+import type { OperationDescription } from '@parley/kit/http/route-description'
+import { negotiationRequest, parseNegotiation } from '@parley/negotiation/score/request'
+import { gatewayAnswer, routingRecordAnswer } from '@parley/wire/codecs/answers/negotiation'
 import { gatewayAnswerOut } from '@parley/wire/codecs/parley/negotiation'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
@@ -21,10 +23,31 @@ export interface NegotiationRoutes {
 
 const more = z.object({ limit: z.int().min(1).max(100).optional() })
 
+const negotiate: OperationDescription = {
+  summary: 'Find the best agent for a task',
+  tag: 'negotiation',
+  access: 'optional',
+  body: { json: z.intersection(negotiationRequest, more) },
+  responses: {
+    200: {
+      description: 'The best agent and the other candidates',
+      json: gatewayAnswer,
+      headers: { 'x-negotiation-id': 'The ID of the decision' },
+    },
+  },
+}
+
+const readDecision: OperationDescription = {
+  summary: 'Read why an agent was chosen',
+  tag: 'negotiation',
+  access: 'optional',
+  responses: { 200: { description: 'The decision', json: routingRecordAnswer } },
+}
+
 /** Adds `POST /agent/negotiation` over all agents and the routes of its decisions (spec/negotiation.md#gateway). */
 export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRoutes): void {
   const { negotiator, access } = routes
-  app.post('/agent/negotiation', async (request, reply) => {
+  app.post('/agent/negotiation', { config: { api: negotiate } }, async (request, reply) => {
     requireJson(request)
     const bytes = bodyOf(request)
     const caller = await callerOf(routes, request, bytes)
@@ -44,16 +67,20 @@ export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRo
     void reply.header('x-negotiation-id', decision.id).header('cache-control', 'no-store')
     return gatewayAnswerOut(decision.answer)
   })
-  app.get<{ Params: { id: string } }>('/negotiations/:id', async (request, reply) => {
-    const caller = await callerOf(routes, request)
-    if (caller !== undefined) requireScope(caller, 'agent:read')
-    const { id } = request.params
-    const record = /^[\da-f]{32}$/.test(id) ? await negotiator.findRecord(id) : undefined
-    const isTheirs = record?.owner === undefined || record.owner === caller?.id
-    if (record === undefined || !isTheirs || record.at + decisionsKeptMs <= Date.now()) throw notFound()
-    void reply.header('cache-control', 'no-store')
-    return record.body
-  })
+  app.get<{ Params: { id: string } }>(
+    '/negotiations/:id',
+    { config: { api: readDecision } },
+    async (request, reply) => {
+      const caller = await callerOf(routes, request)
+      if (caller !== undefined) requireScope(caller, 'agent:read')
+      const { id } = request.params
+      const record = /^[\da-f]{32}$/.test(id) ? await negotiator.findRecord(id) : undefined
+      const isTheirs = record?.owner === undefined || record.owner === caller?.id
+      if (record === undefined || !isTheirs || record.at + decisionsKeptMs <= Date.now()) throw notFound()
+      void reply.header('cache-control', 'no-store')
+      return record.body
+    },
+  )
 }
 
 /** Returns the caller. Authentication is optional, but a token that is sent must be valid. */

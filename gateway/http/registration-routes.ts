@@ -3,8 +3,10 @@ import { requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import { type Caller, mayUse, type Scope } from '@parley/kit/auth/caller'
 import { audienceHeader } from '@parley/kit/did/signature'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
+import type { OperationDescription } from '@parley/kit/http/route-description'
+import { changedEntryAnswer, entryAnswer, leftAnswer } from '@parley/wire/codecs/answers/registry'
 import { parseParams } from '@parley/wire/codecs/parley/params'
-import { leavingIn, lookAlikesOut, registrationIn } from '@parley/wire/codecs/parley/registry'
+import { leavingIn, leavingQueryIn, lookAlikesOut, registrationIn } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -33,14 +35,41 @@ export interface RegistrationRoutes extends RegistryRoutes {
   credentials: AgentCredentials
 }
 
+const register: OperationDescription = {
+  summary: 'Register an agent, or another process of it',
+  tag: 'registry',
+  access: 'agent:write',
+  body: { json: registrationIn },
+  responses: {
+    200: { description: 'The agent was registered before', json: entryAnswer },
+    201: { description: 'The agent is registered', json: entryAnswer },
+  },
+  errors: ['Conflict', 'InvalidAgentResponse', 'NotFound'],
+}
+
+const leave: OperationDescription = {
+  summary: 'Remove an agent, or a process of it',
+  tag: 'registry',
+  access: 'agent:write',
+  query: leavingQueryIn,
+  responses: { 200: { description: 'Removed', json: leftAnswer } },
+  errors: ['Conflict'],
+}
+
+const operations = {
+  admit: { summary: 'Admit an agent, so that it receives work', body: { json: admission, required: false } },
+  quarantine: { summary: 'Keep work away from an agent', body: { json: quarantine, required: false } },
+  release: { summary: 'End the quarantine of an agent' },
+} satisfies Record<string, Partial<OperationDescription>>
+
 /**
  * Adds `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine` and
  * `/release`. Changes and refusals are written to the audit log.
  */
 export function addRegistrationRoutes(app: FastifyInstance, routes: RegistrationRoutes): void {
   const { registry, registration, access, credentials } = routes
-  const audited = (action: string) => ({ config: { audit: action } })
-  app.post('/registry/agents', audited('registry.register'), async (request, reply) => {
+  const audited = (action: string, api: OperationDescription) => ({ config: { audit: action, api } })
+  app.post('/registry/agents', audited('registry.register', register), async (request, reply) => {
     requireJson(request)
     const caller = await authenticate(routes, request)
     const body = bodyOf(request)
@@ -64,7 +93,7 @@ export function addRegistrationRoutes(app: FastifyInstance, routes: Registration
   })
   app.delete<{ Params: { id: string } }>(
     '/registry/agents/:id',
-    audited('registry.leave'),
+    audited('registry.leave', leave),
     async (request) => {
       const caller = await authenticate(routes, request)
       const operator = mayUse(caller, 'agent:admin')
@@ -89,10 +118,17 @@ export function addRegistrationRoutes(app: FastifyInstance, routes: Registration
 function addOperatorRoutes(app: FastifyInstance, routes: RegistrationRoutes): void {
   const { registry, credentials, registration } = routes
   const operate = (
-    action: string,
+    action: keyof typeof operations,
     change: (entry: AgentEntry, by: string, request: Request) => Promise<AgentEntry>,
   ) => {
-    const options = { config: { audit: `registry.${action}` } }
+    const api: OperationDescription = {
+      ...operations[action],
+      tag: 'registry',
+      access: 'agent:admin',
+      responses: { 200: { description: 'The changed agent', json: changedEntryAnswer } },
+      errors: ['Conflict'],
+    }
+    const options = { config: { audit: `registry.${action}`, api } }
     app.post<{ Params: { id: string } }>(`/registry/agents/:id/${action}`, options, async (request) => {
       const caller = await authenticate(routes, request, 'agent:admin')
       const entry = registry.findIncludingLeft(request.params.id)

@@ -1,6 +1,8 @@
 import { type Authenticator, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
 import { bodyOf } from '@parley/kit/http/request-body'
+import type { OperationDescription } from '@parley/kit/http/route-description'
+import { entryAnswer, entryListAnswer, leaseAnswer } from '@parley/wire/codecs/answers/registry'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { entryListOut, heartbeatIn, renewalOut } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'
@@ -36,13 +38,43 @@ const listQuery = z.object({
   cursor: z.string().max(256).optional(),
 })
 
+const list: OperationDescription = {
+  summary: 'List registered agents',
+  description: 'A caller sees the agents that it may call. `status=left` requires the scope agent:admin.',
+  tag: 'registry',
+  access: 'optional',
+  query: listQuery,
+  responses: {
+    200: {
+      description: 'A page of agents, sorted by slug',
+      json: entryListAnswer,
+      headers: { 'x-next-cursor': 'The cursor of the next page, if there is one' },
+    },
+  },
+}
+
+const read: OperationDescription = {
+  summary: 'Read an agent by its ID, slug or DID',
+  tag: 'registry',
+  access: 'optional',
+  responses: { 200: { description: 'The agent', json: entryAnswer } },
+}
+
+const beat: OperationDescription = {
+  summary: 'Renew the lease of an agent and report its load',
+  tag: 'registry',
+  access: 'agent:write',
+  body: { json: heartbeatIn },
+  responses: { 200: { description: 'The agent and the length of its lease', json: leaseAnswer } },
+}
+
 /**
  * Adds `GET /registry/agents` (operators may pass `status=left`), `GET /registry/agents/{id}` and
  * `PUT /registry/agents/{id}/heartbeat`.
  */
 export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
   const { registry, gatewayUrl, proofOf, access } = routes
-  app.get('/registry/agents', async (request, reply) => {
+  app.get('/registry/agents', { config: { api: list } }, async (request, reply) => {
     const query = parseParams(listQuery, request.query)
     const matches = await searchFor(routes, request, query)
     const from = query.cursor === undefined ? '' : slugOfCursor(query.cursor)
@@ -56,7 +88,7 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     )
     return entryListOut(agents, matches.length, cursor)
   })
-  app.get<{ Params: { id: string } }>('/registry/agents/:id', async (request) => {
+  app.get<{ Params: { id: string } }>('/registry/agents/:id', { config: { api: read } }, async (request) => {
     const caller = await access.callerOf(request, routes.authenticator)
     const { id } = request.params
     const entry = (await access.agentsFor(caller)).find(id) ?? ownEntry(registry, id, caller)
@@ -66,7 +98,8 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     }
     return entryDetailWithProof(routes, entry)
   })
-  app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
+  const heartbeat = { config: { api: beat } }
+  app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', heartbeat, async (request) => {
     const caller = await authenticateOwner(routes, request)
     const { outcomes = [], replicaId, ...load } = parseParams(heartbeatIn, parseJson(bodyOf(request)))
     const entry = await registry.findOrSync(request.params.id, replicaId)

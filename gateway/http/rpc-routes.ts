@@ -1,6 +1,7 @@
 import { auditError, isDecision } from '@parley/kit/http/audit-routes'
 import { requireJson } from '@parley/kit/http/request-body'
 import type { RestCall } from '@parley/kit/http/rest-call'
+import { describedCall, describedRest } from '@parley/kit/http/route-description'
 import { requestLog } from '@parley/kit/http/server'
 import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
@@ -47,7 +48,10 @@ export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: Rp
         .send(body)
     }
   }
-  for (const at of rpcPaths()) app.post(at.path, (request, reply) => answer(request, reply, at))
+  for (const at of rpcPaths()) {
+    const config = { api: describedCall(at) }
+    app.post(at.path, { config }, (request, reply) => answer(request, reply, at))
+  }
   for (const codec of dialects) addRestRoutes(app, codec, answer)
 }
 
@@ -60,7 +64,7 @@ function addRestRoutes(app: FastifyInstance, codec: Codec, answer: AnswerCall): 
       method: route.verb,
       url: route.path,
       exposeHeadRoute: false,
-      config: { ...(binding && { rest: binding }) },
+      config: { ...(binding && { rest: binding }), api: describedRest(codec, route) },
       handler: (request, reply) => {
         const { params, query } = request
         const rest: RestCall | undefined = binding && { codec, binding, route, path: params, query }

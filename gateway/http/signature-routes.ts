@@ -1,8 +1,11 @@
 import { type Authenticator, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { bodyOf } from '@parley/kit/http/request-body'
+import type { OperationDescription } from '@parley/kit/http/route-description'
+import { successAnswer } from '@parley/wire/codecs/answers/registry'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
 import type { Registry } from '../registry/registry.ts'
 import type { Claims } from '../store/claims.ts'
 import { agentNotFoundError } from './registry-routes.ts'
@@ -23,6 +26,15 @@ const agentsMax = 10_000
 /** A SHA-256 hash in base64url. */
 const hashForm = /^[\w-]{42}[AEIMQUYcgkosw048]$/
 
+const claim: OperationDescription = {
+  summary: 'Claim a signed request for one agent of the deployment',
+  tag: 'registry',
+  access: 'agent:write',
+  params: z.object({ id: z.string(), hash: z.string().regex(hashForm) }),
+  responses: { 200: { description: 'Claimed', json: successAnswer } },
+  errors: ['Conflict'],
+}
+
 type Params = { id: string; hash: string }
 
 /**
@@ -32,7 +44,8 @@ type Params = { id: string; hash: string }
 export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes): void {
   const { registry, authenticator, signatures, checks, claimsMax = 60_000 } = routes
   const budget = claimBudget(claimsMax)
-  app.put<{ Params: Params }>('/registry/agents/:id/signatures/:hash', async (request) => {
+  const options = { config: { api: claim } }
+  app.put<{ Params: Params }>('/registry/agents/:id/signatures/:hash', options, async (request) => {
     const caller = await authenticator.authenticate(request, bodyOf(request))
     request.callerId = caller.id
     requireNoDelegate(caller)

@@ -2,10 +2,13 @@ import { type Authenticator, requireNoDelegate } from '@parley/kit/auth/authenti
 import type { Introspection } from '@parley/kit/auth/introspection'
 import { statementExchangePath, statementTokenType } from '@parley/kit/auth/statement'
 import { bodyOf } from '@parley/kit/http/request-body'
+import type { OperationDescription } from '@parley/kit/http/route-description'
 import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { oauthErrors } from '../oauth/descriptions/errors.ts'
 import type { DelegatedTokens } from '../oauth/exchange/delegated-tokens.ts'
 import { ExchangeRefused } from '../oauth/exchange/embedded-exchange.ts'
 import { accessTokenType, errorCodes, exchangeGrantType } from '../oauth/exchange/exchange-grant.ts'
@@ -19,6 +22,38 @@ export interface StatementExchangeRoute {
 /** Larger than any statement that a gateway signs. */
 const bodyMaxBytes = 56 * 1024
 
+const api: OperationDescription = {
+  summary: 'Exchange a statement for an access token',
+  description: 'Exists only with an external OAuth server.',
+  tag: 'oauth',
+  access: 'token',
+  body: {
+    content: {
+      'application/x-www-form-urlencoded': z.object({
+        grant_type: z.literal(exchangeGrantType),
+        subject_token: z.string(),
+        subject_token_type: z.literal(statementTokenType),
+        requested_token_type: z.literal(accessTokenType).optional(),
+        resource: z.string(),
+        scope: z.string().optional(),
+      }),
+    },
+  },
+  responses: {
+    200: {
+      description: 'The token',
+      json: z.object({
+        access_token: z.string(),
+        issued_token_type: z.literal(accessTokenType),
+        token_type: z.literal('Bearer'),
+        expires_in: z.int(),
+        scope: z.string(),
+      }),
+    },
+  },
+  ...oauthErrors,
+}
+
 /**
  * Adds `POST /oauth2/token`, at which agents exchange statements (spec/authentication.md#exchange-of-statements). It exists
  * only with an external OAuth server. The agent authenticates with its own access token of that server.
@@ -28,7 +63,7 @@ export function addStatementExchangeRoute(
   { delegated, authenticator, log }: StatementExchangeRoute,
 ): void {
   const audit = new Audit(log)
-  app.post(statementExchangePath, { bodyLimit: bodyMaxBytes }, async (request, reply) => {
+  app.post(statementExchangePath, { bodyLimit: bodyMaxBytes, config: { api } }, async (request, reply) => {
     void reply.header('cache-control', 'no-store')
     let actor: Introspection
     try {

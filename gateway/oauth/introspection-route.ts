@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { leaseHeader } from '@parley/kit/auth/lease-protocol'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { introspect } from './descriptions/endpoints.ts'
 import type { TokenIntrospection } from './introspect.ts'
 import { type IntrospectionClientOptions, introspectionClient } from './introspection-client.ts'
 import type { Leases } from './leases/leases.ts'
@@ -25,7 +26,7 @@ export function mountIntrospection(
   otherwise: (request: FastifyRequest, reply: FastifyReply) => void,
 ): void {
   const { introspection, prefix, leases } = options
-  scope.post(`${prefix}/introspect`, async (request, reply) => {
+  scope.post(`${prefix}/introspect`, { config: { api: introspect } }, async (request, reply) => {
     const { authorization, 'content-type': type } = request.headers
     const isForm = type?.startsWith(formType) === true
     const client = isForm ? await introspectionClient(options, authorization) : undefined

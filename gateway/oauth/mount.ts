@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type InteractionOptions, mountInteraction } from './approval/interaction.ts'
 import { type ClientRouteOptions, mountClientMetadata } from './client-route.ts'
+import { endpoints, serverMetadata } from './descriptions/endpoints.ts'
 import { type IntrospectionRouteOptions, mountIntrospection } from './introspection-route.ts'
 import { type LeaseRouteOptions, mountLeases } from './leases/lease-route.ts'
 import { markAtOrigin } from './origin-issuer.ts'
@@ -60,9 +61,11 @@ export function mountOAuth(
     mountLeases(scope, options)
     mountClientMetadata(scope, options)
     const method = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS']
-    scope.route({ method, url: `${prefix}/*`, handler: hand })
-    for (const url of new Set(wellKnown.flatMap((path) => [path, path + prefix])))
-      scope.route({ method: ['GET', 'OPTIONS'], url, handler: hand })
+    scope.route({ method, url: `${prefix}/*`, config: { api: () => endpoints(prefix) }, handler: hand })
+    for (const url of new Set(wellKnown.flatMap((path) => [path, path + prefix]))) {
+      const api = () => ({ covers: { [url]: { get: serverMetadata } } })
+      scope.route({ method: ['GET', 'OPTIONS'], url, config: { api }, handler: hand })
+    }
   })
 }
 

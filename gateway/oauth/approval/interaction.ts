@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Client, Interaction, Provider } from 'oidc-provider'
 import { isLoopback } from '../client-rules.ts'
 import { keepApproved, provenanceOf } from '../clients/unverified-client.ts'
+import { approvalApi, decisionApi } from '../descriptions/approval.ts'
 import type { OAuthStore } from '../oauth-store.ts'
 import { operatorAccount } from '../oidc-configuration.ts'
 import {
@@ -50,11 +51,11 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
     return sendPage(reply, status, errorPage(text))
   })
   const path = `${options.prefix}/interaction/:uid`
-  scope.get<{ Params: { uid: string } }>(path, async (request, reply) => {
+  scope.get<{ Params: { uid: string } }>(path, { config: { api: approvalApi } }, async (request, reply) => {
     const { approval, formTarget } = await describe(options, await findInteraction(provider, request, reply))
     return sendPage(reply, 200, approvalPage(approval), formTarget)
   })
-  scope.post<{ Params: { uid: string } }>(path, async (request, reply) => {
+  scope.post<{ Params: { uid: string } }>(path, { config: { api: decisionApi } }, async (request, reply) => {
     requireSameOrigin(request, provider.issuer)
     const interaction = await findInteraction(provider, request, reply)
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()

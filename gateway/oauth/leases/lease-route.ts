@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http'
-import { leasePath, leasePollSchema } from '@parley/kit/auth/lease-protocol'
+import { leaseGrantSchema, leasePath, leasePollSchema } from '@parley/kit/auth/lease-protocol'
+import type { OperationDescription } from '@parley/kit/http/route-description'
 import type { FastifyInstance } from 'fastify'
+import { oauthErrors } from '../descriptions/errors.ts'
 import { type IntrospectionClientOptions, introspectionClient } from '../introspection-client.ts'
 import type { Leases } from './leases.ts'
 
@@ -11,13 +13,24 @@ export interface LeaseRouteOptions extends IntrospectionClientOptions {
   leases: Leases
 }
 
+const api: OperationDescription = {
+  summary: 'Keep cached introspection responses valid',
+  description: 'For the clients of admitted agents. The request waits until a response becomes invalid.',
+  tag: 'oauth',
+  access: 'basic',
+  body: { json: leasePollSchema },
+  responses: { 200: { description: 'A lease', json: leaseGrantSchema } },
+  errors: ['AuthenticationRequired'],
+  ...oauthErrors,
+}
+
 /**
  * Adds `POST /oauth2/introspection-leases`, which servers poll that cache introspection responses. Only clients that may
  * introspect can use it.
  */
 export function mountLeases(scope: FastifyInstance, options: LeaseRouteOptions): void {
   const { prefix, leases } = options
-  scope.post(`${prefix}/${leasePath}`, async (request, reply) => {
+  scope.post(`${prefix}/${leasePath}`, { config: { api } }, async (request, reply) => {
     void reply.header('cache-control', 'no-store').type('application/json; charset=utf-8')
     const client = await introspectionClient(options, request.headers.authorization)
     if (client === undefined) {

@@ -4,10 +4,12 @@ import { requireNoDelegate } from '@parley/kit/auth/authenticate'
 import { linger } from '@parley/kit/http/linger'
 import { isJson, requireJson } from '@parley/kit/http/request-body'
 import type { RestCall } from '@parley/kit/http/rest-call'
+import type { OperationDescription } from '@parley/kit/http/route-description'
 import { contentHeaders } from '@parley/kit/http/security-headers'
 import { partsOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import { isRecorded } from '../../registry/admission.ts'
 import type { AuthorizedTarget } from './agent-tokens.ts'
 import { checkLength, limited, readUpTo, tooLarge } from './body-limit.ts'
@@ -42,6 +44,22 @@ const wholeMaxBytes = 256 * 1024
 
 const prepared = new WeakMap<FastifyRequest, Prepared>()
 
+const anyContent = { '*/*': z.unknown() }
+const api: OperationDescription = {
+  summary: 'Forward a request to an agent',
+  description:
+    'The request and the response are those of the agent, which `/agents/{slug}/openapi.json` describes with its address here.',
+  tag: 'agents',
+  access: 'optional',
+  responses: {
+    '2XX': { description: 'The answer of the agent', content: anyContent },
+    '3XX': { description: 'The answer of the agent', content: anyContent },
+    '4XX': { description: 'The answer of the agent, or an error of the gateway', content: anyContent },
+    '5XX': { description: 'The agent cannot be reached', content: anyContent },
+  },
+  errorContent: 'none',
+}
+
 /**
  * `ANY /agents/{slug}/…`: forwards to the agent's routes. Bodies and event streams are forwarded unmodified, the
  * agent authorizes the request, and no request is sent twice.
@@ -54,6 +72,7 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
     scope.addHook('preHandler', (request, reply) => prepare(request, reply, options, maxBytes))
     await scope.register(httpProxy, {
       prefix: '/agents/:slug',
+      config: { api },
       upstream: '',
       undici: abortable as never,
       proxyPayloads: false,

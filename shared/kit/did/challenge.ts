@@ -1,4 +1,5 @@
 import bs58 from 'bs58'
+import { z } from 'zod'
 import { readBase58 } from './base58.ts'
 import { verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
@@ -24,6 +25,13 @@ export interface ChallengeAnswer {
   /** The signature, base58. */
   signature: string
 }
+
+/** The answer to `POST /did/challenge`. */
+export const challengeAnswer = z.object({
+  did: z.string(),
+  key: z.string(),
+  signature: z.string(),
+}) satisfies z.ZodType<ChallengeAnswer>
 
 export const challengePath = '/did/challenge'
 

@@ -11,7 +11,7 @@ import {
   type ZodOpenApiResponseObject,
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi'
-import { segmentsOf } from './path-pattern.ts'
+import { templateOf } from './path-pattern.ts'
 import {
   type Access,
   type Content,
@@ -49,7 +49,8 @@ export async function openApiDocument(
     if ('covers' in described)
       for (const [covered, operations] of Object.entries(described.covers))
         for (const [method, operation] of Object.entries(operations)) add(covered, method, operation)
-    else for (const method of methods) add(pathOf(path), method.toLowerCase(), described)
+    else
+      for (const method of methods) add(templateOf(path, described.wildcard), method.toLowerCase(), described)
   }
   return createDocument(
     {
@@ -63,15 +64,6 @@ export async function openApiDocument(
     },
     { override, allowEmptySchema: { custom: true, transform: true, pipe: true } },
   )
-}
-
-/** Returns the path of OpenAPI for a path pattern of Fastify. */
-export function pathOf(pattern: string): string {
-  return segmentsOf(pattern)
-    .map(({ isWildcard, parameter, literal }) =>
-      isWildcard ? '{path}' : (parameter === undefined ? '' : `{${parameter}}`) + literal,
-    )
-    .join('/')
 }
 
 const securitySchemes = {
@@ -124,21 +116,21 @@ function responsesOf(
   shared: Map<string, ZodOpenApiResponseObject>,
 ): ZodOpenApiResponsesObject {
   const responses: ZodOpenApiResponsesObject = {}
-  const { errorContent } = operation
+  const { errorContent, errorName = '' } = operation
   if (errorContent !== 'none')
     for (const [status, names] of errorsByStatus(operation, hasParams)) {
-      const key = `Error${status}.${names.join('.')}`
-      const known = errorContent === undefined ? shared.get(key) : undefined
-      const response = known ?? {
+      const id = `${errorName}Error${status}.${names.join('.')}`
+      const isShared = errorContent === undefined || errorName !== ''
+      const response = (isShared && shared.get(id)) || {
+        ...(isShared && { id }),
         description: names.map((name) => `${errorTable[name].message} (${errorTable[name].code})`).join('; '),
         content: contentOf(errorContent ? { content: errorContent } : { json: errorEnvelope(names) }),
-        ...(errorContent === undefined && { id: key }),
       }
-      if (errorContent === undefined) shared.set(key, response)
+      if (isShared) shared.set(id, response)
       responses[statusKey(String(status))] = response
     }
   for (const [status, response] of Object.entries(operation.responses))
-    responses[statusKey(status)] = responseOf(response)
+    if (response !== undefined) responses[statusKey(status)] = responseOf(response)
   return responses
 }
 
@@ -236,7 +228,8 @@ function rename(
   if (required !== undefined) jsonSchema.required = required.map((name) => names[name] ?? name)
 }
 
+/** Paths that differ in punctuation only have different IDs. */
 function operationId(method: string, path: string): string {
-  const words = path.split(/[^a-zA-Z0-9]+/).filter(Boolean)
-  return [method, ...words].join('_')
+  const words = path.replaceAll(/\{(\w+)\}/g, 'by_$1').replaceAll(':', '__')
+  return method + words.replaceAll(/[^a-zA-Z0-9]/g, '_')
 }

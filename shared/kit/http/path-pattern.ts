@@ -22,6 +22,18 @@ export function segmentsOf(pattern: string): PatternSegment[] {
   })
 }
 
+/**
+ * Returns the path of OpenAPI for a path pattern of Fastify.
+ * @param wildcard the name of the parameter for a wildcard
+ */
+export function templateOf(pattern: string, wildcard = 'path'): string {
+  return segmentsOf(pattern)
+    .map(({ isWildcard, parameter, literal }) =>
+      isWildcard ? `{${wildcard}}` : (parameter === undefined ? '' : `{${parameter}}`) + literal,
+    )
+    .join('/')
+}
+
 /** Escapes a text for a regular expression. */
 export function escaped(literal: string): string {
   return literal.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')

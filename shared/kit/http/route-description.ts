@@ -1,3 +1,4 @@
+import type { Codec, RestRoute, RpcPath } from '@parley/wire/codecs/codec'
 import type { ErrorName } from '@parley/wire/errors'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import type { z } from 'zod'
@@ -61,6 +62,8 @@ export interface OperationDescription {
   access: Access
   /** The parameters of the path. Parameters without a schema here are strings. */
   params?: z.ZodObject
+  /** The name of the wildcard of the path. Default `path`. */
+  wildcard?: string
   query?: z.ZodObject
   headers?: z.ZodObject
   body?: {
@@ -69,10 +72,13 @@ export interface OperationDescription {
     /** Default true. */
     required?: boolean
   }
-  responses: Readonly<Record<number, DescribedResponse>>
+  /** By status, or by the class of the status, such as `2XX`. */
+  responses: Readonly<Partial<Record<number | `${2 | 3 | 4 | 5}XX`, DescribedResponse>>>
   errors?: readonly DescribedError[]
-  /** Replaces the JSON-RPC envelope as the schema of errors, by media type; `none` if all responses are in `responses`. */
+  /** Replaces the JSON-RPC envelope as the form of errors; `none` if all responses are in `responses`. */
   errorContent?: Content | 'none'
+  /** The name of this form, with which operations share their errors in the document. */
+  errorName?: string
 }
 
 /** The operations of a route with a wildcard: by path, and by method in lower case. */
@@ -84,6 +90,18 @@ export interface CoveredOperations {
 export type RouteDescription = OperationDescription | (() => Described | Promise<Described>)
 
 export type Described = OperationDescription | CoveredOperations
+
+/** The description of a path on which calls are answered. Its schemas are those of the dialects. */
+export const describedCall =
+  ({ path, method }: RpcPath): RouteDescription =>
+  async () =>
+    (await import('./call-descriptions.ts')).rpcDescription(path, method)
+
+/** The description of a path without a JSON-RPC envelope. */
+export const describedRest =
+  (codec: Codec, route: RestRoute): RouteDescription =>
+  async () =>
+    (await import('./call-descriptions.ts')).restDescription(codec, route)
 
 /** A route of a server. Its path is a pattern of Fastify. */
 export interface DescribedRoute {

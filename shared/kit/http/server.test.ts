@@ -70,7 +70,7 @@ test.each([
   ['GET', '/docs'],
   ['GET', '/docs/'],
   ['POST', '/docs'],
-  ['GET', '/openapi.json'],
+  ['GET', '/openapi.yaml'],
   ['GET', '/nothing'],
   ['POST', '/contexts'],
   ['POST', '/tasks/get/'],

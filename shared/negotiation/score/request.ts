@@ -26,7 +26,8 @@ const weights = wireObject({
   cost: share.default(0),
 })
 
-const request = wireObject({
+/** The body of `POST /agent/negotiation`. */
+export const negotiationRequest = wireObject({
   taskSummary: z.string().min(1).max(100_000),
   taskDetails: z.string().max(1_000_000).optional(),
   inputMimeTypes: names,
@@ -39,7 +40,7 @@ const request = wireObject({
   weights: weights.optional(),
 })
 
-export interface NegotiationRequest extends Omit<z.output<typeof request>, 'weights'> {
+export interface NegotiationRequest extends Omit<z.output<typeof negotiationRequest>, 'weights'> {
   weights: Weights
   /** Set if the request had no `weights`. The reasons then report the defaults. */
   weightsAreDefault?: true
@@ -47,7 +48,7 @@ export interface NegotiationRequest extends Omit<z.output<typeof request>, 'weig
 
 /** @throws ParleyError InvalidParams */
 export function parseNegotiation(body: unknown): NegotiationRequest {
-  const { weights: given, ...wanted } = parseParams(request, body)
+  const { weights: given, ...wanted } = parseParams(negotiationRequest, body)
   if (given !== undefined) return { ...wanted, weights: given }
   return { ...wanted, weights: defaultWeights, weightsAreDefault: true }
 }

@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import type { ParleyError } from '../errors.ts'
 import type { RequestId } from '../jsonrpc/envelope.ts'
 import type { PushConfigInput, SendMessage } from '../model/call.ts'
@@ -56,6 +57,8 @@ export interface Codec {
    * @throws ParleyError InvalidParams with `data.issues [{path, message}]`; the issues do not repeat the caller's values
    */
   readParams<O extends Operation>(operation: O, params: Record<string, unknown>, ids: Ids): Calls[O]['params']
+  /** The schema of the JSON that `readParams` reads. @throws ParleyError UnsupportedOperation */
+  paramsSchema(operation: Operation): z.ZodType
   /** Reads only the task ID; a gateway uses it to forward the other params unread. @throws ParleyError InvalidParams */
   readTaskId(params: Record<string, unknown>): string
   /**

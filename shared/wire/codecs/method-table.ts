@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import { ParleyError } from '../errors.ts'
 import type { Ids } from '../model/ids.ts'
 import type { Calls, Operation } from '../model/operation.ts'
@@ -6,6 +7,8 @@ import type { Codec } from './codec.ts'
 /** A method of A2A: its name, and how its params are read and its result is written. */
 export interface MethodRow<O extends Operation> {
   method: string
+  /** The schema with which `params` parses. */
+  schema: z.ZodType
   /** @throws ParleyError InvalidParams, TaskNotFound */
   params: (given: Record<string, unknown>, ids: Ids) => Calls[O]['params']
   result: (result: Calls[O]['result']) => unknown
@@ -18,7 +21,7 @@ export type MethodRows = { readonly [O in Operation]?: MethodRow<O> }
 export function methodTable(
   rows: MethodRows,
   protocol: string,
-): Pick<Codec, 'methods' | 'methodOf' | 'readParams' | 'writeResult'> {
+): Pick<Codec, 'methods' | 'methodOf' | 'paramsSchema' | 'readParams' | 'writeResult'> {
   const rowOf = <O extends Operation>(operation: O): MethodRow<O> => {
     const row: MethodRow<O> | undefined = rows[operation]
     if (row !== undefined) return row
@@ -30,6 +33,7 @@ export function methodTable(
   return {
     methods: new Map(methods),
     methodOf: (operation) => rowOf(operation).method,
+    paramsSchema: (operation) => rowOf(operation).schema,
     readParams: (operation, given, ids) => rowOf(operation).params(given, ids),
     writeResult: (operation, result) => ({ json: rowOf(operation).result(result) }),
   }

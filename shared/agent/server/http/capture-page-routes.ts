@@ -12,6 +12,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Agent } from '../../author/agent.ts'
+import { captureFormApi, capturePageApi } from './pay-descriptions.ts'
 import { addTestWalletRoute } from './test-wallet-route.ts'
 
 interface PayerRoutes {
@@ -37,7 +38,7 @@ export function addPayerRoutes(app: FastifyInstance, routes: PayerRoutes): void 
  * Everything except browser wallets works without scripts.
  */
 function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRoutes): void {
-  app.get<Route>('/pay/:token', async (request, reply) => {
+  app.get<Route>('/pay/:token', { config: { api: capturePageApi } }, async (request, reply) => {
     const { token } = request.params
     const session = await find(payments, token)
     if (session === undefined) return answer(reply.code(404), capturePage(unknownSession))
@@ -51,12 +52,13 @@ function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRo
     }
     return answer(reply, capturePage(sessionView(view)))
   })
-  app.post<Route>('/pay/:token/form', { bodyLimit: formMaxBytes }, async (request, reply) => {
+  const form = { bodyLimit: formMaxBytes, config: { api: captureFormApi } }
+  app.post<Route>('/pay/:token/form', form, async (request, reply) => {
     const { token } = request.params
     const session = await find(payments, token)
     if (session === undefined) return answer(reply.code(404), capturePage(unknownSession))
-    const form = new URLSearchParams(bodyOf(request).toString('utf8'))
-    const refused = await pay(payments, session, form)
+    const fields = new URLSearchParams(bodyOf(request).toString('utf8'))
+    const refused = await pay(payments, session, fields)
     // The URL is relative, because this agent's address has a prefix behind a gateway.
     const back = `../${token}${refused === undefined ? '' : `?refused=${refused}`}`
     return reply.code(303).header('location', back).header('cache-control', 'no-store').send()

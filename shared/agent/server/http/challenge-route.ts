@@ -1,6 +1,7 @@
-import { answerChallenge, challengePath } from '@parley/kit/did/challenge'
+import { answerChallenge, challengeAnswer, challengePath } from '@parley/kit/did/challenge'
 import type { KeyPair } from '@parley/kit/did/keys'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
+import type { OperationDescription } from '@parley/kit/http/route-description'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
@@ -13,6 +14,14 @@ const challenge = z.object({
   gateway: address,
   url: address,
 })
+
+const api: OperationDescription = {
+  summary: 'Prove to a gateway that the agent holds the key of its DID',
+  tag: 'identity',
+  access: 'public',
+  body: { json: challenge },
+  responses: { 200: { description: 'The signed challenge', json: challengeAnswer } },
+}
 
 interface ChallengeOptions {
   did: string
@@ -28,7 +37,7 @@ interface ChallengeOptions {
  * presented as another agent's answer.
  */
 export function addChallengeRoute(app: FastifyInstance, { did, key, addresses }: ChallengeOptions): void {
-  app.post(challengePath, async (request) => {
+  app.post(challengePath, { config: { api } }, async (request) => {
     requireJson(request)
     const body = parseParams(challenge, parseJson(bodyOf(request)))
     if (!addresses().map(normal).includes(normal(body.url))) {

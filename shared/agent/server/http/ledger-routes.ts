@@ -2,6 +2,8 @@ import type { Payments } from '@parley/engine/payments/payments'
 import type { PaymentRecord, PaymentState } from '@parley/engine/store/payment-store'
 import { type Authenticator, insufficientScope } from '@parley/kit/auth/authenticate'
 import { forwardedBy } from '@parley/kit/auth/caller'
+import type { OperationDescription } from '@parley/kit/http/route-description'
+import { ledgerAnswer, paymentAnswer } from '@parley/wire/codecs/answers/payments'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import {
   decisionIn,
@@ -23,6 +25,40 @@ const listQuery = z.object({
   limit: z.coerce.number().int().min(1).max(1000).default(100),
   cursor: z.coerce.number().int().min(0).default(0),
 })
+
+const list: OperationDescription = {
+  summary: 'List the payments of a state',
+  description: 'For operators and for the OAuth client of the agent.',
+  tag: 'payments',
+  access: 'agent:admin',
+  query: listQuery,
+  responses: {
+    200: {
+      description: 'A page of payments',
+      json: ledgerAnswer,
+      headers: { 'x-next-cursor': 'The cursor of the next page, if there is one' },
+    },
+  },
+}
+
+const changed = {
+  tag: 'payments',
+  access: 'agent:admin',
+  responses: { 200: { description: 'The payment', json: paymentAnswer } },
+  errors: ['Conflict'],
+} satisfies Partial<OperationDescription>
+
+const refunded: OperationDescription = {
+  ...changed,
+  summary: 'Record the refund of a payment',
+  body: { json: refundIn, required: false },
+}
+
+const decide: OperationDescription = {
+  ...changed,
+  summary: 'Decide whether an unknown payment was settled',
+  body: { json: decisionIn },
+}
 
 type ById = { Params: { id: string } }
 
@@ -57,36 +93,48 @@ export function addLedgerRoutes(
       throw new ParleyError('NotFound', { message: 'Payment not found', data: { reason: 'payment' } })
     return payment
   }
-  app.get<{ Querystring: { state?: string } }>('/payments', async (request, reply) => {
-    await allow(request, 'agent:read')
-    const page = await ledger.store.listByState(parseParams(listQuery, request.query))
-    const byState = await ledger.store.countPaymentsByState()
-    const counts = Object.fromEntries(
-      Object.entries(byState).map(([state, count]) => [stateOut(state), count]),
-    )
-    const { state } = request.query
-    const mark = deprecatedStates[state ?? '']
-    if (mark !== undefined) reply.headers(deprecationHeader([mark]))
-    if (page.nextCursor !== undefined) reply.header('x-next-cursor', String(page.nextCursor))
-    const shown = page.items.map((payment) => ({ ...payment, state: stateOut(payment.state) }))
-    return ledgerOut(shown, counts, page.nextCursor)
-  })
+  app.get<{ Querystring: { state?: string } }>(
+    '/payments',
+    { config: { api: list } },
+    async (request, reply) => {
+      await allow(request, 'agent:read')
+      const page = await ledger.store.listByState(parseParams(listQuery, request.query))
+      const byState = await ledger.store.countPaymentsByState()
+      const counts = Object.fromEntries(
+        Object.entries(byState).map(([state, count]) => [stateOut(state), count]),
+      )
+      const { state } = request.query
+      const mark = deprecatedStates[state ?? '']
+      if (mark !== undefined) reply.headers(deprecationHeader([mark]))
+      if (page.nextCursor !== undefined) reply.header('x-next-cursor', String(page.nextCursor))
+      const shown = page.items.map((payment) => ({ ...payment, state: stateOut(payment.state) }))
+      return ledgerOut(shown, counts, page.nextCursor)
+    },
+  )
   // The refund is recorded before the money is sent back, so that two operators cannot both refund it.
-  app.post<ById>('/payments/:id/refunded', { config: { audit: 'payment.refund' } }, async (request) => {
-    await allow(request, 'agent:write')
-    const body = parseParams(refundIn, jsonBody(request))
-    const payment = await requirePayment(request.params.id)
-    const done = await ledger.change(payment, { kind: 'refund', txHash: body.txHash })
-    if ('record' in done) return paymentOut(done.record)
-    throw conflict(payment, 'orphaned')
-  })
-  app.post<ById>('/payments/:id/decide', { config: { audit: 'payment.decide' } }, async (request) => {
-    await allow(request, 'agent:write')
-    const body = parseParams(decisionIn, jsonBody(request))
-    const payment = await requirePayment(request.params.id)
-    if (payment.state !== 'unknown') throw conflict(payment, 'unknown')
-    return paymentOut(await payments.decide(payment, decisionOf(payment, body)))
-  })
+  app.post<ById>(
+    '/payments/:id/refunded',
+    { config: { audit: 'payment.refund', api: refunded } },
+    async (request) => {
+      await allow(request, 'agent:write')
+      const body = parseParams(refundIn, jsonBody(request))
+      const payment = await requirePayment(request.params.id)
+      const done = await ledger.change(payment, { kind: 'refund', txHash: body.txHash })
+      if ('record' in done) return paymentOut(done.record)
+      throw conflict(payment, 'orphaned')
+    },
+  )
+  app.post<ById>(
+    '/payments/:id/decide',
+    { config: { audit: 'payment.decide', api: decide } },
+    async (request) => {
+      await allow(request, 'agent:write')
+      const body = parseParams(decisionIn, jsonBody(request))
+      const payment = await requirePayment(request.params.id)
+      if (payment.state !== 'unknown') throw conflict(payment, 'unknown')
+      return paymentOut(await payments.decide(payment, decisionOf(payment, body)))
+    },
+  )
 }
 
 /** @throws ParleyError Conflict while the transfer can still succeed, InvalidParams */

@@ -1,4 +1,5 @@
 import { type PaymentState, paymentStates } from '@parley/engine/store/payment-store'
+import { wireForms } from '@parley/wire/codecs/wire-form'
 import type { DeprecationMark } from '@parley/wire/model/deprecation'
 import { z } from 'zod'
 
@@ -19,7 +20,10 @@ const stateOf = new Map<string, PaymentState>([
   ...paymentStates.map((state) => [stateOut(state), state] as const),
 ])
 
-export const stateIn = z.string().transform((name, context): PaymentState => {
+/** The current names and the deprecated ones. */
+const stateName = z.string().register(wireForms, { schema: { type: 'string', enum: [...stateOf.keys()] } })
+
+export const stateIn = stateName.transform((name, context): PaymentState => {
   const state = stateOf.get(name)
   if (state !== undefined) return state
   context.addIssue({ code: 'custom', message: `must be one of ${paymentStates.map(stateOut).join(', ')}` })

@@ -9,21 +9,21 @@ import {
 import { requirementsOf } from '@parley/engine/payments/x402/x402'
 import type { PaymentRecord } from '@parley/engine/store/payment-store'
 import type { Authenticator } from '@parley/kit/auth/authenticate'
-import { uuid } from '@parley/wire/codecs/parley/message'
 import { withSkillId } from '@parley/wire/codecs/parley/metadata'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { sessionOut } from '@parley/wire/codecs/parley/payments'
-import { wireObject } from '@parley/wire/codecs/parley/spelling'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { inAdvance, type Price } from '@parley/wire/model/price'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { priceOf } from '../../author/price-of.ts'
 import type { Services } from '../methods/method.ts'
 import { dueTerms, resourceOf } from '../runner/payment-prompt.ts'
 import { baseUrlFor } from './base-url-for.ts'
+import { payApi, payableApi } from './pay-descriptions.ts'
 import { callerOf, jsonBody } from './payment-caller.ts'
+import { startApi, startBody, statusApi, statusQuery } from './session-descriptions.ts'
 import { notPaid } from './unpaid-routes.ts'
 
 interface PaymentRoutes {
@@ -33,20 +33,10 @@ interface PaymentRoutes {
   captureBaseUrl: string | undefined
 }
 
-/** Every field is optional. By default, the session has the agent's price, with its first alternative. */
-const startBody = wireObject({
-  skillId: z.string().max(128).optional(),
-  taskId: uuid.optional(),
-  network: z.string().max(100).optional(),
-  asset: z.string().max(100).optional(),
-})
-
-const statusQuery = z.object({ wait: z.enum(['true', 'false', '1', '0', '']).default('false') })
-
 /** Adds the routes for payment sessions and for the requests of the capture page (spec/payments.md#start-a-session). */
 export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   const { services, authenticator } = routes
-  app.post('/api/start-payment-session', async (request, reply) => {
+  app.post('/api/start-payment-session', { config: { api: startApi } }, async (request, reply) => {
     const { id: owner } = await callerOf(authenticator, request, 'agent:write')
     const payments = requirePayments(services)
     const price = await requirePrice(services, owner, parseParams(startBody, jsonBody(request)))
@@ -55,17 +45,22 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
       .header('cache-control', 'no-store')
       .send(sessionOut(sessionOf(session, baseOf(routes, request))))
   })
-  app.get<{ Params: { sessionId: string } }>('/api/payment-status/:sessionId', async (request, reply) => {
-    const { id: owner } = await callerOf(authenticator, request, 'agent:read')
-    const { sessions } = requirePayments(services)
-    const { wait } = parseParams(statusQuery, request.query)
-    const id = request.params.sessionId.toLowerCase()
-    const waits = wait !== 'false' && wait !== '0'
-    const session = waits ? await sessions.wait(id, owner, signalOf(reply)) : await sessions.find(id, owner)
-    return reply
-      .header('cache-control', 'no-store')
-      .send(sessionOut(sessionOf(session, baseOf(routes, request))))
-  })
+  const status = { config: { api: statusApi } }
+  app.get<{ Params: { sessionId: string } }>(
+    '/api/payment-status/:sessionId',
+    status,
+    async (request, reply) => {
+      const { id: owner } = await callerOf(authenticator, request, 'agent:read')
+      const { sessions } = requirePayments(services)
+      const { wait } = parseParams(statusQuery, request.query)
+      const id = request.params.sessionId.toLowerCase()
+      const waits = wait !== 'false' && wait !== '0'
+      const session = waits ? await sessions.wait(id, owner, signalOf(reply)) : await sessions.find(id, owner)
+      return reply
+        .header('cache-control', 'no-store')
+        .send(sessionOut(sessionOf(session, baseOf(routes, request))))
+    },
+  )
   addCaptureRoutes(app, routes)
 }
 
@@ -77,29 +72,34 @@ function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
     resource: resourceOf(services.agent, baseOf(routes, request)),
     accepts: [requirementsOf(session.terms)],
   })
-  app.get<{ Params: { token: string } }>('/pay/:token/session', async (request, reply) => {
+  const payable = { config: { api: payableApi } }
+  app.get<{ Params: { token: string } }>('/pay/:token/session', payable, async (request, reply) => {
     const session = await requirePayments(services).sessions.findByCapture(request.params.token)
     return reply.header('cache-control', 'no-store').send(viewOf(request, session))
   })
-  app.post<{ Params: { token: string } }>('/pay/:token', async (request, reply) => {
-    const payments = requirePayments(services)
-    const session = await payments.sessions.findByCapture(request.params.token)
-    try {
-      const paid = await payments.sessions.paySession(session, presentedIn(request))
-      return await reply.header('cache-control', 'no-store').send(viewOf(request, paid))
-    } catch (error) {
-      if (!(error instanceof PaymentRefused)) throw error
-      const resource = resourceOf(services.agent, baseOf(routes, request))
-      const { terms, sandbox } = session
-      const required = new PaymentRequired({ error: error.refusal, resource, terms: [terms], sandbox })
-      return reply
-        .code(402)
-        .headers(required.headers)
-        .header('cache-control', 'no-store')
-        .type('application/json; charset=utf-8')
-        .send(required.body)
-    }
-  })
+  app.post<{ Params: { token: string } }>(
+    '/pay/:token',
+    { config: { api: payApi } },
+    async (request, reply) => {
+      const payments = requirePayments(services)
+      const session = await payments.sessions.findByCapture(request.params.token)
+      try {
+        const paid = await payments.sessions.paySession(session, presentedIn(request))
+        return await reply.header('cache-control', 'no-store').send(viewOf(request, paid))
+      } catch (error) {
+        if (!(error instanceof PaymentRefused)) throw error
+        const resource = resourceOf(services.agent, baseOf(routes, request))
+        const { terms, sandbox } = session
+        const required = new PaymentRequired({ error: error.refusal, resource, terms: [terms], sandbox })
+        return reply
+          .code(402)
+          .headers(required.headers)
+          .header('cache-control', 'no-store')
+          .type('application/json; charset=utf-8')
+          .send(required.body)
+      }
+    },
+  )
 }
 
 /** Returns the payment from a header, or decoded from the body. @throws PaymentRefused */

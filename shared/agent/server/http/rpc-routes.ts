@@ -3,6 +3,7 @@ import { isRefusal, reasonOf } from '@parley/kit/http/audit-routes'
 import { releaseWhenRead } from '@parley/kit/http/release-when-read'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import type { RestCall } from '@parley/kit/http/rest-call'
+import { describedCall, describedRest } from '@parley/kit/http/route-description'
 import { requestLog } from '@parley/kit/http/server'
 import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
@@ -51,8 +52,10 @@ export function addRpcRoutes(
     record(audit, request, answered)
     return send(reply, answered, parts.stopping)
   }
-  for (const { path, method } of rpcPaths())
-    app.post(path, (request, reply) => answer(request, reply, { path, pathMethod: method }))
+  for (const { path, method } of rpcPaths()) {
+    const config = { api: describedCall({ path, ...(method && { method }) }) }
+    app.post(path, { config }, (request, reply) => answer(request, reply, { path, pathMethod: method }))
+  }
   for (const codec of dialects) addRestRoutes(app, codec, answer)
 }
 
@@ -66,7 +69,7 @@ function addRestRoutes(app: FastifyInstance, codec: Codec, answer: AnswerCall): 
       method: route.verb,
       url: route.path,
       exposeHeadRoute: false,
-      config: { rest: binding },
+      config: { rest: binding, api: describedRest(codec, route) },
       handler: (request, reply) => {
         const { params, query, routeOptions } = request
         const rest = { codec, binding, route, path: params, query }

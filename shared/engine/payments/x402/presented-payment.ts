@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { paymentSessionIdIn } from '@parley/wire/codecs/parley/metadata'
-import { readSessionId } from '@parley/wire/codecs/parley/payments'
+import { paidSessionIn, readSessionId } from '@parley/wire/codecs/parley/payments'
 import { submittedPaymentIn } from '@parley/wire/codecs/x402'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { z } from 'zod'
@@ -50,6 +50,13 @@ const version1 = z.object({
   network: z.string().max(100),
   payload: z.unknown(),
 })
+
+/** A payment in the body of a request. */
+export const paymentIn = z.union([
+  version2.extend({ payload: transfer }),
+  version1.extend({ payload: transfer }),
+  paidSessionIn,
+])
 
 /**
  * Reads a request's payment from `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or

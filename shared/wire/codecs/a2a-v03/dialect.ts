@@ -13,7 +13,7 @@ import * as answers from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
 import { readError, writeError } from './errors.ts'
 import { openStream } from './frames.ts'
-import { methodOf, methods, readParams, writeResult } from './methods.ts'
+import { methodOf, methods, paramsSchema, readParams, writeResult } from './methods.ts'
 import { basePath, dialectName } from './name.ts'
 import { readQuery, readTaskId, readTenant } from './params.ts'
 import { writeParams } from './requests.ts'
@@ -44,6 +44,7 @@ export const a2aV03: Codec = {
   framesErrors: true,
   rest,
   readParams,
+  paramsSchema,
   readTaskId,
   readTenant,
   readQuery,

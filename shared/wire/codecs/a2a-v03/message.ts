@@ -4,8 +4,8 @@ import { isObject } from '../../jsonrpc/envelope.ts'
 import type { IncomingMessage } from '../../model/call.ts'
 import type { Ids } from '../../model/ids.ts'
 import type { Part } from '../../model/task.ts'
-import { fileContent, jsonObject, uuid } from '../parley/message.ts'
-import { wireObject } from '../parley/spelling.ts'
+import { camelFileContent, jsonObject, uuid } from '../parley/message.ts'
+import { camelObject } from '../parley/spelling.ts'
 
 /** Message and Part as a caller sends them (spec/a2a.md#03-messages). */
 
@@ -54,9 +54,9 @@ function withKind(given: unknown): unknown {
   return { kind: type, ...rest, ...(metadata !== null && metadata !== undefined && { metadata }) }
 }
 
-const part = partOf(fileContent) satisfies z.ZodType<Part>
+const part = partOf(camelFileContent) satisfies z.ZodType<Part>
 
-export const messageIn = wireObject({
+export const messageIn = camelObject({
   kind: z.literal('message').optional(),
   role: z.enum(['user', 'agent']),
   parts: z.array(part).min(1, 'must hold at least one part').max(1000),

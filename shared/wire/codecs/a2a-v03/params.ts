@@ -4,7 +4,7 @@ import type { SendMessage } from '../../model/call.ts'
 import type { Ids } from '../../model/ids.ts'
 import type { Calls } from '../../model/operation.ts'
 import { parseParams } from '../parley/params.ts'
-import { wireObject } from '../parley/spelling.ts'
+import { camelObject } from '../parley/spelling.ts'
 import { clientId, incomingMessage, messageIn, optionalId, taskIdOf } from './message.ts'
 import { pushConfigIn, pushNotificationConfig } from './push-config.ts'
 
@@ -12,9 +12,9 @@ type Given = Record<string, unknown>
 
 const historyLength = z.int().min(0).optional()
 
-const messageSend = wireObject({
+export const messageSend = camelObject({
   message: messageIn,
-  configuration: wireObject({
+  configuration: camelObject({
     acceptedOutputModes: z.array(z.string().max(256)).max(100).optional(),
     blocking: z.boolean().optional(),
     historyLength,
@@ -47,24 +47,26 @@ export function sendMessage(given: Given, ids: Ids): SendMessage {
   }
 }
 
+export const noParams = camelObject({})
+
 /** The specification names the task `id`, except in `tasks/pushNotificationConfig/set`. Both names are accepted. */
 const anyOfTaskId = { id: ['taskId', 'task_id'] }
 const ofTask = { id: clientId }
 
-const taskGet = wireObject({ ...ofTask, historyLength }, anyOfTaskId)
+export const taskGet = camelObject({ ...ofTask, historyLength }, anyOfTaskId)
 
 export function getTask(given: Given): Calls['getTask']['params'] {
   const { id, ...rest } = parseParams(taskGet, given)
   return { taskId: taskIdOf(id), ...rest }
 }
 
-const onlyTask = wireObject(ofTask, anyOfTaskId)
+export const onlyTask = camelObject(ofTask, anyOfTaskId)
 
 export function ofOneTask(given: Given): { taskId: string } {
   return { taskId: readTaskId(given) }
 }
 
-const pushConfigSet = wireObject({ taskId: clientId, pushNotificationConfig }, { taskId: ['id'] })
+export const pushConfigSet = camelObject({ taskId: clientId, pushNotificationConfig }, { taskId: ['id'] })
 
 export function setPushConfig(given: Given, ids: Ids): Calls['setPushConfig']['params'] {
   const read = parseParams(pushConfigSet, given)
@@ -73,14 +75,14 @@ export function setPushConfig(given: Given, ids: Ids): Calls['setPushConfig']['p
   return { taskId, longRunning: true, pushNotificationConfig: config }
 }
 
-const pushConfigGet = wireObject({ ...ofTask, pushNotificationConfigId: optionalId }, anyOfTaskId)
+export const pushConfigGet = camelObject({ ...ofTask, pushNotificationConfigId: optionalId }, anyOfTaskId)
 
 export function getPushConfig(given: Given, ids: Ids): Calls['getPushConfig']['params'] {
   const { id, pushNotificationConfigId: config } = parseParams(pushConfigGet, given)
   return { taskId: taskIdOf(id), pushNotificationConfigId: config === undefined ? undefined : ids(config).id }
 }
 
-const pushConfigDelete = wireObject({ ...ofTask, pushNotificationConfigId: clientId }, anyOfTaskId)
+export const pushConfigDelete = camelObject({ ...ofTask, pushNotificationConfigId: clientId }, anyOfTaskId)
 
 /** The SDKs' servers report success for a missing webhook. */
 export function deletePushConfig(given: Given, ids: Ids): Calls['deletePushConfig']['params'] {
@@ -88,7 +90,7 @@ export function deletePushConfig(given: Given, ids: Ids): Calls['deletePushConfi
   return { taskId: taskIdOf(id), pushNotificationConfigId: ids(config).id, idempotent: true }
 }
 
-const webhookTask = wireObject({ taskId: clientId }, { taskId: ['id'] })
+const webhookTask = camelObject({ taskId: clientId }, { taskId: ['id'] })
 const isWebhook = (given: Given) =>
   isObject(given['pushNotificationConfig'] ?? given['push_notification_config'])
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { PushConfigInput, PushConfigState } from '../../model/call.ts'
 import type { Ids } from '../../model/ids.ts'
 import type { Unserialized } from '../parley/shapes.ts'
-import { wireObject } from '../parley/spelling.ts'
+import { camelObject } from '../parley/spelling.ts'
 import { filled, optionalId } from './message.ts'
 import { dialectName } from './name.ts'
 import type { WirePushConfig, WireTaskPushConfig } from './shapes.ts'
@@ -12,11 +12,11 @@ const headerText = /^[\x20-\x7e]*$/
 const schemeName = /^[\w!#$%&'*+.^`|~-]+$/
 
 /** A webhook as a caller registers it (spec/a2a.md#03-webhooks). URL and token are checked at registration. */
-export const pushNotificationConfig = wireObject({
+export const pushNotificationConfig = camelObject({
   id: optionalId,
   url: z.string().min(1),
   token: filled(z.string()),
-  authentication: wireObject({
+  authentication: camelObject({
     schemes: z.array(z.string().min(1).max(256)).max(20),
     credentials: filled(z.string().max(4096).regex(headerText, 'must consist of printable ASCII characters')),
   })

@@ -14,7 +14,7 @@ import * as answers from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
 import { readError, writeError } from './errors.ts'
 import { openStream } from './frames.ts'
-import { methodOf, methods, readParams, writeResult } from './methods.ts'
+import { methodOf, methods, paramsSchema, readParams, writeResult } from './methods.ts'
 import { basePath, dialectName } from './name.ts'
 import { readCursor, readQuery, readTaskId, readTenant, writeCursor } from './params.ts'
 import { writeParams } from './requests.ts'
@@ -40,6 +40,7 @@ export const a2aV1: Codec = {
   writeExtensions: extensionsWriter(extensionsHeader),
   rest: { ...rest, covers },
   readParams,
+  paramsSchema,
   readTaskId,
   readTenant,
   readQuery,

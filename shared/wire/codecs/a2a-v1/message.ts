@@ -6,6 +6,7 @@ import type { Ids } from '../../model/ids.ts'
 import { isJsonObject } from '../../model/json-text.ts'
 import type { ContentHints, FileContent, JsonObject, JsonValue, Part } from '../../model/task.ts'
 import { uuidPattern } from '../../model/uuid.ts'
+import { wireForms } from '../wire-form.ts'
 import { bytes, optionalText, protoObject } from './proto-json.ts'
 import { roleIn } from './states.ts'
 
@@ -17,7 +18,9 @@ export const id = z.string().min(1, 'is missing').max(idMaxChars)
 export const optionalId = optionalText(idMaxChars)
 
 /** Not copied, unlike with `z.record`: the parser has already rejected hostile keys and deep nesting. */
-export const struct = z.custom<JsonObject>(isObject, 'must be an object')
+export const struct = z
+  .custom<JsonObject>(isObject, 'must be an object')
+  .register(wireForms, { schema: { type: 'object' } })
 
 /** Marks a data part whose data is not an object. a2a-python uses the same mark. */
 const wrappedMark = 'data_part_compat'
@@ -44,31 +47,49 @@ function dataOf(given: unknown): { data?: JsonValue } {
 
 const isJson = (value: unknown): value is JsonValue => value !== undefined
 
+/** A part has one of the contents. */
+const partForm = {
+  type: 'object',
+  properties: {
+    text: { type: 'string' },
+    raw: { type: 'string', contentEncoding: 'base64' },
+    url: { type: 'string', format: 'uri' },
+    data: {},
+    metadata: { type: 'object' },
+    filename: { type: 'string' },
+    mediaType: { type: 'string' },
+  },
+  oneOf: contentNames.map((name) => ({ required: [name] })),
+}
+
 /** @param mayLink whether the URL may be shown as a link */
 function partSchema(mayLink: 'http only' | 'others as text'): z.ZodType<Part> {
-  return z.unknown().transform((given, context): Part => {
-    const parsed = contentIn.safeParse(given)
-    for (const { path, message } of parsed.error?.issues ?? [])
-      context.addIssue({ code: 'custom', path, message })
-    if (!parsed.success) return z.NEVER
-    const read: Content = { ...parsed.data, ...dataOf(given) }
-    const present = contentNames.filter((name) => read[name] !== undefined)
-    if (present.length !== 1) {
-      const message =
-        present.length === 0
-          ? 'must have one of text, raw, url and data'
-          : `must not be combined with ${present[0]}`
-      context.addIssue({ code: 'custom', path: present.slice(1, 2), message })
-      return z.NEVER
-    }
-    if (read.url !== undefined && !/^https?:\/\//i.test(read.url)) {
-      if (mayLink === 'others as text')
-        return toPart({ ...read, url: undefined, text: read.url, mediaType: 'text/uri-list' })
-      context.addIssue({ code: 'custom', path: ['url'], message: 'must begin with http:// or https://' })
-      return z.NEVER
-    }
-    return toPart(read)
-  })
+  return z
+    .unknown()
+    .register(wireForms, { schema: partForm })
+    .transform((given, context): Part => {
+      const parsed = contentIn.safeParse(given)
+      for (const { path, message } of parsed.error?.issues ?? [])
+        context.addIssue({ code: 'custom', path, message })
+      if (!parsed.success) return z.NEVER
+      const read: Content = { ...parsed.data, ...dataOf(given) }
+      const present = contentNames.filter((name) => read[name] !== undefined)
+      if (present.length !== 1) {
+        const message =
+          present.length === 0
+            ? 'must have one of text, raw, url and data'
+            : `must not be combined with ${present[0]}`
+        context.addIssue({ code: 'custom', path: present.slice(1, 2), message })
+        return z.NEVER
+      }
+      if (read.url !== undefined && !/^https?:\/\//i.test(read.url)) {
+        if (mayLink === 'others as text')
+          return toPart({ ...read, url: undefined, text: read.url, mediaType: 'text/uri-list' })
+        context.addIssue({ code: 'custom', path: ['url'], message: 'must begin with http:// or https://' })
+        return z.NEVER
+      }
+      return toPart(read)
+    })
 }
 
 function toPart({ text, raw, url, data, metadata, filename, mediaType }: Content): Part {

@@ -14,22 +14,22 @@ import { filled, messageOut, taskOut } from './task.ts'
 const rows: MethodRows = {
   sendMessage: {
     method: 'SendMessage',
-    params: reader(params.sendMessageIn, params.toSendMessage),
+    ...reading(params.sendMessageIn, params.toSendMessage),
     result: sent,
   },
   streamMessage: {
     method: 'SendStreamingMessage',
-    params: reader(params.sendMessageIn, params.toSendMessage),
+    ...reading(params.sendMessageIn, params.toSendMessage),
     result: streams,
   },
   getTask: {
     method: 'GetTask',
-    params: reader(params.getTaskIn, ({ id, historyLength }) => ({ taskId: taskIdOf(id), historyLength })),
+    ...reading(params.getTaskIn, ({ id, historyLength }) => ({ taskId: taskIdOf(id), historyLength })),
     result: taskOut,
   },
   listTasks: {
     method: 'ListTasks',
-    params: reader(params.listTasksIn, (given, ids) => ({
+    ...reading(params.listTasksIn, (given, ids) => ({
       limit: given.pageSize,
       cursor: given.pageToken,
       contextId: given.contextId === undefined ? undefined : ids(given.contextId).id,
@@ -49,17 +49,17 @@ const rows: MethodRows = {
   },
   cancelTask: {
     method: 'CancelTask',
-    params: reader(params.taskIn, ({ id }) => ({ taskId: taskIdOf(id) })),
+    ...reading(params.taskIn, ({ id }) => ({ taskId: taskIdOf(id) })),
     result: taskOut,
   },
   resubscribe: {
     method: 'SubscribeToTask',
-    params: reader(params.taskIn, ({ id }) => ({ taskId: taskIdOf(id), requireOpen: true })),
+    ...reading(params.taskIn, ({ id }) => ({ taskId: taskIdOf(id), requireOpen: true })),
     result: streams,
   },
   setPushConfig: {
     method: 'CreateTaskPushNotificationConfig',
-    params: reader(params.createPushConfigIn, ({ taskId, ...config }, ids) => ({
+    ...reading(params.createPushConfigIn, ({ taskId, ...config }, ids) => ({
       taskId: taskIdOf(taskId),
       // The webhook survives a restart of the server.
       longRunning: true,
@@ -69,7 +69,7 @@ const rows: MethodRows = {
   },
   getPushConfig: {
     method: 'GetTaskPushNotificationConfig',
-    params: reader(params.pushConfigOfTask, ({ taskId, id }, ids) => ({
+    ...reading(params.pushConfigOfTask, ({ taskId, id }, ids) => ({
       taskId: taskIdOf(taskId),
       pushNotificationConfigId: ids(id).id,
     })),
@@ -77,7 +77,7 @@ const rows: MethodRows = {
   },
   listPushConfigs: {
     method: 'ListTaskPushNotificationConfigs',
-    params: reader(params.listPushConfigsIn, ({ taskId, pageSize, pageToken }) => ({
+    ...reading(params.listPushConfigsIn, ({ taskId, pageSize, pageToken }) => ({
       taskId: taskIdOf(taskId),
       ...(pageSize !== 0 && { limit: pageSize }),
       cursor: pageToken,
@@ -89,7 +89,7 @@ const rows: MethodRows = {
   },
   deletePushConfig: {
     method: 'DeleteTaskPushNotificationConfig',
-    params: reader(params.pushConfigOfTask, ({ taskId, id }, ids) => ({
+    ...reading(params.pushConfigOfTask, ({ taskId, id }, ids) => ({
       taskId: taskIdOf(taskId),
       pushNotificationConfigId: ids(id).id,
       idempotent: true,
@@ -98,16 +98,17 @@ const rows: MethodRows = {
   },
   getExtendedCard: {
     method: 'GetExtendedAgentCard',
-    params: reader(params.noParams, () => ({})),
+    ...reading(params.noParams, () => ({})),
     result: cardOut,
   },
 }
 
-function reader<Schema extends z.ZodType, Params>(
+function reading<Schema extends z.ZodType, Params>(
   schema: Schema,
   convert: (parsed: z.output<Schema>, ids: Ids) => Params,
 ) {
-  return (given: Record<string, unknown>, ids: Ids): Params => convert(parseParams(schema, given), ids)
+  const read = (given: Record<string, unknown>, ids: Ids): Params => convert(parseParams(schema, given), ids)
+  return { schema, params: read }
 }
 
 function sent(task: Task) {
@@ -115,4 +116,4 @@ function sent(task: Task) {
   return message === undefined ? { task: taskOut(task) } : { message: messageOut(message) }
 }
 
-export const { methods, methodOf, readParams, writeResult } = methodTable(rows, 'A2A')
+export const { methods, methodOf, paramsSchema, readParams, writeResult } = methodTable(rows, 'A2A')

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import { type Timestamp, timestampOf } from '../../model/timestamp.ts'
 import { snakeOf } from '../parley/spelling.ts'
+import { wireForms } from '../wire-form.ts'
 
 /** Readers of ProtoJSON, the JSON form of protocol buffers. https://protobuf.dev/programming-guides/json */
 
@@ -60,13 +61,17 @@ export function int32(min: number, max = int32Max) {
 /** An enum, by the name or the number of a value. The first value means that the field is absent. */
 export function enumOf<Value>(values: readonly (readonly [name: string, value: Value | undefined])[]) {
   const byName = new Map(values)
-  return z.unknown().transform((given, context): Value | undefined => {
-    const name = typeof given === 'number' ? values[given]?.[0] : given
-    if (typeof name === 'string' && byName.has(name)) return byName.get(name)
-    const known = values.slice(1).map(([one]) => one)
-    context.addIssue({ code: 'custom', message: `must be one of ${known.join(', ')}` })
-    return z.NEVER
-  })
+  const form = { schema: { enum: values.slice(1).map(([name]) => name) } }
+  return z
+    .unknown()
+    .register(wireForms, form)
+    .transform((given, context): Value | undefined => {
+      const name = typeof given === 'number' ? values[given]?.[0] : given
+      if (typeof name === 'string' && byName.has(name)) return byName.get(name)
+      const known = values.slice(1).map(([one]) => one)
+      context.addIssue({ code: 'custom', message: `must be one of ${known.join(', ')}` })
+      return z.NEVER
+    })
 }
 
 const base64Text = /^[A-Za-z0-9+/]*={0,2}$/
@@ -88,14 +93,17 @@ export const bytes = z.string().transform((given, context): string => {
 const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.(\d{1,9}))?(?:Z|[+-]\d{2}:\d{2})$/i
 
 /** A time of RFC 3339 with up to nine decimals, of which six are kept. A time before 1970 is read as the start of 1970. */
-export const time = z.string().transform((given, context): Timestamp => {
-  const fraction = rfc3339.exec(given)?.[1] ?? ''
-  const seconds = Math.floor(Date.parse(given) / 1000)
-  if (rfc3339.test(given) && Number.isSafeInteger(seconds))
-    return timestampOf(Math.max(0, seconds * 1_000_000 + Number(fraction.padEnd(6, '0').slice(0, 6))))
-  context.addIssue({ code: 'custom', message: 'must be a time like "2026-01-31T12:00:00.000Z"' })
-  return z.NEVER
-})
+export const time = z
+  .string()
+  .register(wireForms, { schema: { type: 'string', format: 'date-time' } })
+  .transform((given, context): Timestamp => {
+    const fraction = rfc3339.exec(given)?.[1] ?? ''
+    const seconds = Math.floor(Date.parse(given) / 1000)
+    if (rfc3339.test(given) && Number.isSafeInteger(seconds))
+      return timestampOf(Math.max(0, seconds * 1_000_000 + Number(fraction.padEnd(6, '0').slice(0, 6))))
+    context.addIssue({ code: 'custom', message: 'must be a time like "2026-01-31T12:00:00.000Z"' })
+    return z.NEVER
+  })
 
 /** Writes a time in UTC with milliseconds, which is cut rather than rounded. */
 export function timeOut(timestamp: Timestamp): string {

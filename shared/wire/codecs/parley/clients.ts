@@ -93,6 +93,57 @@ export function keyOut({ createdAt, expiresAt, createdBy, ...key }: OAuthKey) {
   return { ...key, created_at: createdAt, expires_at: expiresAt, created_by: createdBy }
 }
 
+const written = z.iso.datetime({ offset: true })
+
+/** The answer to the routes of one client. */
+export const clientAnswer = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    scope: z.string(),
+    kind: z.enum(['managed', 'agent', 'registered']),
+    enabled: z.boolean(),
+    tags: z.array(z.string()),
+    limits: z.object({
+      scope: z.string().optional(),
+      per_minute: z.int().optional(),
+      expires_at: written.optional(),
+      resources: z.array(z.string()).optional(),
+    }),
+    created_at: written.nullable(),
+    last_token_at: written.nullable(),
+    last_used_at: written.nullable(),
+  })
+  .meta({ id: 'Client' })
+
+/** The answer to `GET /clients`. */
+export const clientListAnswer = z.object({
+  clients: z.array(clientAnswer),
+  next_cursor: z.string().nullable(),
+})
+
+/** The answer to `DELETE /clients/{id}` and `DELETE /client-keys/{id}`. */
+export const removedAnswer = z.object({ success: z.literal(true), id: z.string() })
+
+const keyAnswer = z
+  .object({
+    id: z.string(),
+    client: z.string(),
+    name: z.string(),
+    scope: z.string(),
+    resource: z.string().optional(),
+    created_at: written,
+    expires_at: written,
+    created_by: z.string().optional(),
+  })
+  .meta({ id: 'Key' })
+
+/** The answer to `GET /client-keys`. */
+export const keyListAnswer = z.object({ keys: z.array(keyAnswer) })
+
+/** The answer to `POST /client-keys`, which is the only one with the key itself. */
+export const newKeyAnswer = z.object({ key: z.string(), details: keyAnswer })
+
 const text = z.string().optional().catch(undefined)
 const texts = z.array(z.string()).catch([])
 const client = wireObject({

@@ -15,7 +15,7 @@ import {
 import { cardOut, cardPaths } from './card.ts'
 import { readError, writeError } from './errors.ts'
 import { openStream, readFrame } from './frames.ts'
-import { deprecations, methodOf, methods, readParams, writeResult } from './methods.ts'
+import { deprecations, methodOf, methods, paramsSchema, readParams, writeResult } from './methods.ts'
 import { readCursor, readQuery, readRating, readTaskId, readTenant, writeCursor } from './params.ts'
 import { writeParams } from './requests.ts'
 import { partOut } from './task.ts'
@@ -36,6 +36,7 @@ export const parley: Codec = {
   writeExtensions: () => ({}),
   rest: undefined,
   readParams,
+  paramsSchema,
   readTaskId,
   readTenant,
   readQuery,

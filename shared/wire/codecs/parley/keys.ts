@@ -32,6 +32,28 @@ const statusIn = wireObject({
   files: z.array(z.string()),
 })
 
+/** The answer to `GET /keys`. */
+export const keyStatusAnswer = z
+  .object({
+    master_key: z.object({ id: z.string(), source: z.string(), replaces: z.array(z.string()) }),
+    data_keys: z.array(
+      z.object({ id: z.string(), created_at: z.string(), current: z.boolean(), records: z.int() }),
+    ),
+    other_records: z.int(),
+    files: z.array(z.string()),
+  })
+  .meta({ id: 'EncryptionKeys' })
+
+/** The answer to `POST /keys/rotate`. */
+export const keyRotationAnswer = z.object({
+  rotated: z.enum(['data', 'master', 'none']),
+  continued: z.boolean(),
+  records: z.int(),
+  unreadable: z.int(),
+  steps: z.array(z.string()),
+  status: keyStatusAnswer,
+})
+
 /** Reads the answer to `GET /keys`. */
 export const readKeyStatus = (body: unknown): KeyStatus => statusIn.parse(body)
 

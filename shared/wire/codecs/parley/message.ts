@@ -3,7 +3,8 @@ import { isObject } from '../../jsonrpc/envelope.ts'
 import type { IncomingMessage } from '../../model/call.ts'
 import type { JsonObject, Part } from '../../model/task.ts'
 import { uuidPattern } from '../../model/uuid.ts'
-import { wireObject } from './spelling.ts'
+import { wireForms } from '../wire-form.ts'
+import { camelObject, wireObject } from './spelling.ts'
 
 /** Message and Part as a caller sends them (spec/messages-and-artifacts.md#message). */
 /** Keeps the upper and lower case of the sender. */
@@ -13,13 +14,16 @@ const sentUuid = z.string().regex(uuidPattern, 'must be a UUID')
 export const uuid = sentUuid.toLowerCase()
 
 /** Unlike `z.record`, this does not copy the object. The parser has already rejected hostile keys and deep nesting. */
-export const jsonObject = z.custom<JsonObject>(isObject, 'must be an object')
+export const jsonObject = z
+  .custom<JsonObject>(isObject, 'must be an object')
+  .register(wireForms, { schema: { type: 'object' } })
 
 export const base64 = z
   .string()
+  .register(wireForms, { schema: { type: 'string', contentEncoding: 'base64' } })
   .refine((text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text), 'must be base64')
 
-export const fileContent = wireObject({
+const fileFields = {
   name: z.string().max(1024).exactOptional(),
   mimeType: z.string().max(256).exactOptional(),
   bytes: base64.exactOptional(),
@@ -28,12 +32,19 @@ export const fileContent = wireObject({
     .max(2048)
     .regex(/^https?:\/\//i, 'must begin with http:// or https://')
     .exactOptional(),
-}).superRefine((file, context) => {
+}
+
+/** A file has either its bytes or its address. */
+function requireContent(file: { uri?: string; bytes?: string }, context: z.RefinementCtx): void {
   if (file.uri !== undefined && file.bytes !== undefined)
     context.addIssue({ code: 'custom', path: ['uri'], message: 'must not be combined with bytes' })
   else if (file.uri === undefined && file.bytes === undefined)
     context.addIssue({ code: 'custom', path: ['bytes'], message: 'is missing' })
-})
+}
+
+export const fileContent = wireObject(fileFields).superRefine(requireContent)
+/** The file of a protocol that spells its fields in camelCase. */
+export const camelFileContent = camelObject(fileFields).superRefine(requireContent)
 
 const metadata = jsonObject.exactOptional()
 /** A part of a message or artifact. */

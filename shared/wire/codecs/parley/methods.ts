@@ -87,6 +87,10 @@ export function methodOf(operation: Operation): string {
   return rows[operation].method
 }
 
+export function paramsSchema(operation: Operation): z.ZodType {
+  return rows[operation].params
+}
+
 /** @throws ParleyError InvalidParams */
 export function readParams<O extends Operation>(
   operation: O,

@@ -104,6 +104,9 @@ export function readLedger(json: unknown): z.output<typeof ledger> {
   return ledger.safeParse(json).data ?? { payments: [] }
 }
 
+/** A payment by the ID of a paid session. */
+export const paidSessionIn = z.object({ session_id: z.string().min(1).max(100) })
+
 /** Returns the session ID if the body is a payment session. */
 export function readSessionId(json: unknown): unknown {
   return typeof json === 'object' && json !== null && 'session_id' in json ? json.session_id : undefined

@@ -81,6 +81,34 @@ export function policyOut(agent: string, policy: StoredPolicy | undefined) {
   }
 }
 
+/** The answer to `GET`, `PUT` and `DELETE /registry/agents/{id}/policy`. */
+export const policyAnswer = z.object({
+  agent: z.string(),
+  policy: z
+    .object({
+      rules: z.array(
+        z.object({
+          effect: z.enum(policyEffects),
+          callers: z.array(z.string()),
+          skills: z.array(z.string()).optional(),
+          note: z.string().optional(),
+        }),
+      ),
+      default: z.enum(policyEffects),
+    })
+    .nullable(),
+  modified_at: z.iso.datetime({ offset: true }).nullable(),
+  modified_by: z.string().nullable(),
+})
+
+/** The answer to `GET /registry/agents/{id}/policy/check`. */
+export const policyCheckAnswer = z.object({
+  agent: z.string(),
+  allowed: z.boolean(),
+  rule: z.string(),
+  skills: z.array(z.string()).nullable(),
+})
+
 const answer = z.object({ agent: z.string().catch(''), policy: policyIn.nullable() })
 
 /** Reads that answer, for clients. Returns undefined for anything else. */

@@ -106,9 +106,8 @@ export const registrationIn = z
   }))
 
 /** The query of `DELETE /registry/agents/{id}`. */
-export const leavingIn = z
-  .object({ replica_id: uuid.optional() })
-  .transform(({ replica_id: replicaId }) => ({ replicaId }))
+export const leavingQueryIn = z.object({ replica_id: uuid.optional() })
+export const leavingIn = leavingQueryIn.transform(({ replica_id: replicaId }) => ({ replicaId }))
 
 export function registrationOut(url: string, replicaId: string | undefined) {
   return { url, ...replicaOut(replicaId) }

@@ -15,12 +15,26 @@ export function wireObject<Shape extends z.core.$ZodLooseShape>(
   shape: Shape,
   also: Readonly<Record<string, string[]>> = {},
 ) {
-  const spellings = Object.keys(shape).map((key): [string, string[]] => {
+  const names = Object.fromEntries(Object.keys(shape).map((key) => [key, snakeOf(key)]))
+  return spelledObject(z.object(shape).register(wireForms, { names }), also)
+}
+
+/** Like `wireObject`, for protocols whose own spelling is camelCase. */
+export function camelObject<Shape extends z.core.$ZodLooseShape>(
+  shape: Shape,
+  also: Readonly<Record<string, string[]>> = {},
+) {
+  return spelledObject(z.object(shape), also)
+}
+
+function spelledObject<Shape extends z.core.$ZodLooseShape>(
+  object: z.ZodObject<Shape>,
+  also: Readonly<Record<string, string[]>>,
+) {
+  const spellings = Object.keys(object.shape).map((key): [string, string[]] => {
     const names = [key, snakeOf(key), ...(also[key] ?? [])]
     return [key, [...new Set(names)]]
   })
-  const names = Object.fromEntries(Object.keys(shape).map((key) => [key, snakeOf(key)]))
-  const object = z.object(shape).register(wireForms, { names })
   return z.preprocess((given) => readEither(given, spellings), object)
 }
 
