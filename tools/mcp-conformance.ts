@@ -5,9 +5,9 @@
  * `tools/mcp/explained.ts`.
  */
 import { parseArgs } from 'node:util'
-import { startDeployment } from './interop/deployment.ts'
 import { runAuthorizationSuite } from './mcp/authorization.ts'
 import { startBearerProxy } from './mcp/bearer-proxy.ts'
+import { startTestedServer } from './mcp/deployment.ts'
 import { printRuns, sectionOf, unexpectedOf } from './mcp/results.ts'
 import { revisions, runServerSuite, suiteVersion } from './mcp/suite.ts'
 import { writeSections } from './tck/conformance.ts'
@@ -16,11 +16,10 @@ const { values } = parseArgs({ options: { write: { type: 'boolean', default: fal
 console.log(`@modelcontextprotocol/conformance ${await suiteVersion()}`)
 const sections = new Map<string, string>()
 const unexpected: string[] = []
-await using deployment = await startDeployment(['../tools/testing/mcp-agent'])
+await using deployment = await startTestedServer()
 
 for (const revision of revisions) {
-  const target = new URL('agents/conformance/mcp', deployment.gateway)
-  await using proxy = await startBearerProxy(target, deployment.token)
+  await using proxy = await startBearerProxy(deployment.mcp, deployment.token)
   const runs = await runServerSuite(proxy.url, revision)
   printRuns(`MCP ${revision}`, revision, runs)
   unexpected.push(...unexpectedOf(revision, runs))

@@ -26,8 +26,14 @@ export interface InteropDeployment extends AsyncDisposable {
   tokenFor(slug: string): Promise<string>
 }
 
-/** @param agents folders, relative to `agents/` */
-export async function startDeployment(agents: readonly string[]): Promise<InteropDeployment> {
+/**
+ * @param agents folders, relative to `agents/`
+ * @param more further settings
+ */
+export async function startDeployment(
+  agents: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+): Promise<InteropDeployment> {
   await using stack = new AsyncDisposableStack()
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-interop-'))
   stack.defer(() => rm(folder, { recursive: true, force: true }))
@@ -50,6 +56,7 @@ export async function startDeployment(agents: readonly string[]): Promise<Intero
     SERVICE_GATEWAY_AUTHOR: 'interop',
     SERVICE_GATEWAY_NAME: 'gateway',
     CARD_ES256: 'yes',
+    ...more,
   })
   const log = makeLog({ level: 'silent', name: 'interop' })
   const gateway = stack.use(await startGatewayApp({ settings, log, agentsDir }))

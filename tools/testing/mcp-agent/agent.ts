@@ -17,10 +17,11 @@ type Question = Parameters<HandlerContext['ask']>[1] & { message: string }
 
 /** Pauses until each question has an answer, then completes with the answers. */
 function asking(questions: Record<string, Question>): Scenario {
-  return function* ({ ask, data }) {
-    const open = Object.entries(questions).filter(([key]) => data[key] === undefined)
+  return function* ({ ask, input }) {
+    const given = z.looseObject({}).parse(input)
+    const open = Object.entries(questions).filter(([key]) => given[key] === undefined)
     if (open.length > 0) yield ask(open[0]?.[1].message ?? '', { inputs: Object.fromEntries(open) })
-    else yield `Answers: ${JSON.stringify(data)}`
+    else yield `Answers: ${JSON.stringify(given)}`
   }
 }
 
@@ -32,12 +33,18 @@ async function* slowly({ input, signal }: HandlerContext): AsyncGenerator<Output
   yield `Computed ${label} in ${seconds} s`
 }
 
+/** The server stores at most one message about progress per second. */
 async function* inSteps({ signal }: HandlerContext): AsyncGenerator<Output> {
   for (const done of [0, 50, 100]) {
     yield progress(`${done} of 100`)
-    await delay(50, undefined, { signal })
+    await delay(1050, undefined, { signal })
   }
   yield 'Done'
+}
+
+function* logging({ log }: HandlerContext): Generator<Output> {
+  log.info('for the operator only')
+  yield 'Logged'
 }
 
 async function* declining({ decline, signal }: HandlerContext): AsyncGenerator<Output> {
@@ -51,6 +58,7 @@ async function* crashing({ signal }: HandlerContext): AsyncGenerator<Output> {
   throw new Error('This tool intentionally fails')
 }
 
+const answers = z.looseObject({ step1: z.unknown().optional() })
 const person = z.object({ name: z.string() })
 const picture = file('pixel.png', 'image/png', pixel)
 const question = { user_name: nameForm('What is your name?') }
@@ -82,11 +90,11 @@ const testSkills: readonly TestSkill[] = [
   { id: 'test_error_handling', description: 'Declines', run: declining },
   { id: 'test_tool_with_progress', description: 'Reports progress', run: inSteps },
   { id: 'test_tool_with_logging', description: 'Reports progress', run: inSteps },
-  { id: 'test_logging_tool', description: 'Reports progress', run: inSteps },
+  { id: 'test_logging_tool', description: 'Logs', run: logging },
   {
     id: 'test_elicitation',
     description: 'Requests a name and an address',
-    input: z.object({ message: z.string() }),
+    input: z.looseObject({ message: z.string() }),
     run: asking({ user: userForm }),
   },
   {
@@ -100,7 +108,6 @@ const testSkills: readonly TestSkill[] = [
     run: asking({ choices: choicesForm }),
   },
   { id: 'test_streaming_elicitation', description: 'Requests a name', run: asking(question) },
-  { id: 'test_missing_capability', description: 'Requests a name', run: asking(question) },
   { id: 'test_input_required_result_elicitation', description: 'Requests a name', run: asking(question) },
   { id: 'test_input_required_result_request_state', description: 'Requests a name', run: asking(question) },
   { id: 'test_input_required_result_tampered_state', description: 'Requests a name', run: asking(question) },
@@ -109,7 +116,7 @@ const testSkills: readonly TestSkill[] = [
     id: 'test_input_required_result_multi_round',
     description: 'Requests a name, then a colour',
     run: (context) => {
-      const isFirst = context.data['step1'] === undefined
+      const isFirst = answers.parse(context.input).step1 === undefined
       const round = isFirst
         ? { step1: nameForm('Step 1: your name?') }
         : { step2: nameForm('Step 2: your colour?') }
@@ -128,7 +135,7 @@ const testSkills: readonly TestSkill[] = [
   {
     id: 'confirm_delete',
     description: 'Requests a confirmation',
-    input: z.object({ filename: z.string() }),
+    input: z.looseObject({ filename: z.string() }),
     run: asking({ confirm: nameForm('Delete the file?') }),
   },
   {
@@ -143,7 +150,7 @@ const testSkills: readonly TestSkill[] = [
 export default defineAgent({
   name: 'conformance',
   description: 'Behaves as the conformance suite of MCP expects',
-  skills: testSkills.map(({ id, description, input = z.object({}) }) => ({
+  skills: testSkills.map(({ id, description, input = z.looseObject({}) }) => ({
     id,
     name: id,
     description,
