@@ -3,9 +3,15 @@
  * against the calculator: at its own address, at `/agents/calculator/` and at the gateway's address. Then registers agents
  * built with these SDKs at the gateway and calls them in each dialect, and verifies the cards of the calculator and the gateway
  * with the SDKs' own verifiers. Prints a table of each. The exit code is 1 after a failure. Python 3.12 or newer is needed for
- * `a2a-sdk`. With the argument `clients`, `agents` or `cards`, only this table.
+ * `a2a-sdk`. Then clients of MCP and of the OpenAI API call the calculator and the data analyst. With the argument `clients`,
+ * `agents`, `cards`, `mcp` or `openai`, only this table.
  */
 import { printTable } from './bench/support/report.ts'
+import { inspector, inspectorClients } from './clients/mcp-inspector.ts'
+import { mcpClients } from './clients/mcp-sdk.ts'
+import { openaiNode } from './clients/openai-node.ts'
+import { mcpPython, mcpPythonClient, openaiPython, openaiPythonClient } from './clients/python-clients.ts'
+import { calledAgents, failuresIn, runClient, type TestedClient } from './clients/step.ts'
 import { jsVerifiers, pythonVerifiers, verifyCards } from './interop/card-verifiers.ts'
 import { startDeployment } from './interop/deployment.ts'
 import { type ForeignServer, join, jsServers, pythonServers } from './interop/foreign.ts'
@@ -15,6 +21,7 @@ import { own } from './interop/own.ts'
 import { a2aSdk, pythonClients } from './interop/python.ts'
 import { addresses, type Cell, runSteps, runStepsAt, shown } from './interop/run.ts'
 import { type Step, steps } from './interop/steps.ts'
+import { installNodePackage } from './testing/node-packages.ts'
 import { installPython } from './testing/python.ts'
 
 const [only] = process.argv.slice(2)
@@ -22,10 +29,19 @@ const reason = Object.values(a2aSdk).map(installPython).find(Boolean)
 if (reason !== undefined) console.log(`The clients and agents of a2a-sdk are skipped: ${reason}`)
 const failures: string[] = []
 
-await using deployment = await startDeployment(['calculator'])
+await using deployment = await startDeployment(calledAgents)
 if (only === undefined || only === 'clients') await tableOfClients()
 if (only === undefined || only === 'agents') await tableOfAgents()
 if (only === undefined || only === 'cards') await tableOfCards()
+if (only === undefined || only === 'mcp') {
+  const python = isReady('mcp of PyPI', installPython(mcpPython)) ? [mcpPythonClient] : []
+  const ofInspector = isReady('the inspector', installNodePackage(inspector)) ? inspectorClients : []
+  await tableOfSteps('Clients of MCP', [...mcpClients, ...ofInspector, ...python])
+}
+if (only === undefined || only === 'openai') {
+  const python = isReady('openai of PyPI', installPython(openaiPython)) ? [openaiPythonClient] : []
+  await tableOfSteps('Clients of the OpenAI API', [openaiNode, ...python])
+}
 for (const failure of failures) console.log(failure)
 if (failures.length > 0) process.exitCode = 1
 
@@ -86,6 +102,24 @@ async function tableOfCards(): Promise<void> {
   }
   console.log('\nSigned cards, each verified by the SDK and refused after a change')
   printTable(['', 'the agent itself', '/agents/calculator/', 'the gateway'], rows)
+}
+
+function isReady(name: string, reason: string | undefined): boolean {
+  if (reason !== undefined) console.log(`${name} is skipped: ${reason}`)
+  return reason === undefined
+}
+
+async function tableOfSteps(title: string, clients: readonly TestedClient[]): Promise<void> {
+  const rows = []
+  for (const client of clients) {
+    console.log(`Running ${client.name}`)
+    const cells = await runClient(client, deployment)
+    const failed = failuresIn(cells)
+    failures.push(...failed.map((failure) => `FAILED: ${client.name}, ${failure}`))
+    rows.push([client.name, `${cells.size - failed.length} of ${cells.size}`, [...cells.keys()].join('; ')])
+  }
+  console.log(`\n${title}: steps that pass`)
+  printTable(['client', 'passed', 'steps'], rows)
 }
 
 function note<Name extends Step | string>(name: string, cells: Map<Name, Cell>): void {

@@ -7,6 +7,8 @@ import { once } from 'node:events'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { inspectorIsThere } from './clients/mcp-inspector.ts'
+import { mcpPythonIsThere, openaiPythonIsThere } from './clients/python-clients.ts'
 import { type Count, countLine, countPlaywright, countVitest, wronglySkipped } from './count.ts'
 import { installPrograms, onPath } from './install-programs.ts'
 import { a2aSdkIsThere } from './interop/python.ts'
@@ -26,8 +28,12 @@ const mongodb = once(spawn(process.execPath, ['tools/mongodb.ts'], { cwd: root, 
 // Installed once for all test runs.
 const bindu = once(spawn(process.execPath, ['tools/bindu.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
 const a2aSdk = once(spawn(process.execPath, ['tools/a2a-sdk.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
+const apiClients = once(
+  spawn(process.execPath, ['tools/api-clients.ts'], { cwd: root, stdio: 'inherit' }),
+  'exit',
+)
 const checks = [check('Type check', ['tsc', '-b']), lint()]
-await Promise.all([mongodb, bindu, a2aSdk])
+await Promise.all([mongodb, bindu, a2aSdk, apiClients])
 const counts = [await unit(), ...(await Promise.all(checks)), ...(await endToEnd())]
 rmSync(reports, { recursive: true })
 
@@ -110,5 +116,8 @@ function isInstalled(program: string): boolean {
   if (program === 'mongod') return mongodbKind() !== undefined || canBuildMongodb()
   if (program === 'bindu') return binduIsThere()
   if (program === 'a2a-sdk') return a2aSdkIsThere()
+  if (program === 'mcp-inspector') return inspectorIsThere()
+  if (program === 'openai-python') return openaiPythonIsThere()
+  if (program === 'mcp-python') return mcpPythonIsThere()
   return program === 'hydra' ? hydraIsThere() : onPath(program)
 }
