@@ -16,8 +16,6 @@ declare module 'fastify' {
 }
 
 export interface InnerRequest {
-  /** Default `POST`. A GET has no body. */
-  method?: 'GET' | 'POST'
   path: string
   headers: Record<string, string>
   body: string
@@ -88,7 +86,7 @@ export class InnerRequests {
   }
 
   async #send(
-    { method = 'POST', path, headers, body, signal }: InnerRequest & { signal: AbortSignal },
+    { path, headers, body, signal }: InnerRequest & { signal: AbortSignal },
     { id, headers: outer, raw }: FastifyRequest,
     caller: AuthenticatedCaller,
   ): Promise<InnerResponse> {
@@ -99,16 +97,16 @@ export class InnerRequests {
     try {
       const { remoteAddress = '' } = raw.socket
       const sent = {
-        method,
+        method: 'POST' as const,
         url: path,
         headers: {
           ...headersFrom(outer),
           ...headers,
-          ...(method === 'POST' && { 'content-type': 'application/json' }),
+          'content-type': 'application/json',
           authorization: `Bearer ${caller.credentials.token}`,
           'x-request-id': id,
         },
-        ...(method === 'POST' && { payload: body }),
+        payload: body,
         remoteAddress,
         payloadAsStream: true,
       }

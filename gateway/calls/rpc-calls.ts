@@ -112,7 +112,7 @@ async function* framesOf(response: InnerResponse, signal: AbortSignal | undefine
 }
 
 /** Returns the whole body as JSON. @throws ParleyError */
-export async function jsonOf({ body }: InnerResponse, { claim }: RequestSender): Promise<unknown> {
+async function jsonOf({ body }: InnerResponse, { claim }: RequestSender): Promise<unknown> {
   const chunks: Buffer[] = []
   let bytes = 0
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -141,8 +141,7 @@ export async function jsonOf({ body }: InnerResponse, { claim }: RequestSender):
 /** Headers of an error that concern the client of any interface. */
 const errorHeaders = ['retry-after', 'www-authenticate', 'x-agent', 'x-negotiation-id', 'payment-required']
 
-/** @throws ParleyError if the answer is an error */
-export function refuseError({ status, headers }: InnerResponse, answer: unknown): void {
+function refuseError({ status, headers }: InnerResponse, answer: unknown): void {
   const kept = errorHeaders.flatMap((name) => {
     const value = headers[name]
     return typeof value === 'string' ? [[name, value]] : []

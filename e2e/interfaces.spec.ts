@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { TestWallet } from '@parley/tools/testing/paid-agent'
+import { expect } from '@playwright/test'
+import type { PaymentRequired } from '@x402/core/types'
+import { skipWithoutServers, test } from './backends.ts'
+import { Deployment } from './harness/deployment.ts'
+
+test.describe.configure({ mode: 'serial' })
+skipWithoutServers()
+
+let deployment: Deployment
+let token: string
+let client: Client
+
+test.beforeAll(async ({ backends }) => {
+  deployment = await Deployment.start(backends)
+  token = (await deployment.parley('token')).stdout.trim()
+  client = new Client({ name: 'e2e', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } })
+  const authProvider = { token: async () => token }
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL('mcp', `${deployment.url}/`), { authProvider }),
+  )
+})
+test.afterAll(async () => {
+  await client?.close()
+  await deployment?.remove()
+})
+
+const sales = async () => ({
+  name: 'sales.csv',
+  mime_type: 'text/csv',
+  text: await readFile(path.join(import.meta.dirname, '..', 'examples', 'sales.csv'), 'utf8'),
+})
+
+test('an MCP client lists the skills of every agent as tools', async () => {
+  const { tools } = await client.listTools()
+  const names = tools.map(({ name }) => name)
+  expect(names).toEqual(
+    expect.arrayContaining([
+      'find_agent',
+      'ask_best_agent',
+      'calculator__calculate',
+      'data-analyst__draw-chart',
+      'forecaster__forecast-series',
+      'summarizer__summarize',
+    ]),
+  )
+})
+
+test('an MCP client sends a CSV file to data-analyst and receives the chart as an image', async () => {
+  const call = { text: 'revenue by month', files: [await sales()] }
+  const { content } = await client.callTool({ name: 'data-analyst__draw-chart', arguments: call })
+  const image = content.find(({ type }) => type === 'image')
+  expect(image).toMatchObject({ mimeType: 'image/png', data: expect.stringMatching(/^iVBORw0KGgo/) })
+})
+
+test('an MCP client receives the terms of forecaster, pays with x402 and receives the forecast', async () => {
+  const call = {
+    name: 'forecaster__forecast-series',
+    arguments: { text: 'the next 6 months', files: [await sales()] },
+  }
+  const unpaid = await client.callTool(call)
+  expect(unpaid).toMatchObject({ isError: true, structuredContent: { x402Version: 2 } })
+  const terms = unpaid.structuredContent as unknown as PaymentRequired
+  const payment = await new TestWallet().client.createPaymentPayload(terms)
+  const paid = await client.callTool({ ...call, _meta: { 'x402/payment': payment } })
+  expect(paid.isError).not.toBe(true)
+  expect(paid._meta).toMatchObject({ 'x402/payment-response': { success: true } })
+  const types = paid.content.map((block) => ('resource' in block ? block.resource.mimeType : block.type))
+  expect(types).toEqual(expect.arrayContaining(['application/pdf', 'text/csv']))
+})
