@@ -16,6 +16,7 @@ import type { AgentCalls } from './calls/agent-calls.ts'
 import { InnerRequests } from './calls/inner-requests.ts'
 import { RoutedAgentCalls } from './calls/routed-agent-calls.ts'
 import { addCatalogRoutes } from './catalog/catalog-routes.ts'
+import type { CatalogSources } from './catalog/catalog-sources.ts'
 import type { GatewayConfig } from './config.ts'
 import { type GatewayState } from './gateway-state.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
@@ -68,6 +69,7 @@ export interface Parts {
   trust: Trust
   limits: RequestLimits | undefined
   answers: AnswerBudget
+  catalogs: CatalogSources
   inner: InnerCalls
   credentials: AgentCredentials
   access: CallerAccess
@@ -172,7 +174,7 @@ export function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   addInterfaces(app, { ...parts, calls, authenticator, gatewayUrl })
   const server = { version, ...cardServer(parts) }
   addDiscoveryRoutes(app, agentsFor, server)
-  addCatalogRoutes(app, { ...parts.routing, ...server, access, authenticator, agentsFor, proofOf })
+  addCatalogRoutes(app, { ...parts, ...parts.routing, ...server, authenticator, agentsFor, proofOf })
   addOpenApiRoute(app, { ...openApi, address: () => gatewayUrl })
   addProtectedResourceRoutes(app, { gatewayUrl, issuer: oauth.issuer, agentsFor })
   return addHealthRoute(app, healthOptions(parts))

@@ -12,6 +12,7 @@ import type { FastifyInstance } from 'fastify'
 import { agentClients, callerAccess } from './access-policies.ts'
 import { type AddInterface, addAgents, addRoutes, namedAgents, type Parts } from './add-routes.ts'
 import { type Addresses, resolveAddresses } from './addresses.ts'
+import { openCatalogSources } from './catalog/catalog-sources.ts'
 import type { Settings } from './config.ts'
 import { type GatewayState, openGatewayState } from './gateway-state.ts'
 import { AwaitedAgents } from './health/awaited-agents.ts'
@@ -80,9 +81,8 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const { settings, log } = options
   const { config, secrets, environment } = settings
   await using stack = new AsyncDisposableStack()
-  const { storeUrl, redisUrl } = secrets
+  const { storeUrl, redisUrl, masterKey } = secrets
   const supervises = options.agentsDir !== undefined
-  const { masterKey } = secrets
   const state = stack.use(await openGatewayState({ config, storeUrl, supervises, masterKey, log }))
   const addresses = await resolveAddresses(config)
   const reserved = await slugsOf(options.agentsDir)
@@ -102,7 +102,8 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const { detector, keeper } = watchAgents({ registry, state, probe, log }, stack)
   const tokens = new AgentTokens(options.tokenExchange ?? oauth.tokenExchange, namesOf(publicUrl, trust))
   const shared = { config, state, registry, access, detector, dispatcherFor, tokens, credentials, log }
-  const around = { addresses, oauth, keeper, trust, inner: new InnerCalls() }
+  const catalogs = openCatalogSources({ config, guardedClient: options.guardedClient, log }, stack)
+  const around = { addresses, oauth, keeper, trust, catalogs, inner: new InnerCalls() }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...shared, ...routed }))
   const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }

@@ -31,6 +31,8 @@ export interface GatewayConfig extends CommonConfig {
   clientDocuments: boolean
   /** Whether registered agents receive work without admission by an operator. */
   registryOpen: boolean
+  /** Manifests of other publishers, or servers that have one at the well-known path. */
+  catalogSources: readonly string[]
   /** Hosts that are exempt from the private-address guard for registrations. */
   registryAllowedHosts: AllowedHosts
   /** The minimum score (0 to 1) that an agent needs to receive a message that names no agent. */
@@ -110,6 +112,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       openRegistration: values.OAUTH_OPEN_REGISTRATION ?? !common.production,
       clientDocuments: values.OAUTH_CLIENT_DOCUMENTS,
       registryOpen: values.REGISTRY_OPEN,
+      catalogSources: values.CATALOG_SOURCES ?? [],
       routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,
       mcp: { taskAfterMs: values.MCP_TASK_AFTER_MS, answerAfterMs: values.MCP_ANSWER_AFTER_MS },

@@ -13,15 +13,17 @@ import type { AgentDirectory } from '../registry/agent-policies.ts'
 import type { CallerAccess } from '../registry/caller-access.ts'
 import { ardErrors } from './ard-errors.ts'
 import { ardApi, exploreRequest, listRequest, searchRequest } from './ard-schemas.ts'
-import type { CatalogEntries } from './catalog-entry.ts'
+import type { CatalogEntries, ListedEntry } from './catalog-entry.ts'
 import { type CatalogSearch, compareFound, positionOf } from './catalog-search.ts'
+import type { CatalogSources } from './catalog-sources.ts'
 import { checkPath, filterOf, matchesFilter } from './entry-filter.ts'
 import { facetOf } from './facets.ts'
-import { type ListedEntry, listFilter, listOrder } from './list-query.ts'
+import { listFilter, listOrder } from './list-query.ts'
 
 export interface ArdRoutes {
   entries: CatalogEntries
   search: CatalogSearch
+  catalogs: CatalogSources
   gatewayUrl: string
   access: CallerAccess
   authenticator: Pick<Authenticator, 'authenticate'>
@@ -48,7 +50,7 @@ const optionsOf = (api: OperationDescription) => ({
 })
 
 function addSearch(app: FastifyInstance, routes: ArdRoutes, cursors: Cursors): void {
-  const { entries, search, gatewayUrl } = routes
+  const { search, catalogs, gatewayUrl } = routes
   app.post('/search', optionsOf(ardApi.search), async (request, reply) => {
     const { query, federation, pageSize, pageToken } = readBody(searchRequest, request)
     const filter = filterOf(query.filter)
@@ -62,21 +64,21 @@ function addSearch(app: FastifyInstance, routes: ArdRoutes, cursors: Cursors): v
     const page = rest.slice(0, pageSize)
     const last = rest.length > page.length ? page.at(-1) : undefined
     const results = page.map(async ({ listed, score, reasons }) => {
-      const { representativeQueries: _indexed, metadata, ...entry } = await entries.complete(listed)
+      const { representativeQueries: _indexed, metadata, ...entry } = await listed.complete()
       return { ...entry, metadata: { ...metadata, reasons }, score, source: `${gatewayUrl}/` }
     })
     void reply.header('cache-control', 'no-store')
     return {
       results: await Promise.all(results),
       // This registry queries no others.
-      ...(federation === 'referrals' && { referrals: [] }),
+      ...(federation === 'referrals' && { referrals: catalogs.referrals() }),
       ...(last && { pageToken: cursors.seal(list, owner, positionOf(last)) }),
     }
   })
 }
 
 function addExplore(app: FastifyInstance, routes: ArdRoutes): void {
-  const { entries, search } = routes
+  const { search } = routes
   app.post('/explore', optionsOf(ardApi.explore), async (request, reply) => {
     const { query, resultType } = readBody(exploreRequest, request)
     const filter = filterOf(query.filter)
@@ -84,7 +86,7 @@ function addExplore(app: FastifyInstance, routes: ArdRoutes): void {
     const { agents } = await senderOf(routes, request)
     const all =
       query.text === undefined
-        ? listedEntries(entries, agents).map(({ entry }) => entry)
+        ? listedEntries(routes, agents).map(({ entry }) => entry)
         : (await search.find(query.text, agents)).map(({ listed }) => listed.entry)
     const matching = all.filter((entry) => matchesFilter(entry, filter))
     void reply.header('cache-control', 'no-store')
@@ -94,7 +96,6 @@ function addExplore(app: FastifyInstance, routes: ArdRoutes): void {
 }
 
 function addList(app: FastifyInstance, routes: ArdRoutes, cursors: Cursors): void {
-  const { entries } = routes
   app.get('/agents', optionsOf(ardApi.list), async (request, reply) => {
     const { filter, orderBy, pageSize, pageToken } = parseParams(listRequest, request.query)
     const isMatching = filter === undefined ? () => true : listFilter(filter)
@@ -102,7 +103,7 @@ function addList(app: FastifyInstance, routes: ArdRoutes, cursors: Cursors): voi
     const { agents, owner } = await senderOf(routes, request)
     const list = listName('agents', [filter ?? '', orderBy ?? ''])
     const after = pageToken && positionIn(listPosition, cursors, { list, owner, pageToken })
-    const matching = listedEntries(entries, agents).filter(isMatching)
+    const matching = listedEntries(routes, agents).filter(isMatching)
     const rest = matching
       .map((listed) => ({ listed, key: keyOf(listed) }))
       .filter(({ key }) => !after || compare(key, after) > 0)
@@ -122,14 +123,9 @@ async function senderOf({ access, authenticator }: ArdRoutes, request: FastifyRe
   return { agents: await access.agentsFor(caller), owner: caller?.id ?? '' }
 }
 
-function listedEntries(entries: CatalogEntries, agents: AgentDirectory) {
+function listedEntries({ entries, catalogs }: ArdRoutes, agents: AgentDirectory): ListedEntry[] {
   const ofGateway = entries.ofGateway().map((entry) => ({ entry, complete: async () => entry }))
-  const ofAgents = entries.ofAgents(agents).map((listed) => ({
-    entry: listed.entry,
-    createdAt: listed.agent.registeredAt,
-    complete: () => entries.complete(listed),
-  }))
-  return [...ofGateway, ...ofAgents] satisfies ListedEntry[]
+  return [...ofGateway, ...entries.ofAgents(agents), ...catalogs.all()]
 }
 
 function readBody<T extends z.ZodType>(schema: T, request: FastifyRequest): z.output<T> {

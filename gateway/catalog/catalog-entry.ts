@@ -20,7 +20,9 @@ export interface CatalogEntry {
   identifier: string
   displayName: string
   type: string
-  url: string
+  /** Of an entry, either this or `data` is present. */
+  url?: string
+  data?: object
   description?: string | undefined
   tags?: string[] | undefined
   capabilities?: string[] | undefined
@@ -40,16 +42,19 @@ export interface CatalogOptions {
   proofOf: ProofOf
 }
 
-/** An entry of an agent, with the facts that lists sort by and that have no field. */
-export interface AgentCatalogEntry {
-  agent: AgentEntry
+/** An entry with the facts that lists sort by and that have no field. */
+export interface ListedEntry {
   entry: CatalogEntry
+  /** When the agent was registered. Entries of the gateway and of other publishers have no such time. */
+  createdAt?: string
+  /** Returns the entry with the gateway's proof, which is signed when it is first used. */
+  complete: () => Promise<CatalogEntry>
 }
 
 const [nameMax, descriptionMax, wordMax] = [200, 1000, 100]
 const [tagsMax, capabilitiesMax] = [20, 50]
 
-type Cached = { of: AgentEntry; entries: AgentCatalogEntry[] }
+type Cached = { of: AgentEntry; entries: ListedEntry[] }
 
 /** Writes the catalog entries of the agents and of the gateway. */
 export class CatalogEntries {
@@ -74,20 +79,23 @@ export class CatalogEntries {
   }
 
   /** Returns the entries of the admitted agents, ordered by slug: of each agent, its A2A card and its MCP server. */
-  ofAgents(agents: AgentDirectory): AgentCatalogEntry[] {
+  ofAgents(agents: AgentDirectory): ListedEntry[] {
     return agents.admitted().flatMap((agent) => this.ofAgent(agent))
   }
 
-  ofAgent(agent: AgentEntry): AgentCatalogEntry[] {
+  ofAgent(agent: AgentEntry): ListedEntry[] {
     const known = this.#cache.get(agent.skills)
     if (known !== undefined && saysSame(known.of, agent)) return known.entries
-    const entries = this.#write(agent).map((entry) => ({ agent, entry }))
+    const entries = this.#write(agent).map((entry) => ({
+      entry,
+      createdAt: agent.registeredAt,
+      complete: () => this.#complete(entry, agent),
+    }))
     this.#cache.set(agent.skills, { of: agent, entries })
     return entries
   }
 
-  /** Adds the gateway's proof, which is signed when it is first used. */
-  async complete({ agent, entry }: AgentCatalogEntry): Promise<CatalogEntry> {
+  async #complete(entry: CatalogEntry, agent: AgentEntry): Promise<CatalogEntry> {
     const { trustManifest } = entry
     if (trustManifest === undefined) return entry
     return { ...entry, trustManifest: withProof(trustManifest, await this.#options.proofOf(agent)) }
@@ -199,7 +207,7 @@ function changedAt({ registeredAt, cardChanges }: AgentEntry): string {
 /** The fields of an agent on which its entries depend, apart from the skills. */
 const writtenFields = [
   ...(['slug', 'name', 'description', 'card', 'cardChanges', 'did', 'verified', 'relay'] as const),
-  ...(['origin', 'own', 'admitted', 'admittedBy'] as const),
+  ...(['url', 'keys', 'origin', 'own', 'admitted', 'admittedBy'] as const),
 ]
 
 function saysSame(before: AgentEntry, now: AgentEntry): boolean {

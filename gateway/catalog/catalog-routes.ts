@@ -33,7 +33,7 @@ export function addCatalogRoutes(app: FastifyInstance, routes: CatalogRoutes): v
       return sendCacheable(request, reply, JSON.stringify(written), { perCaller: true, type })
     })
   addServerCardRoutes(app, routes)
-  addArdRoutes(app, { ...routes, entries, search: new CatalogSearch(entries, routes.negotiator) })
+  addArdRoutes(app, { ...routes, entries, search: new CatalogSearch({ ...routes, entries }) })
 }
 
 /** @throws ParleyError NotFound for a part after the last one */
@@ -67,7 +67,7 @@ async function documentOf(
     entries: [
       ...(part === undefined ? entries.ofGateway() : []),
       ...nested,
-      ...(await Promise.all(ofAgents.map((listed) => entries.complete(listed)))),
+      ...(await Promise.all(ofAgents.map((listed) => listed.complete()))),
     ],
   }
 }

@@ -1,47 +1,54 @@
-import type { RankedAgent } from '@parley/negotiation/index/agent-index'
 import type { AgentDirectory } from '../registry/agent-policies.ts'
 import type { Negotiator } from '../routing/negotiation/negotiator.ts'
-import type { AgentCatalogEntry, CatalogEntries } from './catalog-entry.ts'
+import type { CatalogEntries, ListedEntry } from './catalog-entry.ts'
+import type { CatalogSources } from './catalog-sources.ts'
 import { plainLine } from './plain-text.ts'
 
 /** An entry that matches a text, with its relevance from 1 to 100 and why it matches. */
 export interface FoundEntry {
-  listed: AgentCatalogEntry
+  listed: ListedEntry
   score: number
   reasons: string
+}
+
+export interface CatalogSearchOptions {
+  entries: CatalogEntries
+  catalogs: CatalogSources
+  negotiator: Pick<Negotiator, 'match'>
 }
 
 const reasonsMaxChars = 300
 
 export class CatalogSearch {
-  readonly #entries: CatalogEntries
-  readonly #negotiator: Pick<Negotiator, 'match'>
+  readonly #options: CatalogSearchOptions
 
-  constructor(entries: CatalogEntries, negotiator: Pick<Negotiator, 'match'>) {
-    this.#entries = entries
-    this.#negotiator = negotiator
+  constructor(options: CatalogSearchOptions) {
+    this.#options = options
   }
 
   /**
-   * Returns the entries of the agents whose skills match the text, best first. The score is the skill match of a negotiation in
-   * percent, so that it says how much of the request the agent covers, not how it compares with the others. Entries below 1 % are
-   * left out.
+   * Returns the entries of the agents whose skills match the text, and those of other publishers that match it, best first. The score
+   * is the skill match of a negotiation in percent, so that it says how much of the request the agent covers, not how it compares with
+   * the others. Entries below 1 % are left out.
    */
   async find(text: string, agents: AgentDirectory): Promise<FoundEntry[]> {
-    const ranked = await this.#negotiator.match(text, agents)
-    return ranked
-      .flatMap(({ id, subscores, reasons }: RankedAgent) => {
-        const agent = agents.find(id)
-        const score = Math.round(100 * subscores.skillMatch)
-        if (agent?.admitted !== true || score === 0) return []
-        const why = plainLine(
-          reasons.filter((reason) => reason.startsWith('skill ')).join('; '),
-          reasonsMaxChars,
-        )
-        return this.#entries.ofAgent(agent).map((listed) => ({ listed, score, reasons: why }))
-      })
+    const { entries, catalogs, negotiator } = this.#options
+    const ranked = await negotiator.match(text, agents)
+    const ofAgents = ranked.flatMap(({ id, subscores, reasons }) => {
+      const agent = agents.find(id)
+      if (agent?.admitted !== true) return []
+      return entries.ofAgent(agent).map((listed) => foundOf(listed, subscores.skillMatch, reasons))
+    })
+    const ofOthers = catalogs.find(text).map(({ listed, match, reasons }) => foundOf(listed, match, reasons))
+    return [...ofAgents, ...ofOthers]
+      .filter(({ score }) => score > 0)
       .toSorted((a, b) => compareFound(positionOf(a), positionOf(b)))
   }
+}
+
+function foundOf(listed: ListedEntry, match: number, reasons: readonly string[]): FoundEntry {
+  const why = reasons.filter((reason) => reason.startsWith('skill ')).join('; ')
+  return { listed, score: Math.round(100 * match), reasons: plainLine(why, reasonsMaxChars) }
 }
 
 /** The place of an entry in the results. */

@@ -1,16 +1,18 @@
 import { expect, test } from 'vitest'
-import { type ListedEntry, listFilter, listOrder } from './list-query.ts'
+import type { ListedEntry } from './catalog-entry.ts'
+import { listFilter, listOrder } from './list-query.ts'
 
-const listed = (displayName: string, updatedAt = '2026-05-01T00:00:00Z'): ListedEntry => ({
-  entry: {
+function listed(displayName: string, updatedAt = '2026-05-01T00:00:00Z'): ListedEntry {
+  const entry = {
     identifier: `urn:air:acme.com:agent:${displayName}`,
     displayName,
     type: 'application/a2a-agent-card+json',
     url: 'https://acme.com',
     updatedAt,
     publisher: { identifier: 'acme.com', displayName: 'Acme', identityType: 'dns' },
-  },
-})
+  } as const
+  return { entry, complete: async () => entry }
+}
 
 test.each([
   ["displayName = 'AUTHOR'", ['author']],

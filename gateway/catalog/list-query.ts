@@ -1,12 +1,6 @@
 import { ParleyError } from '@parley/wire/errors'
-import type { CatalogEntry } from './catalog-entry.ts'
+import type { ListedEntry } from './catalog-entry.ts'
 import { publisherIn } from './entry-filter.ts'
-
-/** An entry with the time at which its agent was registered; entries of the gateway have none. */
-export interface ListedEntry {
-  entry: CatalogEntry
-  createdAt?: string | undefined
-}
 
 type Matches = (listed: ListedEntry) => boolean
 

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { AgentEntry } from '../registry/entry.ts'
 
 /** The publisher of a gateway that has no domain name, such as one at localhost (urn-naming-guide of ARD, scenario A). */
-const placeholderDomain = 'agent.localhost'
+export const placeholderDomain = 'agent.localhost'
 
 /** The publisher of the entries: the gateway, because every entry describes an address at the gateway. */
 export interface Publisher {

@@ -75,7 +75,8 @@ const candidatesDefault = 10
 const candidatesMax = 1000
 const excludedMax = 100
 const never = () => false
-const onlySkills = { skillMatch: 1, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
+/** Weights with which the score is the skill match. */
+export const onlySkills = { skillMatch: 1, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
 
 /** Ranks agents and records each decision with its reasons, but without the request's texts. */
 export class Negotiator {

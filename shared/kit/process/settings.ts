@@ -1,6 +1,7 @@
 import type { Deprecation, DeprecationMark } from '@parley/wire/model/deprecation'
 import { z } from 'zod'
 import { addressBlock } from '../net/address-block.ts'
+import { catalogSettings } from './catalog-settings.ts'
 import { isolationSettings } from './isolation-settings.ts'
 import { keySettings } from './key-settings.ts'
 import { mcpSettings } from './mcp-settings.ts'
@@ -302,6 +303,7 @@ export const gatewaySettings = {
     meaning:
       'non-public hosts, addresses or CIDR blocks that agents may register with, comma-separated (default: localhost; none with NODE_ENV=production); none = no exceptions',
   },
+  ...catalogSettings,
   ROUTE_MIN_SCORE: {
     schema: text
       .regex(/^(0(\.\d{1,6})?|1(\.0{1,6})?)$/, 'must be a number from 0 to 1')
