@@ -40,6 +40,9 @@ import { addStatementExchangeRoute } from './http/statement-exchange-route.ts'
 import { addMcpRoutes } from './mcp/mcp-routes.ts'
 import { watchTools } from './mcp/tool-changes.ts'
 import { type OAuth } from './oauth/start-oauth.ts'
+import { apiPath } from './openai/error-answer.ts'
+import { addOpenAiRoutes } from './openai/open-ai-routes.ts'
+import { PaymentPrompts } from './openai/payment-prompts.ts'
 import { AgentCredentials } from './registration/agent-credentials.ts'
 import type { CallerAccess } from './registry/caller-access.ts'
 import { Registry } from './registry/registry.ts'
@@ -193,7 +196,7 @@ function addClients(
 
 /** What the interfaces of the gateway that are not A2A use. */
 export interface InterfaceParts
-  extends Pick<Parts, 'config' | 'registry' | 'access' | 'routing' | 'oauth' | 'log'> {
+  extends Pick<Parts, 'config' | 'registry' | 'access' | 'routing' | 'oauth' | 'log' | 'state'> {
   calls: AgentCalls
   /** The address of the gateway, below which its interfaces are. */
   gatewayUrl: string
@@ -206,6 +209,8 @@ function addInterfaces(
   app: FastifyInstance,
   { testInterface, ...parts }: InterfaceParts & Pick<Parts, 'testInterface'>,
 ): void {
+  const prompts = new PaymentPrompts(parts.state.oauth)
+  addOpenAiRoutes(app, { ...parts, prompts, apiUrl: `${parts.gatewayUrl}${apiPath}` })
   testInterface?.(app, parts)
   const { config, registry, routing } = parts
   const mcp = addMcpRoutes(app, {

@@ -20,6 +20,7 @@ import { LeaseKeeper } from './health/lease-keeper.ts'
 import { OutlierDetector } from './health/outlier-detector.ts'
 import { startOAuth } from './oauth/start-oauth.ts'
 import type { TokenExchange } from './oauth/token-exchange.ts'
+import { openAiErrorAnswer } from './openai/error-answer.ts'
 import { AgentCredentials } from './registration/agent-credentials.ts'
 import type { GuardedClientOptions } from './registration/guarded-client.ts'
 import { RelayAddresses } from './registration/relay-addresses.ts'
@@ -73,6 +74,9 @@ export interface GatewayApp extends AsyncDisposable {
   additionalGateways: readonly AdditionalGateway[]
 }
 
+/** Select the form of errors by the path. */
+const errorForms = { dialectPath: pathAtAgent, errorAnswer: openAiErrorAnswer }
+
 /** Connections that are still open after this time are closed. */
 const closeGraceMs = 2000
 
@@ -110,7 +114,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const sync = registry.shared ? stack.use(await startRegistrySync(syncOptions)) : undefined
   const metrics = createMetrics()
   const limits = await requestLimits({ config, redisUrl, inner: around.inner, log }, stack)
-  const served = { ...config, publicUrl, log, metrics, limits, dialectPath: pathAtAgent }
+  const served = { ...config, ...errorForms, publicUrl, log, metrics, limits }
   const app = stack.adopt(createServer(served), closeServer)
   let draining = false
   const answers = new AnswerBudget(config.answers)

@@ -1,5 +1,7 @@
 import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
+import type { PaymentPurpose } from '@parley/wire/codecs/parley/payments'
 import type { IncomingMessage } from '@parley/wire/model/call'
+import type { PaymentSession } from '@parley/wire/model/payment'
 import type { JsonObject, Part, Task, TaskStatus } from '@parley/wire/model/task'
 import type { FastifyRequest } from 'fastify'
 
@@ -27,8 +29,13 @@ export interface CallerCalls {
   stream(message: AgentMessage, options?: CallOptions): AsyncIterable<TaskChange>
   getTask(task: TaskAddress, options?: CallOptions): Promise<Task>
   cancelTask(task: TaskAddress, options?: CallOptions): Promise<Task>
+  /** Returns the newest tasks of a context, newest first. */
+  listTasks(tasks: ContextTasks, options?: CallOptions): Promise<Task[]>
   /** Yields the changes of a task from now on: the task first. */
   follow(task: TaskAddress, options?: CallOptions): AsyncIterable<TaskChange>
+  /** Starts a payment session, which a person can pay on a page. */
+  startPaymentSession(agent: string, purpose: PaymentPurpose): Promise<PaymentSession>
+  findPaymentSession(agent: string, sessionId: string): Promise<PaymentSession>
 }
 
 export interface AgentMessage {
@@ -45,6 +52,13 @@ export interface TaskAddress {
   taskId: string
   /** The slug of its agent, if the interface names one. */
   agent?: string | undefined
+}
+
+export interface ContextTasks {
+  contextId: string
+  /** The slug of the agent. If undefined, the tasks of all agents. */
+  agent?: string | undefined
+  limit: number
 }
 
 export interface CallOptions {

@@ -16,6 +16,8 @@ declare module 'fastify' {
 }
 
 export interface InnerRequest {
+  /** Default `POST`. A GET has no body. */
+  method?: 'GET' | 'POST'
   path: string
   headers: Record<string, string>
   body: string
@@ -86,7 +88,7 @@ export class InnerRequests {
   }
 
   async #send(
-    { path, headers, body, signal }: InnerRequest & { signal: AbortSignal },
+    { method = 'POST', path, headers, body, signal }: InnerRequest & { signal: AbortSignal },
     { id, headers: outer, raw }: FastifyRequest,
     caller: AuthenticatedCaller,
   ): Promise<InnerResponse> {
@@ -97,16 +99,16 @@ export class InnerRequests {
     try {
       const { remoteAddress = '' } = raw.socket
       const sent = {
-        method: 'POST' as const,
+        method,
         url: path,
         headers: {
           ...headersFrom(outer),
           ...headers,
-          'content-type': 'application/json',
+          ...(method === 'POST' && { 'content-type': 'application/json' }),
           authorization: `Bearer ${caller.credentials.token}`,
           'x-request-id': id,
         },
-        payload: body,
+        ...(method === 'POST' && { payload: body }),
         remoteAddress,
         payloadAsStream: true,
       }

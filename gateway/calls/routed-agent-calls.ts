@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
 import type { ReadFrame, SendAnswer } from '@parley/wire/codecs/codec'
+import type { PaymentPurpose } from '@parley/wire/codecs/parley/payments'
 import { ParleyError } from '@parley/wire/errors'
 import type { SendMessage } from '@parley/wire/model/call'
+import type { PaymentSession } from '@parley/wire/model/payment'
 import { contextOf, isResting, type Task } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { uuidPattern } from '@parley/wire/model/uuid'
@@ -13,6 +15,7 @@ import type {
   AgentMessage,
   CallerCalls,
   CallOptions,
+  ContextTasks,
   SentTask,
   TaskAddress,
   TaskChange,
@@ -20,6 +23,7 @@ import type {
 } from './agent-calls.ts'
 import type { InnerRequests, RequestSender } from './inner-requests.ts'
 import { interfaceCaller } from './interface-caller.ts'
+import { findPaymentSession, startPaymentSession } from './payment-sessions.ts'
 import { callAgent, type Routed, streamFromAgent } from './rpc-calls.ts'
 
 export interface RoutedAgentCallsOptions {
@@ -110,6 +114,21 @@ class RequestCalls implements CallerCalls {
 
   async cancelTask({ taskId, agent }: TaskAddress, { signal }: CallOptions = {}): Promise<Task> {
     return this.#task('cancelTask', { taskId, agent }, signal)
+  }
+
+  async listTasks({ contextId, agent, limit }: ContextTasks, { signal }: CallOptions = {}): Promise<Task[]> {
+    const options = { agent, signal }
+    const { result, dialect } = await callAgent(this.#sender, 'listTasks', { contextId, limit }, options)
+    const tasks = Array.isArray(result) ? result : []
+    return tasks.flatMap((task: unknown) => dialect.readTask(task) ?? [])
+  }
+
+  startPaymentSession(agent: string, purpose: PaymentPurpose): Promise<PaymentSession> {
+    return startPaymentSession(this.#sender, agent, purpose)
+  }
+
+  findPaymentSession(agent: string, sessionId: string): Promise<PaymentSession> {
+    return findPaymentSession(this.#sender, agent, sessionId)
   }
 
   async *follow(address: TaskAddress, { signal }: CallOptions = {}): AsyncGenerator<TaskChange> {

@@ -112,7 +112,7 @@ async function* framesOf(response: InnerResponse, signal: AbortSignal | undefine
 }
 
 /** Returns the whole body as JSON. @throws ParleyError */
-async function jsonOf({ body }: InnerResponse, { claim }: RequestSender): Promise<unknown> {
+export async function jsonOf({ body }: InnerResponse, { claim }: RequestSender): Promise<unknown> {
   const chunks: Buffer[] = []
   let bytes = 0
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -141,7 +141,8 @@ async function jsonOf({ body }: InnerResponse, { claim }: RequestSender): Promis
 /** Headers of an error that concern the client of any interface. */
 const errorHeaders = ['retry-after', 'www-authenticate', 'x-agent', 'x-negotiation-id', 'payment-required']
 
-function refuseError({ status, headers }: InnerResponse, answer: unknown): void {
+/** @throws ParleyError if the answer is an error */
+export function refuseError({ status, headers }: InnerResponse, answer: unknown): void {
   const kept = errorHeaders.flatMap((name) => {
     const value = headers[name]
     return typeof value === 'string' ? [[name, value]] : []

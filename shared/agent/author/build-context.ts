@@ -2,6 +2,7 @@ import type { TaskRecord } from '@parley/engine/store/store'
 import type { FileContent, JsonObject, Message, Part, Task } from '@parley/wire/model/task'
 import type { HandlerContext, HandlerLog, InputFile, InputPart, Reference } from './context.ts'
 import { pause, reply } from './output.ts'
+import { statedConversation } from './stated-conversation.ts'
 
 export interface ContextParts {
   record: TaskRecord
@@ -42,7 +43,10 @@ export function buildContext(parts: ContextParts): HandlerContext {
       parts: entry.parts.map((part) => withBytes(part, parts.fetched?.get(part))),
     })),
     references: parts.references.map(referenceOf),
-    context: { id: record.contextId, history: parts.contextHistory.map(referenceOf) },
+    context: {
+      id: record.contextId,
+      history: [...statedConversation(record), ...parts.contextHistory].map(referenceOf),
+    },
     task: { id: record.id, contextId: record.contextId, starts: record.starts },
     caller: { ...partyOf(senderOf(record)), signed: record.signed === true },
     onBehalfOf: record.delegation && partyOf(record.delegation.subject),

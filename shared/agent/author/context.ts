@@ -22,7 +22,10 @@ export interface HandlerContext<Input = unknown> {
   history: Message[]
   /** The tasks named by `referenceTaskIds`, in that order (spec/tasks.md#references). */
   references: Reference[]
-  /** The conversation (spec/tasks.md#contexts): the newest 50 earlier tasks of the same context, oldest first. */
+  /**
+   * The conversation (spec/tasks.md#contexts): the newest 50 earlier tasks of the same context, oldest first. A conversation that
+   * the client states (spec/messages-and-artifacts.md#conversation) comes before them.
+   */
   context: { id: string; history: Reference[] }
   /** The task's ID, its context ID, and how many times it has been started (more than once after a crash). */
   task: { id: string; contextId: string; starts: number }

@@ -74,6 +74,8 @@ export interface ServerOptions {
   publicUrl?: string | undefined
   /** Returns the path that selects the dialect of an error. Default: the path of the request. */
   dialectPath?: (path: string) => string
+  /** Returns the answer to an error on the paths of another interface; undefined for other paths. */
+  errorAnswer?: (path: string, error: ParleyError) => ErrorAnswer | undefined
   /** Deprecated names in use: responses have the `Deprecation` header, and each name is logged as a warning. */
   deprecations?: readonly Deprecation[]
 }
@@ -96,7 +98,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const headers = { ...securityHeaders(options.publicUrl), ...deprecationHeader(deprecations) }
   // An error response overrides headers that the route has set.
   const handleError = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-    sendError({ log, audit, dialectPath: options.dialectPath }, error, request, reply.headers(headers))
+    sendError({ ...options, audit }, error, request, reply.headers(headers))
   const app = Fastify({
     logger: false,
     ...bounds(options),
@@ -157,20 +159,23 @@ export function requestLog(log: Log, request: FastifyRequest): Log {
   return log.child({ request_id: request.id })
 }
 
+type ErrorOptions = Pick<ServerOptions, 'dialectPath' | 'errorAnswer'>
+
 /** Turns a thrown value into a response; its `id` is null if no route has read one. */
 function sendError(
-  { log, audit, dialectPath }: { log: Log; audit: Audit; dialectPath: ServerOptions['dialectPath'] },
+  options: ErrorOptions & { log: Log; audit: Audit },
   thrown: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
+  const { log, audit } = options
   const aborted = isAborted(request, thrown)
   if (aborted) requestLog(log, request).debug('client disconnected before its request was complete')
   const error = aborted ? incompleteRequest(thrown) : fromFramework(thrown)
   if (error.status >= 500 && !isDecision(error)) logFailure(requestLog(log, request), error)
   auditError(audit, request, error)
   linger(request.raw)
-  const { status, type, body } = errorAnswer(request, error, dialectPath)
+  const { status, type, body } = errorAnswer(request, error, options)
   void reply.code(status).header('cache-control', 'no-store').headers(error.headers).type(type).send(body)
 }
 
@@ -178,9 +183,11 @@ function sendError(
 function errorAnswer(
   request: FastifyRequest,
   error: ParleyError,
-  dialectPath: ServerOptions['dialectPath'] = (path) => path,
+  { dialectPath = (path) => path, errorAnswer: answerOf }: ErrorOptions,
 ): ErrorAnswer {
   const { path, query } = partsOf(request.url)
+  const other = answerOf?.(path, error)
+  if (other !== undefined) return other
   const { rpcMethod: method } = request
   const wire = {
     path: dialectPath(path),

@@ -21,6 +21,10 @@ export function paymentSessionIdIn(metadata: Metadata): unknown {
   return metadata?.['payment_session_id'] ?? metadata?.['paymentSessionId']
 }
 
+export function withPaymentSession(sessionId: string) {
+  return { payment_session_id: sessionId }
+}
+
 /** The calling agent's task and the first task of the chain. Values other than UUIDs count as absent. */
 export function ancestorsIn(metadata: Metadata): { parentTaskId?: string; rootTaskId?: string } {
   const parentTaskId = uuid.safeParse(metadata?.['parent_task_id']).data

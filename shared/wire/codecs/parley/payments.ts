@@ -22,6 +22,48 @@ export function sessionOut(session: PaymentSession) {
   }
 }
 
+const sessionAnswer = z.object({
+  session_id: z.string().max(128),
+  status: z.enum(['pending', 'completed', 'failed', 'expired']),
+  amount: z.string().max(200),
+  asset: z.string().max(200),
+  network: z.string().max(200),
+  pay_to: z.string().max(200),
+  decimals: z.int(),
+  created_at: z.string().max(64),
+  expires_at: z.string().max(64),
+  capture_url: z.url({ protocol: /^https?$/ }).max(2048),
+  sandbox: z.boolean().default(false),
+  spent: z.boolean().default(false),
+})
+
+/** Reads a payment session in an agent's answer, without its outcome; undefined if the JSON is not a session. */
+export function readSession(json: unknown): PaymentSession | undefined {
+  const { data } = sessionAnswer.safeParse(json)
+  if (data === undefined) return undefined
+  const { amount, asset, network, decimals, status, sandbox, spent } = data
+  return {
+    id: data.session_id,
+    status,
+    terms: { amount, asset, network, payTo: data.pay_to, decimals },
+    createdAt: data.created_at,
+    expiresAt: data.expires_at,
+    captureUrl: data.capture_url,
+    sandbox,
+    spent,
+  }
+}
+
+/** What a payment session pays for. Without a field, it has the agent's price. */
+export interface PaymentPurpose {
+  skillId?: string | undefined
+  /** A paused task that waits for a payment. */
+  taskId?: string | undefined
+}
+
+/** Writes the body of a request for a session (spec/payments.md#start-a-session). */
+export const purposeOut = ({ skillId, taskId }: PaymentPurpose) => ({ skill_id: skillId, task_id: taskId })
+
 /** Writes everything that is needed for a refund, without the payer's signature. */
 export function ledgerPaymentOut(payment: LedgerPayment) {
   const { terms } = payment

@@ -1,0 +1,132 @@
+import { ParleyError } from '@parley/wire/errors'
+import { type Artifact, isResting, isTerminal, type Part, type Task } from '@parley/wire/model/task'
+import type { CallerCalls, TaskChange } from '../calls/agent-calls.ts'
+import type { Placed } from './place-turn.ts'
+import { plainText } from './task-answer.ts'
+
+/** How long a request without a stream waits for the task. SDKs stop waiting after this time, too. */
+export const waitMaxMs = 600_000
+
+/** The task of a request, and the agent that has it. */
+export interface TurnTask {
+  task: Task
+  agent?: string | undefined
+  decisionId?: string | undefined
+}
+
+type Calls = Pick<CallerCalls, 'send' | 'stream' | 'getTask' | 'follow'>
+
+/** Waits until the task has ended or paused, or until the time is up. */
+export async function finishTurn(
+  calls: Calls,
+  placed: Placed,
+  { signal, waitMs = waitMaxMs }: { signal: AbortSignal; waitMs?: number },
+): Promise<TurnTask> {
+  if (placed.kind === 'message') return calls.send(placed.message, { waitMs, signal })
+  const { address } = placed
+  const task = await calls.getTask(address, { signal })
+  if (isResting(task.status.state) || waitMs === 0) return { task, agent: address.agent }
+  const until = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
+  const current = new CurrentTask({ task, agent: address.agent })
+  try {
+    for await (const change of calls.follow(address, { signal: until })) current.apply(change)
+  } catch (error) {
+    if (!until.aborted || signal.aborted) throw error
+  }
+  return current.turn
+}
+
+/** Returns the changes of the task until it has ended or paused. */
+export function streamTurn(calls: Calls, placed: Placed, signal: AbortSignal): AsyncIterable<TaskChange> {
+  return placed.kind === 'message'
+    ? calls.stream(placed.message, { signal })
+    : calls.follow(placed.address, { signal })
+}
+
+/** A task as its changes show it. */
+export class CurrentTask {
+  #turn: TurnTask
+  /** The only artifact with live text: the first one that has deltas. */
+  #live: string | undefined
+
+  constructor(turn: TurnTask) {
+    this.#turn = turn
+  }
+
+  get turn(): TurnTask {
+    return this.#turn
+  }
+
+  get task(): Task {
+    return this.#turn.task
+  }
+
+  /** @returns the text that the change adds to the answer */
+  apply(change: TaskChange): string {
+    if (change.kind === 'task') {
+      const { task, agent = this.#turn.agent, decisionId = this.#turn.decisionId } = change
+      this.#turn = { task, agent, decisionId }
+      return ''
+    }
+    const { task } = this.#turn
+    if (change.kind === 'status') {
+      this.#turn = { ...this.#turn, task: { ...task, status: change.status } }
+      return ''
+    }
+    const { artifactId, parts, append, last } = change
+    this.#turn = {
+      ...this.#turn,
+      task: { ...task, artifacts: withParts(task.artifacts, artifactId, parts, append) },
+    }
+    if (last) return ''
+    this.#live ??= artifactId
+    return this.#live === artifactId ? plainText(parts) : ''
+  }
+}
+
+function withParts(
+  artifacts: readonly Artifact[],
+  artifactId: string,
+  parts: Part[],
+  append: boolean,
+): Artifact[] {
+  const found = artifacts.find((one) => one.artifactId === artifactId)
+  if (found === undefined) return [...artifacts, { artifactId, name: '', parts }]
+  const replaced = { ...found, parts: append ? [...found.parts, ...parts] : parts }
+  return artifacts.map((one) => (one === found ? replaced : one))
+}
+
+/**
+ * Checks that the task has an answer: a result, a question or a refusal.
+ * @throws ParleyError if it has failed, was canceled, or is still in progress
+ */
+export function requireAnswer({ task, agent }: TurnTask): void {
+  const { state } = task.status
+  if (state === 'completed' || state === 'rejected' || (isResting(state) && !isTerminal(state))) return
+  const data = { taskId: task.id, state, ...(agent !== undefined && { agent }) }
+  // Clients repeat requests that failed with a server error, which would start the work again.
+  const headers = { 'x-should-retry': 'false' }
+  if (state === 'failed') {
+    const reason = plainText(task.status.message?.parts ?? []).trim()
+    const message = `The agent could not complete the task: ${reason === '' ? 'it stated no reason' : reason}`
+    throw new ParleyError('InternalError', {
+      status: 502,
+      message,
+      data: { ...data, reason: 'task_failed' },
+      headers,
+    })
+  }
+  if (state === 'canceled')
+    throw new ParleyError('Conflict', {
+      message: 'The task was canceled. Send the message again to start another one.',
+      data: { ...data, reason: 'task_canceled' },
+      headers,
+    })
+  throw new ParleyError('Unavailable', {
+    status: 504,
+    message:
+      'The agent is still working on this task. Use stream, or POST /v1/responses with background, for long tasks.',
+    data: { ...data, reason: 'task_in_progress' },
+    headers,
+  })
+}
