@@ -62,6 +62,7 @@ function serverFor(exchange: Exchange, answers: ReadonlyMap<string, Answer>): Se
     capabilities: {
       tools: { listChanged: true },
       resources: {},
+      prompts: {},
       extensions: { [tasksExtension]: {} },
     },
     instructions,
@@ -105,8 +106,9 @@ function answersOf({ catalog, toolCalls }: McpServerOptions): ReadonlyMap<string
   return new Map<string, Answer>([
     ['tools/list', (exchange, params, context) => listTools(catalog, exchange, params, context)],
     ['tools/call', (exchange, params, context) => toolCalls.call(exchange, params, context)],
-    // Clients that read all lists before they cache any of them find an empty one.
+    // Hosts that read all lists find an empty one.
     ['prompts/list', (_exchange, _params, context) => ({ prompts: [], ...cacheable(context) })],
+    ['prompts/get', () => Promise.reject(unknownPrompt())],
     ['resources/list', (_exchange, _params, context) => ({ resources: [], ...cacheable(context) })],
     ['resources/templates/list', (_exchange, _params, context) => templates(context)],
     ['resources/read', (exchange, params, context) => readResource(exchange, params, context)],
@@ -116,6 +118,9 @@ function answersOf({ catalog, toolCalls }: McpServerOptions): ReadonlyMap<string
     ]),
   ])
 }
+
+const unknownPrompt = () =>
+  new ProtocolError(ProtocolErrorCode.InvalidParams, 'Unknown prompt: agents have skills, which are tools')
 
 function listTools(
   catalog: ToolCatalog,

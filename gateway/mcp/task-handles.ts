@@ -23,7 +23,6 @@ const ttlMs = 7 * 24 * 60 * 60 * 1000
 const pollIntervalMs = 1000
 
 const taskParams = z.looseObject({ taskId: z.string().min(1).max(256) })
-const updateParams = taskParams.extend({ inputResponses: z.record(z.string(), z.unknown()).default({}) })
 
 /** Returns the handle of a task for a call that does not wait any longer. */
 export function createdTask(task: Task): Result {
@@ -49,10 +48,10 @@ export async function answerTaskMethod(
     await found(calls.cancelTask({ taskId, agent })).catch(acceptEnded)
     return {}
   }
-  const { taskId, inputResponses } = parseParams(updateParams, params)
+  const { taskId } = parseParams(taskParams, params)
   const task = await found(calls.getTask({ taskId, agent }))
-  const parts = isPaused(task.status.state) ? answerOf(task, inputResponses) : undefined
-  // Responses to requests that are no longer open are ignored.
+  const parts = isPaused(task.status.state) ? answerOf(task, context.mcpReq.inputResponses ?? {}) : undefined
+  // The library has taken the responses out of the parameters. Those to requests that are no longer open are ignored.
   if (parts !== undefined) await calls.send({ agent, message: { parts, taskId } }, { waitMs: 0 })
   return {}
 }

@@ -85,3 +85,30 @@ export async function postMcp(body: string, headers: Record<string, string> = {}
   const json = (text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : {}) as any
   return { status: response.status, headers: response.headers, text, json }
 }
+
+export interface RpcOptions {
+  capabilities?: object
+  path?: string
+  caller?: string
+}
+
+const meta = 'io.modelcontextprotocol'
+/** What a client declares that supports task handles. */
+export const withTasks = { extensions: { [`${meta}/tasks`]: {} } }
+
+/** Sends a request of 2026-07-28 and returns its response. */
+export async function rpc(method: string, params: Record<string, unknown>, options: RpcOptions = {}) {
+  const { capabilities = {}, path, caller = 'alice' } = options
+  const version = '2026-07-28'
+  const envelope = { [`${meta}/protocolVersion`]: version, [`${meta}/clientCapabilities`]: capabilities }
+  const { _meta, ...rest } = params
+  const named = params['name'] ?? params['uri'] ?? params['taskId']
+  const headers = {
+    'mcp-protocol-version': version,
+    'mcp-method': method,
+    ...(typeof named === 'string' && { 'mcp-name': named }),
+    authorization: bearer(caller),
+  }
+  const body = { ...rest, _meta: { ...envelope, ...(_meta as object) } }
+  return postMcp(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: body }), headers, path)
+}

@@ -16,7 +16,7 @@ import { type ClientSupport, clientSupport, type Exchange } from './exchange.ts'
 import { answerOf, type Question, questionOf } from './pauses.ts'
 import { paymentIn, paymentRequiredResult, taskOfPayment, termsIn } from './payments.ts'
 import type { PushedQuestions } from './pushed-questions.ts'
-import { readRequestState, requestStateOf } from './request-state.ts'
+import { type RequestState, readRequestState, requestStateOf } from './request-state.ts'
 import { createdTask } from './task-handles.ts'
 import {
   type AgentTask,
@@ -98,7 +98,7 @@ export class ToolCalls {
     const { exchange, params, context } = call
     const state = readRequestState(context.mcpReq.requestState(), exchange.caller.id)
     // The answer to a question belongs to its task, even if the tool has been renamed or removed meanwhile.
-    if (state !== undefined) return this.#answerPause(call, state.taskId)
+    if (state !== undefined) return this.#answerPause(call, state)
     const { name } = params
     if (isGatewayTool(name) && (exchange.agent === undefined || !forAllAgents.has(name)))
       return this.#callGatewayTool(call, name)
@@ -152,14 +152,14 @@ export class ToolCalls {
   }
 
   /** Answers the question of a paused task with the responses of a repeated request. */
-  async #answerPause(call: ToolCall, taskId: string): Promise<Result> {
+  async #answerPause(call: ToolCall, { taskId, pausedAt }: RequestState): Promise<Result> {
     const { exchange, context, client } = call
     const { calls, agent } = exchange
     const task = await calls.getTask({ taskId, agent })
     const payment = paymentIn(context.mcpReq._meta)
-    const parts = isPaused(task.status.state)
-      ? answerOf(task, context.mcpReq.inputResponses ?? {})
-      : undefined
+    // An answer to an earlier question is not an answer to this one.
+    const isOpen = isPaused(task.status.state) && task.status.timestamp === pausedAt
+    const parts = isOpen ? answerOf(task, context.mcpReq.inputResponses ?? {}) : undefined
     if (parts === undefined && payment === undefined) return this.#present(call, { task, agent })
     const metadata = messageMetadata(undefined, payment)
     const message = { parts: parts ?? [], taskId, ...(payment !== undefined && { metadata }) }
@@ -185,7 +185,7 @@ export class ToolCalls {
     return {
       resultType: 'input_required',
       inputRequests: requests,
-      requestState: requestStateOf({ taskId: task.id, callerId: exchange.caller.id }),
+      requestState: requestStateOf({ taskId: task.id, pausedAt: task.status.timestamp }, exchange.caller.id),
     }
   }
 

@@ -31,6 +31,7 @@ export async function watchTask(
         sent = { ...sent, task: change.task, agent: change.agent ?? sent?.agent ?? message.agent ?? '' }
         if (change.decisionId !== undefined) sent.decisionId = change.decisionId
       }
+      if (change.kind === 'task' && steps === 0) await report('The agent has received the request')
       const text = change.kind === 'status' ? textOf(change.status.message?.parts ?? []) : ''
       if (change.kind === 'status' && !isResting(change.status.state)) {
         quiet.refresh()
