@@ -109,7 +109,7 @@ const keepExpiredSeconds = 3600
 
 /** @throws Error or KeysRefused for an invalid file, Error for an invalid issuer */
 export async function createIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
-  const { issuer, files, log, isTrusted, keysOf = async () => [], namesOf = () => [] } = options
+  const { issuer, files, log, isTrusted, policy, keysOf = async () => [], namesOf = () => [] } = options
   const prefix = new URL(issuer).pathname.replace(/\/+$/, '')
   const { keys, signInCode, initialAccessToken } = await loadSecrets(files)
   const leases = await openLeases(options)
@@ -117,20 +117,20 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const requestStore = coherentStore(withRequestDeadline(options.store), leases)
   const uses = new ClientUses(store, log)
   const revocationRate = new RevocationRate()
+  const served = { issuer, prefix, keysOf, isTrusted, policy, revocationRate, store: requestStore }
   const unverified = unverifiedClients(options, requestStore)
-  const served = { issuer, prefix, keysOf, isTrusted, policy: options.policy, revocationRate, ...unverified }
-  const provider = openProvider({ ...served, store: requestStore, keys, initialAccessToken }, uses)
+  const provider = openProvider({ ...served, ...unverified, keys, initialAccessToken }, uses)
   const exchange = tokenExchange({ ...options, store: requestStore }, keys, uses)
   const { introspection, exchanger } = exchange
   const audit = new Audit(log)
   addExchangeGrant(provider, { ...exchange, store: requestStore, issuer, namesOf, audit })
   const clientKeys = new LongLivedKeys(store)
-  const amended = { introspection, exchanger, keys: clientKeys, isTrusted, audit, leases }
-  amendAnswers(provider, { ...amended, store: requestStore, revocationRate })
+  const amended = { introspection, exchanger, keys: clientKeys, isTrusted, audit, leases, revocationRate }
+  amendAnswers(provider, { ...amended, store: requestStore })
   logEvents(provider, log, audit)
   if (options.production) warnWithoutTls(issuer, log)
-  const clients = new Clients(provider, store)
   const metadataOf = (clientId: string) => clientMetadata(provider, clientId)
+  const managedClients = new Clients(provider, store)
   const callback = listenerOf(provider)
   const sweeping = sweepRegularly(store, log)
   const introspector = introspectorOf(options, introspection, leases, uses)
@@ -145,7 +145,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
         store,
         isTrusted,
         signIn: new SignIn(signInCode, store),
-        agentAt: (resource) => options.policy?.agentAt?.(resource),
+        agentAt: (resource) => policy?.agentAt?.(resource),
         audit,
         log,
         prefix,
@@ -153,7 +153,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
         metadataOf,
         ...watch,
       }),
-    ensureClient: (client) => clients.ensure(client),
+    ensureClient: managedClients.ensure.bind(managedClients),
     initialAccessToken: async () => initialAccessToken,
     introspect: (token) => introspector.introspect(token),
     introspectWithTags: (token) => introspection.introspect(token),
@@ -163,11 +163,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     keys: clientKeys,
     sweep: () => sweepAll(store),
     invalidate: (tags) => leases.invalidate(tags),
-    [Symbol.asyncDispose]: async () => {
-      sweeping[Symbol.dispose]()
-      await introspector[Symbol.asyncDispose]()
-      await leases[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => closeInOrder(sweeping, introspector, leases),
   }
 }
 
@@ -203,6 +199,11 @@ async function loadSecrets(files: SecretFiles) {
     loadInitialAccessToken(files.dir),
   ])
   return { keys, signInCode, initialAccessToken }
+}
+
+async function closeInOrder(sweeping: Disposable, ...parts: AsyncDisposable[]): Promise<void> {
+  sweeping[Symbol.dispose]()
+  for (const part of parts) await part[Symbol.asyncDispose]()
 }
 
 /** The ways in which clients use this server that no operator has registered. */
@@ -265,6 +266,8 @@ function openProvider(options: ConfigurationOptions, uses: ClientUses): Provider
 }
 
 async function clientMetadata(provider: Provider, clientId: string): Promise<ClientMetadata | undefined> {
+  // A client with a metadata document has no key here, and its document must not be read for this.
+  if (clientId.startsWith('https:')) return undefined
   const client = await provider.Client.find(clientId)
   if (client === undefined) return undefined
   const metadata: ClientMetadata = { clientId, scope: client.scope ?? '' }

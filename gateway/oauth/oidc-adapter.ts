@@ -91,7 +91,8 @@ class StoreAdapter implements Adapter {
     if (this.#model === 'Session' && payload.uid !== undefined) entry.uid = payload.uid
     if (payload.userCode !== undefined) entry.userCode = payload.userCode
     if (expiresIn !== undefined) entry.expiresAt = now() + expiresIn
-    if (this.#model === 'Client' && provenanceOf(payload) === 'open') entry.expiresAt = now() + unusedSeconds
+    if (this.#model === 'Client' && provenanceOf(payload['provenance']) === 'open')
+      entry.expiresAt = now() + unusedSeconds
     return entry
   }
 }

@@ -117,7 +117,7 @@ export const renderError: NonNullable<Configuration['renderError']> = (ctx, out)
     ctx.set(pageHeaders())
     const text = out.error_description ?? out.error
     const isAboutDocument =
-      clientErrors.includes(out.error) && /^https:/.test(String(ctx.oidc.params?.['client_id']))
+      clientErrors.includes(out.error) && String(ctx.oidc.params?.['client_id']).startsWith('https:')
     ctx.body = errorPage(isAboutDocument ? `${text}. ${documentHelp}` : text)
   } else {
     ctx.body = out

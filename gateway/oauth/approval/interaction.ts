@@ -116,7 +116,7 @@ async function approve(
   grant.addOIDCScope(approval.scopes.join(' '))
   for (const resource of approval.resources) grant.addResourceScope(resource, approval.scopes.join(' '))
   const grantId = await grant.save()
-  await keepApproved(options.store, client, provenanceOf({ ...client }))
+  await keepApproved(options.store, client, provenanceOf(client['provenance']))
   audit.record({
     ...operatorAt(request),
     target: clientId,
@@ -165,13 +165,14 @@ async function describe(
   const client = await provider.Client.find(clientId)
   if (client === undefined) throw Object.assign(new Error(gone), { statusCode: 400 })
   const redirect = new URL(String(params['redirect_uri']))
+  const resources = [params['resource'] ?? []].flat().map(String)
   const approval: Approval = {
     clientId,
     clientName: client.clientName,
     scopes: typeof params['scope'] === 'string' ? params['scope'].split(' ') : [],
-    resources: [params['resource'] ?? []].flat().map(String),
-    serverNames: [params['resource'] ?? []].flat().map((one) => serverName(String(one), options)),
-    provenance: client['managed'] === true ? 'managed' : (provenanceOf({ ...client }) ?? 'registered'),
+    resources,
+    serverNames: resources.map((resource) => serverName(resource, options)),
+    provenance: client['managed'] === true ? 'managed' : (provenanceOf(client['provenance']) ?? 'registered'),
     redirectHost: redirect.host,
     isOnThisDevice: isLoopback(redirect.href),
     host: new URL(provider.issuer).host,

@@ -47,7 +47,7 @@ async function open(change: Record<string, string> = {}) {
     code_challenge_method: 'S256',
     ...change,
   })
-  return { browser, page: location(await browser.go(`/oauth2/authorize?${parameters}`)) }
+  return { browser, page: location(await browser.go(`/oauth2/authorize?${parameters.toString()}`)) }
 }
 
 test.each<[string, Record<string, string>]>([
@@ -104,20 +104,20 @@ test('cookies of the page are not sent by other sites and cannot be read by scri
     code_challenge: s256('v'.repeat(43)),
     code_challenge_method: 'S256',
   })
-  const { headers } = await server.fetch(`/oauth2/authorize?${parameters}`)
+  const { headers } = await server.fetch(`/oauth2/authorize?${parameters.toString()}`)
   const cookies = headers.getSetCookie()
   expect(cookies.length).toBeGreaterThan(0)
   for (const cookie of cookies) expect(cookie).toMatch(/; samesite=lax; httponly/i)
 })
 
-test.each(['the form', 'a wrong code', 'an error'])('%s is never shown in a frame', async (which) => {
-  const { browser, page } = await open()
-  const answer = {
-    'the form': () => browser.go(page),
-    'a wrong code': () => browser.go(page, { decision: 'approve', code: 'wrong' }),
-    'an error': () => new Browser(server).go(page),
-  }[which]
-  const { headers } = (await answer?.()) as Answer
+type Opened = Awaited<ReturnType<typeof open>>
+
+test.each<[string, (opened: Opened) => Promise<Answer>]>([
+  ['the form', ({ browser, page }) => browser.go(page)],
+  ['a wrong code', ({ browser, page }) => browser.go(page, { decision: 'approve', code: 'wrong' })],
+  ['an error', ({ page }) => new Browser(server).go(page)],
+])('%s is never shown in a frame', async (_title, answer) => {
+  const { headers } = await answer(await open())
   expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
   expect(headers.get('x-frame-options')).toBe('DENY')
   expect(headers.get('cache-control')).toBe('no-store')

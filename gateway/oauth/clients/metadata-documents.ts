@@ -67,7 +67,7 @@ export class MetadataDocuments {
 
   /** The outgoing requests of oidc-provider. */
   readonly fetch: NonNullable<Configuration['fetch']> = async (input, init) => {
-    const url = String(input)
+    const url = input instanceof Request ? input.url : String(input)
     if (this.#allowed.get(url) === undefined)
       throw new Error('outgoing requests other than for client metadata are disabled')
     this.#allowed.delete(url)

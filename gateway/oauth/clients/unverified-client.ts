@@ -7,9 +7,6 @@ import type { OAuthStore } from '../oauth-store.ts'
  */
 export type Provenance = 'open' | 'document'
 
-/** The name of the client metadata that holds the provenance. Clients cannot set it. */
-export const provenanceField = 'provenance'
-
 /** The scopes of such clients. They never include the operator's. */
 const unverifiedScopes = ['agent:read', 'agent:write']
 const redirectUrisMax = 10
@@ -41,12 +38,12 @@ export function unverifiedClient(given: Record<string, unknown>, provenance: Pro
     // The port in a native client's loopback redirect may vary (RFC 8252, section 7.3).
     application_type: redirectUris.some(isLoopback) ? 'native' : 'web',
     ...(given['dpop_bound_access_tokens'] === true && { dpop_bound_access_tokens: true }),
-    [provenanceField]: provenance,
+    provenance,
   }
 }
 
-export function provenanceOf(client: Record<string, unknown>): Provenance | undefined {
-  const value = client[provenanceField]
+/** @param value the field `provenance` of a client */
+export function provenanceOf(value: unknown): Provenance | undefined {
   return value === 'open' || value === 'document' ? value : undefined
 }
 
@@ -66,7 +63,7 @@ export async function keepApproved(
     ...(clientName !== undefined && { client_name: clientName }),
     scope,
     client_id_issued_at: issuedAt,
-    [provenanceField]: provenance,
+    provenance,
   }
   await store.upsert({ model, id, payload, expiresAt: issuedAt + approvedSeconds })
 }

@@ -79,7 +79,7 @@ async function open(change: Record<string, string> = {}) {
     ...change,
   })
   const browser = new Browser(server)
-  const answer = await browser.go(`/oauth2/authorize?${parameters}`)
+  const answer = await browser.go(`/oauth2/authorize?${parameters.toString()}`)
   return { browser, answer, page: location(answer) }
 }
 
@@ -200,14 +200,14 @@ describe('a client with a metadata document', () => {
   })
 
   test('is listed after its approval, and refused after an operator has revoked it', async () => {
-    const { clients, introspect } = server.provider
+    const { clients } = server.provider
     const id = 'https://listed.example/client.json'
     documents.set(id, { ...document, client_id: id })
     expect(await clients.find(id)).toBeUndefined()
     const token = String((await tokensOf({ client_id: id }))['access_token'])
     expect(await clients.find(id)).toMatchObject({ id, name: 'Example host', provenance: 'document' })
     await clients.revoke(id)
-    expect(await introspect(token)).toEqual({ active: false })
+    expect(await server.provider.introspect(token)).toEqual({ active: false })
     expect((await open({ client_id: id })).answer.status).toBe(400)
     await clients.remove(id)
     expect(await clients.find(id)).toBeUndefined()
