@@ -33,7 +33,7 @@ dl{margin:0;display:grid;grid-template-columns:max-content 1fr;gap:.5rem 1.25rem
 @media(max-width:30rem){dl{display:block}dd{margin-bottom:.6rem}}
 ul{margin:0;padding-left:1.25rem}.note{background:var(--note);border-radius:.5rem;padding:.75rem 1rem;margin:1.25rem 0}.error{color:var(--error);font-weight:600}
 label{display:block;font-weight:600;margin-top:1.25rem}input{font:inherit;width:100%;padding:.6rem;margin:.25rem 0;color:inherit;background:var(--page);border:1px solid var(--line);border-radius:.4rem}
-input[aria-invalid]{border-color:var(--error)}.buttons{display:flex;flex-wrap:wrap;gap:.75rem;margin-top:1.25rem}
+input[aria-invalid]{border-color:var(--error)}.buttons{display:flex;flex-wrap:wrap;gap:.75rem;margin:1.25rem 0 1rem}
 button{font:inherit;font-weight:600;padding:.6rem 1.5rem;border-radius:.4rem;border:1px solid var(--accent);background:var(--accent);color:var(--on);cursor:pointer}
 button.second{background:none;color:var(--accent)}:focus-visible{outline:3px solid var(--accent);outline-offset:2px}`
 const styleHash = createHash('sha256').update(style).digest('base64')
@@ -92,7 +92,7 @@ export function approvalPage(approval: Approval): string {
   const target =
     agents.length === 1 && agents[0] !== undefined ? html`the agent <bdi>${agents[0]}</bdi>` : 'your agents'
   return page(
-    'Allow an application',
+    error === undefined ? 'Allow an application' : 'The code was not accepted',
     html`<h1>Allow ${name} to use ${target}?</h1>
 <dl><dt>Application</dt><dd>${name}${originOf(approval)}</dd>
 <dt>Access to</dt><dd>${accessOf(approval)}</dd>
@@ -103,12 +103,12 @@ export function approvalPage(approval: Approval): string {
 ${noteOf(approval)}
 <form method="post" autocomplete="off">
 <label for="code">Sign-in code</label>
-<input id="code" name="code" type="password" maxlength="64" autocomplete="off" aria-describedby="help${error === undefined ? '' : ' error'}"${error === undefined ? '' : new Markup(' aria-invalid="true"')} autofocus>
+<input id="code" name="code" type="password" maxlength="64" autocomplete="off" aria-describedby="help${error === undefined ? '' : ' error'}"${error === undefined ? '' : new Markup(' aria-invalid="true" autofocus')}>
 ${error === undefined ? '' : html`<p class="error" id="error" role="alert">${error}</p>`}
 <p class="soft" id="help">To see the code, run <code>npx parley token --sign-in-code</code> on the computer of the gateway. It is stored in <code>oauth/sign-in-code</code> in the data folder.</p>
 <div class="buttons"><button name="decision" value="approve">Allow</button><button class="second" name="decision" value="refuse">Deny</button></div>
 </form>
-<p class="soft">The access ends after 30 days, or with <code>npx parley clients revoke ${clientId}</code>.</p>`,
+<p class="soft">The access ends after 30 days. You can end it before with <code>npx parley clients revoke</code>.</p>`,
   )
 }
 
