@@ -138,12 +138,17 @@ export async function startIdentityProvider(options: {
   }
 }
 
-function client(origin: string, provider: IdentityProvider) {
-  const ask = async (at: string, init?: RequestInit): Promise<Answer> => {
+/** Returns a function that sends requests to a server and follows no redirects. */
+export function requestsTo(origin: string): TestIdentityProvider['fetch'] {
+  return async (at, init) => {
     const response = await fetch(new URL(at, origin), { redirect: 'manual', ...init })
     const text = await response.text()
     return { status: response.status, headers: response.headers, text, body: asJson(text) }
   }
+}
+
+function client(origin: string, provider: IdentityProvider) {
+  const ask = requestsTo(origin)
   const post = (at: string, form: Record<string, string> | [string, string][], as?: Credentials) =>
     ask(at, {
       method: 'POST',
