@@ -28,6 +28,8 @@ export interface CallerCalls {
   /** Sends a message and yields its events: the task first, then changes until it has ended or paused. */
   stream(message: AgentMessage, options?: CallOptions): AsyncIterable<TaskChange>
   getTask(task: TaskAddress, options?: CallOptions): Promise<Task>
+  /** Like `getTask`, with the slug of the agent that has the task. */
+  findTask(task: TaskAddress, options?: CallOptions): Promise<FoundTask>
   cancelTask(task: TaskAddress, options?: CallOptions): Promise<Task>
   /** Returns the newest tasks of a context, newest first. */
   listTasks(tasks: ContextTasks, options?: CallOptions): Promise<Task[]>
@@ -52,6 +54,11 @@ export interface TaskAddress {
   taskId: string
   /** The slug of its agent, if the interface names one. */
   agent?: string | undefined
+}
+
+export interface FoundTask {
+  task: Task
+  agent: string | undefined
 }
 
 export interface ContextTasks {

@@ -16,6 +16,7 @@ import type {
   CallerCalls,
   CallOptions,
   ContextTasks,
+  FoundTask,
   SentTask,
   TaskAddress,
   TaskChange,
@@ -108,12 +109,16 @@ class RequestCalls implements CallerCalls {
     else yield* this.follow({ taskId: sent.task.id, agent: sent.agent }, { signal })
   }
 
-  async getTask({ taskId, agent }: TaskAddress, { signal }: CallOptions = {}): Promise<Task> {
-    return this.#task('getTask', { taskId, agent }, signal)
+  async getTask(address: TaskAddress, options?: CallOptions): Promise<Task> {
+    return (await this.findTask(address, options)).task
   }
 
-  async cancelTask({ taskId, agent }: TaskAddress, { signal }: CallOptions = {}): Promise<Task> {
-    return this.#task('cancelTask', { taskId, agent }, signal)
+  findTask(address: TaskAddress, { signal }: CallOptions = {}): Promise<FoundTask> {
+    return this.#task('getTask', address, signal)
+  }
+
+  async cancelTask(address: TaskAddress, { signal }: CallOptions = {}): Promise<Task> {
+    return (await this.#task('cancelTask', address, signal)).task
   }
 
   async listTasks({ contextId, agent, limit }: ContextTasks, { signal }: CallOptions = {}): Promise<Task[]> {
@@ -132,8 +137,8 @@ class RequestCalls implements CallerCalls {
   }
 
   async *follow(address: TaskAddress, { signal }: CallOptions = {}): AsyncGenerator<TaskChange> {
-    const first = await this.getTask(address, { signal })
-    yield { kind: 'task', task: first }
+    const { task: first, agent: slug } = await this.findTask(address, { signal })
+    yield { kind: 'task', task: first, ...(slug !== undefined && { agent: slug }) }
     if (isResting(first.status.state)) return
     for (let failures = 0; failures <= reopenMax; failures += 1) {
       if (failures > 0) await pause(Math.min(pollMs * 2 ** failures, pollMaxMs), undefined, { signal })
@@ -167,11 +172,12 @@ class RequestCalls implements CallerCalls {
     operation: 'getTask' | 'cancelTask',
     { taskId, agent }: TaskAddress,
     signal: AbortSignal | undefined,
-  ): Promise<Task> {
-    const { result, dialect } = await callAgent(this.#sender, operation, { taskId }, { agent, signal })
+  ): Promise<FoundTask> {
+    const options = { agent, signal }
+    const { result, routed, dialect } = await callAgent(this.#sender, operation, { taskId }, options)
     const task = dialect.readTask(result)
     if (task === undefined) throw noTask()
-    return task
+    return { task, agent: routed.agent }
   }
 
   /** Returns the task to which the first frame of a stream belongs. */
@@ -185,7 +191,7 @@ class RequestCalls implements CallerCalls {
     const { taskId } = frame
     // A continued task has earlier artifacts.
     if (message.message.taskId !== undefined)
-      return { ...sent, task: await this.#task('getTask', { taskId, agent: sent.agent }, signal) }
+      return { ...sent, task: await this.getTask({ taskId, agent: sent.agent }, { signal }) }
     const status =
       frame.kind === 'status-update' ? frame.status : { state: 'working' as const, timestamp: timestamp() }
     return { ...sent, task: { id: taskId, ...contextOf(frame), status, history: [], artifacts: [] } }

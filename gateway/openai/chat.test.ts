@@ -257,6 +257,25 @@ describe('conversations', () => {
   })
 })
 
+test('a repeated request with an Idempotency-Key is answered by the first task', async () => {
+  const headers = { 'Idempotency-Key': 'once' }
+  const create = (text: string) =>
+    openAi().chat.completions.create({ model: 'helper', messages: [user(text)] }, { headers })
+  const [first, second] = [await create('hello'), await create('hello')]
+  expect([second.id, second.choices, runs]).toEqual([first.id, first.choices, 1])
+  expect(await errorOf(create('json'))).toMatchObject({ status: 400 })
+})
+
+test('a stream that shows the task of an earlier request has its whole answer', async () => {
+  const question = (await ask('weather')).choices[0]?.message.content ?? ''
+  const messages = [user('weather'), assistant(question), user('Rome')]
+  const stream = async () => {
+    const chunks = await openAi().chat.completions.create({ model: 'helper', messages, stream: true })
+    return (await Array.fromAsync(chunks)).map(({ choices }) => choices[0]?.delta.content ?? '').join('')
+  }
+  expect([await stream(), await stream(), runs]).toEqual(['Sun in Rome', 'Sun in Rome', 2])
+})
+
 describe('bad input', () => {
   const body = (more: object) => ({ model: 'helper', messages: [user('hello')], ...more })
 

@@ -60,7 +60,10 @@ export class PaymentPrompts {
     { id: taskId }: Task,
     agent: string | undefined,
   ): Promise<PaymentPage | undefined> {
-    const session = agent === undefined ? undefined : await this.#session(payer, agent, { taskId })
+    const session =
+      agent === undefined
+        ? await this.#known(payer, { taskId })
+        : await this.#session(payer, agent, { taskId })
     return session && { url: session.captureUrl }
   }
 
@@ -96,6 +99,16 @@ const recordId = ({ owner }: Payer, purpose: object) => idOfValues(owner, purpos
 
 const isPaid = ({ status, spent }: PaymentSession) => status === 'completed' && !spent
 
+const required = z.object({
+  accepts: z.tuple([z.object({ extra: z.object({ name: z.string().max(50) }) })]).rest(z.unknown()),
+})
+
+/** Returns the name of the asset in the terms, followed by a space; empty if they state none. */
+function assetName(terms: unknown): string {
+  const { data } = required.safeParse(terms)
+  return data === undefined ? '' : `${data.accepts[0].extra.name} `
+}
+
 /** Returns the error with everything that a person or a program needs to pay. */
 function paymentRequired(
   error: ParleyError,
@@ -108,7 +121,7 @@ function paymentRequired(
   const price =
     terms === undefined
       ? `${name} must be paid before it answers`
-      : `${name} charges ${terms.amount}${sandbox ? ' (test money)' : ''} of the asset ${terms.asset} on ${terms.network} for this message`
+      : `${name} charges ${terms.amount} ${assetName(data)}(${terms.asset}) on ${terms.network}${sandbox ? ', in test money,' : ''} for this message`
   const how =
     session === undefined
       ? 'Pay with the header PAYMENT-SIGNATURE (x402).'

@@ -36,7 +36,7 @@ test('an unpaid message is answered with the price and a page; after the payment
     type: 'payment_required',
     code: 'payment_required',
     message: expect.stringContaining(
-      `sky charges 0.01 (test money) of the asset ${price.asset} on eip155:84532`,
+      `sky charges 0.01 USDC (${price.asset}) on eip155:84532, in test money, for this message`,
     ),
   })
   expect(error.message).toContain(url)

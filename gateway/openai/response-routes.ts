@@ -8,6 +8,7 @@ import { questionOf } from './question.ts'
 import { earlierResponseOf, numberOf, type ResponseView, responseOf } from './response-answer.ts'
 import { conversationIn, responseBody, turnOfResponse } from './response-request.ts'
 import { responseEvents } from './response-stream.ts'
+import type { TurnTask } from './run-turn.ts'
 import { sendEvents } from './send-events.ts'
 import { turnsOf } from './task-answer.ts'
 import { negotiatedModel } from './turn.ts'
@@ -43,41 +44,42 @@ export async function createResponse(api: ApiRequest): Promise<FastifyReply> {
 
 /** `GET /v1/responses/{id}` */
 export async function getResponse(api: ApiRequest, id: string): Promise<object> {
-  const { task, number } = await taskOf(api, id)
-  return storedResponse(api, task, number)
+  const { turn, number } = await turnOf(api, id)
+  return storedResponse(api, turn, number)
 }
 
 /** `POST /v1/responses/{id}/cancel` */
 export async function cancelResponse(api: ApiRequest, id: string): Promise<object> {
-  const { task, number } = await taskOf(api, id)
-  if (isResting(task.status.state) && number < turnsOf(task)) return storedResponse(api, task, number)
+  const { turn, number } = await turnOf(api, id)
+  const { task, agent } = turn
+  if (number < turnsOf(task)) return storedResponse(api, turn, number)
   const calls = api.options.calls.as(api.request, api.caller)
-  return storedResponse(api, await calls.cancelTask({ taskId: task.id }), number)
+  return storedResponse(api, { task: await calls.cancelTask({ taskId: task.id, agent }), agent }, number)
 }
 
-async function storedResponse(api: ApiRequest, task: Task, number: number): Promise<object> {
+async function storedResponse(api: ApiRequest, turn: TurnTask, number: number): Promise<object> {
   const view: ResponseView = {
     isJson: false,
     apiUrl: api.options.apiUrl,
-    question: async (turn) => questionOf(turn.task),
+    question: async (paused) => questionOf(paused.task),
     request: { background: true },
   }
   void api.reply.header('cache-control', 'no-store')
   const found =
-    number === numberOf(task)
-      ? await responseOf({ task }, view)
-      : await earlierResponseOf({ task }, number, view)
+    number === numberOf(turn.task)
+      ? await responseOf(turn, view)
+      : await earlierResponseOf(turn, number, view)
   if (found === undefined) throw responseNotFound('response_id')
   return found
 }
 
-async function taskOf(api: ApiRequest, id: string): Promise<{ task: Task; number: number }> {
+async function turnOf(api: ApiRequest, id: string): Promise<{ turn: TurnTask; number: number }> {
   const address = parseResponseId(id)
   if (address === undefined) throw responseNotFound('response_id')
   const calls = api.options.calls.as(api.request, api.caller)
-  const task = await calls.getTask({ taskId: address.taskId }).catch(unlessMissing)
-  if (task === undefined) throw responseNotFound('response_id')
-  return { task, number: address.turn }
+  const turn = await calls.findTask({ taskId: address.taskId }).catch(unlessMissing)
+  if (turn === undefined) throw responseNotFound('response_id')
+  return { turn, number: address.turn }
 }
 
 /** Returns the task that a response continues. The agent must be the same, because a task belongs to one agent. */

@@ -46,7 +46,7 @@ test('a response has the text, and the same id returns it again, to its caller a
     usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0 },
   })
   const again = await openAi().responses.retrieve(response.id)
-  expect(again).toMatchObject({ id: response.id, status: 'completed', output: response.output })
+  expect(again).toMatchObject({ id: response.id, model: 'helper', output: response.output })
   expect(await errorOf(openAi('bob').responses.retrieve(response.id))).toMatchObject({
     status: 404,
     code: 'response_not_found',
@@ -95,6 +95,8 @@ test('a conversation answers the question of its newest task', async () => {
   const conversation = 'talk'
   await create('hello', { conversation })
   expect((await create('earlier', { conversation: { id: conversation } })).output_text).toBe('Hello')
+  const asked = await openAi().responses.create({ model: 'helper', input: 'weather', conversation: 'café\n' })
+  expect(asked).toMatchObject({ conversation: { id: 'café\n' } })
   expect((await create('weather', { conversation })).conversation).toEqual({ id: 'talk' })
   expect((await create('Oslo', { conversation })).output_text).toBe('Sun in Oslo')
 })

@@ -14,7 +14,7 @@ export interface TurnTask {
   decisionId?: string | undefined
 }
 
-type Calls = Pick<CallerCalls, 'send' | 'stream' | 'getTask' | 'follow'>
+type Calls = Pick<CallerCalls, 'send' | 'stream' | 'findTask' | 'follow'>
 
 /** Waits until the task has ended or paused, or until the time is up. */
 export async function finishTurn(
@@ -24,10 +24,10 @@ export async function finishTurn(
 ): Promise<TurnTask> {
   if (placed.kind === 'message') return calls.send(placed.message, { waitMs, signal })
   const { address } = placed
-  const task = await calls.getTask(address, { signal })
-  if (isResting(task.status.state) || waitMs === 0) return { task, agent: address.agent }
+  const found = await calls.findTask(address, { signal })
+  if (isResting(found.task.status.state) || waitMs === 0) return found
   const until = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
-  const current = new CurrentTask({ task, agent: address.agent })
+  const current = new CurrentTask(found)
   try {
     for await (const change of calls.follow(address, { signal: until })) current.apply(change)
   } catch (error) {
@@ -48,6 +48,8 @@ export class CurrentTask {
   #turn: TurnTask
   /** The only artifact with live text: the first one that has deltas. */
   #live: string | undefined
+  /** Whether deltas may be missing, because the stream was interrupted or began later than the task. */
+  #isIncomplete = false
 
   constructor(turn: TurnTask) {
     this.#turn = turn
@@ -66,6 +68,7 @@ export class CurrentTask {
     if (change.kind === 'task') {
       const { task, agent = this.#turn.agent, decisionId = this.#turn.decisionId } = change
       this.#turn = { task, agent, decisionId }
+      this.#isIncomplete = true
       return ''
     }
     const { task } = this.#turn
@@ -78,7 +81,7 @@ export class CurrentTask {
       ...this.#turn,
       task: { ...task, artifacts: withParts(task.artifacts, artifactId, parts, append) },
     }
-    if (last) return ''
+    if (last || this.#isIncomplete) return ''
     this.#live ??= artifactId
     return this.#live === artifactId ? plainText(parts) : ''
   }

@@ -110,13 +110,17 @@ export class TurnRun {
   #setHeaders({ task, agent, decisionId }: TurnTask): void {
     this.#reply.headers({
       'cache-control': 'no-store',
-      [contextHeader]: this.#conversation.context ?? task.contextId,
+      [contextHeader]: headerText(this.#conversation.context) ?? task.contextId,
       'x-parley-task': task.id,
       ...(agent !== undefined && { 'x-agent': agent }),
       ...(decisionId !== undefined && { 'x-negotiation-id': decisionId }),
     })
   }
 }
+
+/** Returns the text if a header may have it. */
+const headerText = (text: string | undefined) =>
+  text !== undefined && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) ? text : undefined
 
 function agentIn({ data, headers }: ParleyError): string | undefined {
   const agent = data['agent'] ?? headers['x-agent']
