@@ -4,6 +4,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { TestWallet } from '@parley/tools/testing/paid-agent'
 import { expect } from '@playwright/test'
 import type { PaymentRequired } from '@x402/core/types'
+import OpenAI from 'openai'
 import { skipWithoutServers, test } from './backends.ts'
 import { Deployment } from './harness/deployment.ts'
 
@@ -70,4 +71,23 @@ test('an MCP client receives the terms of forecaster, pays with x402 and receive
   expect(paid._meta).toMatchObject({ 'x402/payment-response': { success: true } })
   const types = paid.content.map((block) => ('resource' in block ? block.resource.mimeType : block.type))
   expect(types).toEqual(expect.arrayContaining(['application/pdf', 'text/csv']))
+})
+
+test('a chat client receives a streamed answer of the agent that the gateway chooses', async () => {
+  const openai = new OpenAI({ baseURL: `${deployment.url}/v1`, apiKey: token })
+  const stream = await openai.chat.completions.create({
+    model: 'auto',
+    messages: [{ role: 'user', content: 'calculate 12 * (3 + 4)' }],
+    stream: true,
+  })
+  let text = ''
+  for await (const { choices } of stream) text += choices[0]?.delta.content ?? ''
+  expect(text).toContain('84')
+})
+
+test('parley token --long-lived prints the key of a chat client', async () => {
+  const { stdout } = await deployment.parley('token', '--long-lived', '--name', 'chat')
+  const openai = new OpenAI({ baseURL: `${deployment.url}/v1`, apiKey: stdout.trim() })
+  const ids = (await openai.models.list()).data.map(({ id }) => id)
+  expect(ids).toEqual(expect.arrayContaining(['auto', 'calculator', 'summarizer']))
 })
