@@ -11,8 +11,11 @@ import {
 import type { Log } from '@parley/kit/process/log'
 import { version } from '@parley/kit/process/version'
 import { parseParams } from '@parley/wire/codecs/parley/params'
+import { ParleyError } from '@parley/wire/errors'
+import type { Task } from '@parley/wire/model/task'
 import { z } from 'zod'
-import { artifactAddressIn, artifactTemplate, partAt } from './artifact-resources.ts'
+import type { CallerCalls } from '../calls/agent-calls.ts'
+import { type ArtifactAddress, artifactAddressIn, artifactTemplate, partAt } from './artifact-resources.ts'
 import { protocolError } from './call-errors.ts'
 import { cleanText, hasUnsafeCharacters } from './clean-text.ts'
 import { type Exchange, tasksExtension } from './exchange.ts'
@@ -148,6 +151,14 @@ function templates(context: ServerContext): Result {
   return { resourceTemplates: [template], ...cacheable(context) }
 }
 
+/** Returns undefined if the caller has no such task. */
+function findTask(calls: CallerCalls, { taskId, agent }: ArtifactAddress): Promise<Task | undefined> {
+  return calls.getTask({ taskId, agent }).catch((error: unknown) => {
+    if (error instanceof ParleyError && error.status < 500 && error.status !== 429) return undefined
+    throw error
+  })
+}
+
 async function readResource(
   { calls, agent }: Exchange,
   params: unknown,
@@ -155,7 +166,7 @@ async function readResource(
 ): Promise<Result> {
   const { uri } = parseParams(readParams, params)
   const address = artifactAddressIn(uri)
-  const task = address && (await calls.getTask({ taskId: address.taskId, agent }).catch(() => undefined))
+  const task = address && (await findTask(calls, { ...address, agent: agent ?? address.agent }))
   const part = task && partAt(task, address)
   if (part === undefined || (part.kind === 'file' && part.file.bytes === undefined))
     throw new ProtocolError(-32_002, 'Resource not found', { uri })

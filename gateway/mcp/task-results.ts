@@ -28,7 +28,7 @@ const bytesIn = (base64: string) => Math.floor((base64.length * 3) / 4)
 export function resultOfEndedTask(sent: AgentTask): CallToolResult {
   const { task } = sent
   const { state, message } = task.status
-  const { content, data } = contentOf(task)
+  const { content, data } = contentOf(sent)
   if (state === 'completed') {
     const [first] = data
     const structured = data.length > 1 ? { results: data } : first
@@ -94,14 +94,17 @@ interface Budget {
   charsLeft: number
 }
 
-function contentOf({ id, artifacts, status }: Task) {
+function contentOf({ task: { id, artifacts, status }, agent }: AgentTask) {
   const content: ContentBlock[] = []
   const data: JsonObject[] = []
   const budget: Budget = { charsLeft: resultMaxChars }
   const add = (parts: readonly Part[], artifact?: Artifact) => {
     for (const [index, part] of parts.entries()) {
       if (content.length >= partsMax) return
-      const uri = artifact === undefined ? undefined : artifactUri(id, artifact.artifactId, index)
+      const uri =
+        artifact === undefined
+          ? undefined
+          : artifactUri({ taskId: id, artifactId: artifact.artifactId, part: index, agent })
       const size = part.kind === 'data' ? JSON.stringify(part.data).length : 0
       if (part.kind === 'data' && size <= textMaxChars) data.push(cleanObject(part.data))
       content.push(blockOf(part, { uri, budget, name: artifact?.name }))

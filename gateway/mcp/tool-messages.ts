@@ -126,7 +126,8 @@ async function earlierPart(
   calls: Pick<CallerCalls, 'getTask'>,
 ): Promise<Part> {
   const address = artifactAddressIn(uri)
-  const part = address && partAt(await calls.getTask({ taskId: address.taskId }), address)
+  const part =
+    address && partAt(await calls.getTask({ taskId: address.taskId, agent: address.agent }), address)
   if (part === undefined)
     throw new ParleyError('NotFound', {
       message: `files: there is no result ${uri}`,
