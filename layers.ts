@@ -17,7 +17,7 @@ export const layers: Record<string, string[][]> = {
     ['server/http'],
     ['server'],
   ],
-  relay: [['client', 'store'], ['handler'], ['mcp'], ['host']],
+  relay: [['client', 'store'], ['handler'], ['mcp'], ['host', 'manifest']],
   cli: [['terminal'], ['webhooks', 'scaffold'], ['server'], ['mcp'], ['commands']],
   gateway: [
     ['store', 'did', 'keys', 'config.ts', 'addresses.ts'],

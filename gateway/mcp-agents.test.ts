@@ -1,3 +1,4 @@
+import { cp, mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { McpServer } from '@modelcontextprotocol/server'
 import { AgentClient } from '@parley/client/internal/client'
@@ -10,9 +11,22 @@ import { RegistrationGateway } from './registration/testing.ts'
 let gateway: RegistrationGateway
 const servers: TestMcpServer[] = []
 
+const manifest = `
+name: Parrot
+description: Repeats phrases
+handler:
+  mcp: { command: node, args: [server.mjs], env: { PARROT_MOOD: "\${MOOD}" } }
+skills:
+  - { tool: repeat_phrase, id: repeat, description: Says a phrase again, examples: [Say hello] }
+  - { tool: list_environment }
+`
+
 beforeAll(async () => {
   gateway = await RegistrationGateway.open()
-  await gateway.start({}, {}, { agentsDir: path.join(gateway.folder, 'agents') })
+  const agentsDir = path.join(gateway.folder, 'agents')
+  await addAgent(path.join(agentsDir, 'parrot'), `${manifest}settings: { allow: [processes] }`)
+  await addAgent(path.join(agentsDir, 'unable'), manifest)
+  await gateway.start({ MOOD: 'good' }, {}, { agentsDir })
 })
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]()
@@ -119,7 +133,43 @@ test.each([
   expect(JSON.stringify(json)).toContain(reason)
 })
 
+test('a folder with agent.yaml runs its server, of which the selected tools are skills', async () => {
+  const entry = () => gateway.gateway.registry.find('parrot')
+  await expect.poll(() => entry()?.status, { timeout: 60_000 }).toBe('ready')
+  expect(entry()).toMatchObject({
+    origin: 'supervised',
+    skills: [
+      {
+        id: 'repeat',
+        description: 'Says a phrase again',
+        examples: ['Say hello'],
+        input_schema: { type: 'object', required: ['phrase'] },
+      },
+      { id: 'list_environment' },
+    ],
+  })
+  const task = await run('parrot', { data: { phrase: 'hello' } })
+  expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ parts: [{ text: 'hello' }] }] })
+})
+
+test('the server of a folder receives the variables of the manifest and none of the gateway', async () => {
+  const task = await run('parrot', { text: 'list_environment' })
+  const names = JSON.stringify(task.artifacts)
+  expect(names).toContain('PARROT_MOOD')
+  expect(names).not.toMatch(/MOOD,MOOD|DATA_DIR|GATEWAY_URL|OAUTH/)
+})
+
+test('a folder with a manifest that starts a program without the right to do so is not started, with what to do', () => {
+  expect(gateway.logged.join('')).toContain('add \\"settings: {allow: [processes]}\\"')
+})
+
 const address = () => gateway.gateway.addresses.public
+
+async function addAgent(folder: string, text: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  await writeFile(path.join(folder, 'agent.yaml'), text)
+  await cp(new URL('../tools/testing/stdio-mcp-server.mjs', import.meta.url), path.join(folder, 'server.mjs'))
+}
 
 async function start(build: () => McpServer): Promise<TestMcpServer> {
   const server = await startMcpServer(build)

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
+import { agentFileOf, isManifest } from '@parley/kit/process/agent-file'
 import { useAgentDataDir } from '../server/agent-data-dir.ts'
 import { applyListenOptions, type ListenOptions, withListenOptions } from '../server/server-options.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
@@ -8,7 +9,7 @@ import type { Io } from '../terminal/io.ts'
 
 export default function agentCommand(io: Io): CliCommand {
   return withListenOptions(new CliCommand('agent'))
-    .argument('<folder>', 'folder that holds the agent’s agent.ts')
+    .argument('<folder>', 'folder that holds the agent’s agent.ts or agent.yaml')
     .addHelpText(
       'after',
       `
@@ -28,6 +29,8 @@ same identity with both commands.`,
       // Under a supervisor, DATA_DIR is already the agent's own folder.
       if (process.channel === undefined) await useAgentDataDir(io, path.basename(agentDir))
       const { runAgent } = await import('@parley/agent/internal/server/run-agent')
-      return runAgent(agentDir)
+      if (!isManifest(await agentFileOf(agentDir))) return runAgent(agentDir)
+      const { loadManifestAgent } = await import('@parley/relay/manifest/manifest-agent')
+      return runAgent(agentDir, loadManifestAgent)
     })
 }

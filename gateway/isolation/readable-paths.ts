@@ -30,6 +30,7 @@ export function readablePaths({ entry, folder, read, dataDir }: ReadableCode): s
   const found = [
     process.execPath,
     entry,
+    path.dirname(entry),
     folder,
     ...packages(),
     ...[...starts, ...starts.map(realPath)].flatMap(resolutionPaths),

@@ -1,8 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { agentFileOf } from '@parley/kit/process/agent-file'
+import { agentFileOf, isManifest } from '@parley/kit/process/agent-file'
 import { egressDestination } from '@parley/kit/process/isolation-settings'
-import { agentSettings, cliSettings, commonSettings, gatewaySettings } from '@parley/kit/process/settings'
+import {
+  agentSettings,
+  ConfigError,
+  cliSettings,
+  commonSettings,
+  gatewaySettings,
+} from '@parley/kit/process/settings'
 import { z } from 'zod'
 
 /** Name of a variable that an agent reads besides the common settings, listed in its `settings.json`. */
@@ -53,7 +59,9 @@ export async function findAgentFolders(agentsDir: string): Promise<AgentFolder[]
 }
 
 async function readFolder(folder: string, name: string): Promise<AgentFolder | undefined> {
-  if ((await agentFileOf(folder)) === undefined) return undefined
+  const file = await agentFileOf(folder)
+  if (file === undefined) return undefined
+  if (isManifest(file)) return readManifestFolder(folder, name)
   const none = settingsFile.parse({})
   try {
     const text = await readFile(path.join(folder, 'settings.json'), 'utf8').catch(nullIfMissing)
@@ -61,6 +69,30 @@ async function readFolder(folder: string, name: string): Promise<AgentFolder | u
     return { name, folder, settings }
   } catch (error) {
     return { name, folder, settings: none, fault: `settings.json ${faultOf(error)}` }
+  }
+}
+
+/** A manifest contains the settings, and names the variables that it uses. */
+async function readManifestFolder(folder: string, name: string): Promise<AgentFolder> {
+  const none = settingsFile.parse({})
+  try {
+    const { readManifest, variablesIn } = await import('@parley/relay/manifest/manifest')
+    const manifest = await readManifest(folder)
+    if (manifest === undefined) return { name, folder, settings: none, fault: 'agent.yaml cannot be read' }
+    const { required = [], ...given } = settingsFile.partial().parse(manifest.settings)
+    const settings = settingsFile.parse({
+      ...given,
+      required: [...new Set([...required, ...variablesIn(manifest)])],
+    })
+    if ('command' in manifest.handler.mcp && !settings.allow.includes('processes')) {
+      const fault =
+        'agent.yaml starts a program (handler.mcp.command), which requires the right to do so: add "settings: {allow: [processes]}"'
+      return { name, folder, settings, fault }
+    }
+    return { name, folder, settings }
+  } catch (error) {
+    if (error instanceof ConfigError) return { name, folder, settings: none, fault: error.message }
+    return { name, folder, settings: none, fault: `agent.yaml: settings ${faultOf(error)}` }
   }
 }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { getCompileCacheDir } from 'node:module'
 import { isIP } from 'node:net'
 import os from 'node:os'
@@ -5,6 +6,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { agentId } from '@parley/kit/did/did'
 import { verifyDocument } from '@parley/kit/did/document'
+import { agentFiles, isManifest } from '@parley/kit/process/agent-file'
 import { Audit } from '@parley/kit/process/audit'
 import { databaseUrl } from '@parley/kit/process/config'
 import type { Log } from '@parley/kit/process/log'
@@ -218,8 +220,14 @@ function registerAgain(processes: Iterable<RegisteredProcess>, options: Supervis
 /** Returns the entry point of the agent server, which is TypeScript in a clone and JavaScript in the package. */
 function agentCommand(folder: string) {
   const agent = () => fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
-  const entry = relayEntryIn(folder) ?? agent()
+  const entry = relayEntryIn(folder) ?? manifestEntryIn(folder) ?? agent()
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
+}
+
+/** Returns the entry point of an agent with a manifest instead of code. */
+function manifestEntryIn(folder: string): string | undefined {
+  const file = agentFiles.map((name) => path.join(folder, name)).find((one) => existsSync(one))
+  return isManifest(file) ? fileURLToPath(import.meta.resolve('@parley/relay/manifest-process')) : undefined
 }
 
 /** Returns the file that STORE_URL names for the certificate of the database. */

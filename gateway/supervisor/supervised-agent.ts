@@ -156,6 +156,9 @@ export class SupervisedAgent {
           await this.#announce(message, introduction.identity)
           const hangs = await watchForHang(message.url, over.signal, this.#timing.watchdog)
           if (hangs) kill('stopped responding to /health')
+        } else if (this.#hooks.isAssigned(message.url, port)) {
+          // The skills of the agent have changed.
+          await this.#announce(message, introduction.identity)
         }
       }
       const launch = await this.#hooks.launch(this.folder, port)

@@ -49,7 +49,10 @@ function partOf(block: Record<string, unknown>, number: number): Part[] {
   const { type, text, data, mimeType, resource } = block
   if (type === 'text' && typeof text === 'string') return [{ kind: 'text', text: cleanText(text) }]
   if ((type === 'image' || type === 'audio') && typeof data === 'string')
-    return fileOf(data, { name: `${type}-${number}`, mimeType: mimeTypeOf(mimeType, `${type}/*`) })
+    return fileOf(data, {
+      name: `${type}-${number}${extensionOf(mimeType)}`,
+      mimeType: mimeTypeOf(mimeType, `${type}/*`),
+    })
   if (type === 'resource' && isObject(resource)) return resourceOf(resource, number)
   if (type === 'resource_link') return linkOf(block)
   return isJsonObject(block) ? [{ kind: 'data', data: block }] : []
@@ -88,6 +91,19 @@ function fileOf(bytes: string, file: { name: string; mimeType: string }): Part[]
     throw new InvalidAgentAnswer(`${file.name} in the result of the tool is not base64`)
   return [{ kind: 'file', file: { ...file, bytes } }]
 }
+
+const extensions: Record<string, string> = {
+  'image/png': '.png',
+  'image/jpeg': '.jpg',
+  'image/gif': '.gif',
+  'image/webp': '.webp',
+  'image/svg+xml': '.svg',
+  'audio/wav': '.wav',
+  'audio/mpeg': '.mp3',
+  'audio/ogg': '.ogg',
+}
+
+const extensionOf = (mimeType: unknown) => extensions[mimeTypeOf(mimeType, '')] ?? ''
 
 function mimeTypeOf(given: unknown, fallback: string): string {
   const type = typeof given === 'string' ? given.split(';')[0]?.trim() : undefined

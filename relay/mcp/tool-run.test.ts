@@ -94,7 +94,7 @@ describe.each(['modern', 'legacy'] as const)('a %s server', (era) => {
     const task = await caller.sendAndWait('media')
     expect(parts(task)).toMatchObject([
       { kind: 'text', text: 'see below' },
-      { kind: 'file', file: { name: 'image-2', mime_type: 'image/png', bytes: 'aGk=' } },
+      { kind: 'file', file: { name: 'image-2.png', mime_type: 'image/png', bytes: 'aGk=' } },
       { kind: 'file', file: { mime_type: 'audio/wav' } },
       { kind: 'text', text: '# Notes' },
       { kind: 'file', file: { name: 'b.bin', bytes: 'aGk=' } },

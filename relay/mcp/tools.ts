@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { toolSkillOut } from '@parley/wire/codecs/parley/skills'
+import { keptInputSchema } from '@parley/wire/model/input-schema'
 import { isJsonObject } from '@parley/wire/model/json-text'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
 import { z } from 'zod'
@@ -22,7 +23,8 @@ export interface McpTool {
 
 export const toolsMax = 1000
 const [nameMax, titleMax, descriptionMax] = [128, 200, 4000]
-const [schemaMaxChars, schemaMaxDepth, schemasMaxChars] = [64 * 1024, 24, 1024 * 1024]
+/** The maximum size of all schemas of a server. */
+const schemasMaxChars = 1024 * 1024
 
 const flag = z.boolean().optional().catch(undefined)
 const text = z.string().optional().catch(undefined)
@@ -110,22 +112,9 @@ function idFor(name: string, taken: ReadonlySet<string>): string {
 }
 
 function usableSchema(schema: JsonObject | undefined, maxChars: number): JsonObject {
-  if (schema === undefined || !isUsable(schema)) return anyObject
-  const clean = cleaned(schema)
-  const chars = JSON.stringify(clean).length
-  return isJsonObject(clean) && chars <= Math.min(schemaMaxChars, maxChars) ? clean : anyObject
-}
-
-/** Whether the schema is not nested too deeply and does not name documents at other addresses, which readers might load. */
-function isUsable(value: JsonValue, depth = 0): boolean {
-  if (typeof value !== 'object' || value === null) return true
-  if (depth > schemaMaxDepth) return false
-  if (Array.isArray(value)) return value.every((one) => isUsable(one, depth + 1))
-  return Object.entries(value).every(([key, one]) => {
-    const isReference = key === '$ref' || key === '$dynamicRef' || key === '$recursiveRef'
-    if (isReference && typeof one === 'string' && !one.startsWith('#')) return false
-    return isUsable(one, depth + 1)
-  })
+  const kept = schema && keptInputSchema({ ...schema, type: schema['type'] ?? 'object' })
+  const clean = kept && cleaned(kept)
+  return isJsonObject(clean) && JSON.stringify(clean).length <= maxChars ? clean : anyObject
 }
 
 function cleaned(value: JsonValue): JsonValue {

@@ -1,5 +1,7 @@
 import type { Deprecation } from '@parley/wire/model/deprecation'
+import { isJsonObject } from '@parley/wire/model/json-text'
 import { executionCost, type Price } from '@parley/wire/model/price'
+import type { JsonObject } from '@parley/wire/model/task'
 import { z } from 'zod'
 import type { AgentDefinition, Handler } from './define-agent.ts'
 import { withCurrentNames } from './manifest-names.ts'
@@ -20,6 +22,8 @@ export interface Skill {
   assessment: { keywords: string[]; specializations: string[]; antiPatterns: string[] }
   documentation?: string | undefined
   input?: z.ZodType | undefined
+  /** The JSON Schema of a skill without `input`. */
+  inputSchema?: JsonObject | undefined
   /** Default: the agent's price. */
   executionCost?: Price[] | undefined
 }
@@ -71,6 +75,7 @@ const skill = z.object({
     .default({ keywords: [], specializations: [], antiPatterns: [] }),
   documentation: z.string().optional(),
   input: z.custom<z.ZodType>((value) => value === undefined || typeof value === 'object').optional(),
+  inputSchema: z.custom<JsonObject>(isJsonObject, 'must be an object').optional(),
   executionCost,
 })
 

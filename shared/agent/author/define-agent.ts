@@ -1,4 +1,5 @@
 import type { PriceDefinition } from '@parley/wire/model/price'
+import type { JsonObject } from '@parley/wire/model/task'
 import type { z } from 'zod'
 import type { HandlerContext } from './context.ts'
 import type { Output } from './output.ts'
@@ -98,6 +99,8 @@ export interface SkillDefinition {
    * result. If they do not match, the task is rejected with the reason.
    */
   input?: z.ZodType
+  /** The JSON Schema of the data, for a skill without `input` that checks its data itself. Agents publish it. */
+  inputSchema?: JsonObject
   /** A free-form description of the skill's capabilities, by name. */
   capabilitiesDetail?: Record<string, unknown>
   /** The expected processing time in milliseconds, which negotiation uses until a time has been measured. */

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { agentFileOf, agentFiles } from '@parley/kit/process/agent-file'
+import { agentFileOf, agentFiles, isManifest } from '@parley/kit/process/agent-file'
 import { ConfigError } from '@parley/kit/process/settings'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import { type Agent, resolveAgent } from './agent.ts'
@@ -13,6 +13,8 @@ import { readSkillFiles } from './skill-file.ts'
 export async function loadAgent(folder: string): Promise<Agent> {
   const file = await agentFileOf(folder)
   if (file === undefined) throw new Error(`${folder} contains no ${agentFiles.join(', ')}.`)
+  if (isManifest(file))
+    throw new ConfigError([`${file} is a manifest. Run it with npx parley agent or npx parley up.`])
   const module = await importAgent(file)
   if (module.default === undefined) throw new Error(`${file} must export its agent as default.`)
   return resolveAgent(module.default, await readSkillFiles(path.join(folder, 'skills')))

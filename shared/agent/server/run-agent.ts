@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
+import type { CommitListener } from '@parley/engine/tasks/engine'
 import { HttpClientKeys } from '@parley/kit/auth/client-keys'
 import { clientMetadataUrl, missingClientMetadataUrl } from '@parley/kit/auth/client-metadata-url'
 import { ClientToken } from '@parley/kit/auth/client-token'
@@ -17,6 +18,7 @@ import { ExposedSecretFile } from '@parley/kit/process/secret-file'
 import { ConfigError } from '@parley/kit/process/settings'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import type { Heartbeat } from '@parley/wire/model/registry'
+import type { Agent } from '../author/agent.ts'
 import { loadAgent } from '../author/load-agent.ts'
 import { type AgentApp, startAgentApp } from './app.ts'
 import type { DelegationOptions } from './delegation/delegation.ts'
@@ -30,13 +32,40 @@ interface Client {
   clientSecret: string
 }
 
-/** Runs the agent in a folder, with settings from `process.env`, until a signal arrives. Resolves with the exit code. */
-export async function runAgent(folder: string): Promise<number> {
+/** What the loader of an agent may use. */
+export interface LoadParts {
+  log: Log
+  /** The variables of the process. */
+  variables: NodeJS.ProcessEnv
+}
+
+/** An agent, and what belongs to it while it runs. */
+export interface LoadedAgent extends AsyncDisposable {
+  agent: Agent
+  /** Called when the store is known. The result is called after each commit. */
+  open?(parts: { storeUrl: string | undefined; config: AgentConfig }): Promise<CommitListener>
+  /** Called when the agent listens. `changed` is to be called when the skills of the agent have changed. */
+  watch?(changed: () => void): void
+}
+
+const loadFromCode = async (folder: string): Promise<LoadedAgent> => {
+  return { agent: await loadAgent(folder), [Symbol.asyncDispose]: async () => {} }
+}
+
+/**
+ * Runs the agent in a folder, with settings from `process.env`, until a signal arrives. Resolves with the exit code.
+ * @param load returns the agent; by default that of `agent.ts`
+ */
+export async function runAgent(
+  folder: string,
+  load: (folder: string, parts: LoadParts) => Promise<LoadedAgent> = loadFromCode,
+): Promise<number> {
   const name = path.basename(path.resolve(folder))
   try {
     const { config, secrets } = agentConfig(process.env)
     const log = makeLog({ level: config.logLevel, name })
-    return await run(() => start(folder, config, secrets, log), { log })
+    const loading = async () => load(folder, { log, variables: process.env })
+    return await run(async () => start(await loading(), config, secrets, log), { log })
   } catch (error) {
     const reason = reasonFor(error)
     // The supervisor reads the reason from the log line.
@@ -64,13 +93,13 @@ function reasonFor(error: unknown): string | undefined {
 }
 
 async function start(
-  folder: string,
+  loaded: LoadedAgent,
   config: AgentConfig,
   configured: AgentSecrets,
   log: Log,
 ): Promise<Running> {
   await using stack = new AsyncDisposableStack()
-  const agent = await loadAgent(folder)
+  const { agent } = stack.use(loaded)
   const keyFile = path.join(config.dataDir, 'agent.key.json')
   const identity = await agentIdentity(agent.author, keyFile, config)
   const { did } = identity
@@ -96,6 +125,7 @@ async function start(
   const reader = tokenSource({ config, secrets, client }, 'agent:read')
   const ownToken = reader && (() => reader.get())
   const { redisUrl, storeUrl, webhookToken } = secrets
+  const committed = await loaded.open?.({ storeUrl, config })
   const claims = membership === undefined ? {} : { signatureClaims: membership }
   const given = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken }
   const options = {
@@ -104,13 +134,15 @@ async function start(
     ...claims,
     delegation: delegationOf(config, client, statements),
     ownToken,
+    ...(committed !== undefined && { committed }),
   }
   const app = stack.use(await startAgentApp(options))
   stack.use(releaseIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
-  const card = agentCard(agent, { did, url: app.baseUrl, prices: app.services.payments })
-  reportReady(app.address, defaultDialect.writeCard(card), replicaId)
+  const report = () => reportReady(app.address, cardOf(agent, did, app), replicaId)
+  report()
+  loaded.watch?.(report)
   const open = stack.move()
   return {
     [Symbol.asyncDispose]: async () => {
@@ -119,6 +151,9 @@ async function start(
     },
   }
 }
+
+const cardOf = (agent: Agent, did: string, { baseUrl: url, services }: AgentApp) =>
+  defaultDialect.writeCard(agentCard(agent, { did, url, prices: services.payments }))
 
 /** Returns the OAuth client that the settings name or the agent registers. */
 async function clientOf(

@@ -2,7 +2,7 @@ import { access } from 'node:fs/promises'
 import path from 'node:path'
 
 /** File names of an agent, in order of precedence. */
-export const agentFiles = ['agent.ts', 'agent.js', 'agent.mjs'] as const
+export const agentFiles = ['agent.ts', 'agent.js', 'agent.mjs', 'agent.yaml'] as const
 
 /** Returns the agent's file in `folder`; undefined if there is none. */
 export async function agentFileOf(folder: string): Promise<string | undefined> {
@@ -16,3 +16,6 @@ export async function agentFileOf(folder: string): Promise<string | undefined> {
   }
   return undefined
 }
+
+/** Whether the file is a manifest and not the code of an agent. */
+export const isManifest = (file: string | undefined): boolean => file?.endsWith('.yaml') === true

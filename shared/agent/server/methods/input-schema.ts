@@ -9,15 +9,18 @@ export type PublishedInput = { schema: JsonObject } | { fault: string }
 
 const published = new WeakMap<object, PublishedInput>()
 
-/** Returns undefined for a skill without `input`. Types that JSON Schema lacks accept any value in the schema. */
-export function publishedInput({ input }: Pick<Skill, 'input'>): PublishedInput | undefined {
-  if (input === undefined) return undefined
+/** Returns undefined for a skill without a schema. Types that JSON Schema lacks accept any value in the schema. */
+export function publishedInput({
+  input,
+  inputSchema,
+}: Pick<Skill, 'input' | 'inputSchema'>): PublishedInput | undefined {
+  if (input === undefined) return inputSchema && checked(inputSchema)
   const known = published.get(input) ?? publish(input)
   published.set(input, known)
   return known
 }
 
-export function inputSchemaOf(skill: Pick<Skill, 'input'>): JsonObject | undefined {
+export function inputSchemaOf(skill: Pick<Skill, 'input' | 'inputSchema'>): JsonObject | undefined {
   const result = publishedInput(skill)
   return result !== undefined && 'schema' in result ? result.schema : undefined
 }
@@ -33,6 +36,10 @@ function publish(input: z.ZodType): PublishedInput {
   // The input of a skill is always an object, which a union does not state.
   const isUnion = json['anyOf'] !== undefined || json['oneOf'] !== undefined || json['allOf'] !== undefined
   const schema: JsonObject = isUnion && json['type'] === undefined ? { ...json, type: 'object' } : json
+  return checked(schema)
+}
+
+function checked(schema: JsonObject): PublishedInput {
   const fault = faultOfInputSchema(schema)
   return fault === undefined ? { schema } : { fault }
 }
