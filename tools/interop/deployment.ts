@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { startGatewayApp } from '@parley/gateway/app'
+import { type GatewayAppOptions, startGatewayApp } from '@parley/gateway/app'
 import { gatewayConfig } from '@parley/gateway/config'
 import { makeLog } from '@parley/kit/process/log'
 import { z } from 'zod'
@@ -33,6 +33,7 @@ export interface InteropDeployment extends AsyncDisposable {
 export async function startDeployment(
   agents: readonly string[],
   more: Readonly<Record<string, string>> = {},
+  options: Pick<GatewayAppOptions, 'testInterface'> = {},
 ): Promise<InteropDeployment> {
   await using stack = new AsyncDisposableStack()
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-interop-'))
@@ -59,7 +60,7 @@ export async function startDeployment(
     ...more,
   })
   const log = makeLog({ level: 'silent', name: 'interop' })
-  const gateway = stack.use(await startGatewayApp({ settings, log, agentsDir }))
+  const gateway = stack.use(await startGatewayApp({ settings, log, agentsDir, ...options }))
   await gateway.supervisor?.settled()
   const url = gateway.addresses.public
   const tokens = await register(url, dataDir)
