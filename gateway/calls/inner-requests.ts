@@ -4,7 +4,7 @@ import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
 import type { InnerCall, InnerCalls } from '@parley/kit/auth/inner-calls'
 import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budget'
 import { ParleyError } from '@parley/wire/errors'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, InjectOptions } from 'fastify'
 import { callerTokenOf } from '../routing/forwarding/caller-token.ts'
 import { ClientDisconnected } from '../routing/forwarding/forward.ts'
 
@@ -21,7 +21,9 @@ export interface InnerRequest {
   path: string
   headers: Record<string, string>
   body: string
-  signal: AbortSignal | undefined
+  signal?: AbortSignal | undefined
+  /** The longest time until the end of the response. */
+  maxMs?: number | undefined
 }
 
 export interface InnerResponse extends Disposable {
@@ -29,6 +31,8 @@ export interface InnerResponse extends Disposable {
   headers: OutgoingHttpHeaders
   /** Fails if the response is cut. */
   body: Readable
+  /** Returns why the body failed: the reason for which its reader has left, or that it was cut. */
+  failureOf: (error?: unknown) => unknown
 }
 
 /** Headers of the outer request from which a route and an agent read the client, its connection and the trace. */
@@ -74,62 +78,88 @@ export class InnerRequests {
     const { response } = request
     if (response === undefined) throw new Error('The request is not from a route of this server')
     const claim = this.#answers.open(caller.id)
-    const left = new AbortController()
+    const pending: Pending = { leaves: new Set(), hasLeft: false }
     const closed = () => {
       claim[Symbol.dispose]()
-      if (!response.writableFinished) left.abort(new ClientDisconnected('the client has disconnected'))
+      pending.hasLeft = !response.writableEnded
+      if (pending.hasLeft) for (const leave of pending.leaves) leave(clientHasLeft())
     }
     if (response.destroyed || response.closed) closed()
     else response.once('close', closed)
-    return {
-      claim,
-      send: (inner) => this.#send({ ...inner, signal: eitherOf(left.signal, inner.signal) }, request, caller),
-    }
+    return { claim, send: (inner) => this.#send(inner, pending, { request, caller }) }
   }
 
   async #send(
-    { method = 'POST', path, headers, body, signal }: InnerRequest & { signal: AbortSignal },
-    { id, headers: outer, raw }: FastifyRequest,
-    caller: AuthenticatedCaller,
+    { signal, maxMs, ...inner }: InnerRequest,
+    { leaves, hasLeft }: Pending,
+    outer: { request: FastifyRequest; caller: AuthenticatedCaller },
   ): Promise<InnerResponse> {
-    signal.throwIfAborted()
-    const call: InnerCall = { caller }
-    const leave = () => void call.response?.destroy()
-    signal.addEventListener('abort', leave, { once: true })
+    signal?.throwIfAborted()
+    if (hasLeft) throw clientHasLeft()
+    const call: InnerCall = { caller: outer.caller }
+    let left: { reason: unknown } | undefined
+    const leave = (reason: unknown) => {
+      left ??= { reason }
+      call.response?.destroy()
+    }
+    const aborted = () => leave(signal?.reason)
+    const timer = maxMs === undefined ? undefined : setTimeout(() => leave(agentIsSlow()), maxMs)
+    const forget = () => {
+      leaves.delete(leave)
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', aborted)
+    }
+    leaves.add(leave)
+    signal?.addEventListener('abort', aborted, { once: true })
     try {
-      const { remoteAddress = '' } = raw.socket
-      const sent = {
-        method,
-        url: path,
-        headers: {
-          ...headersFrom(outer),
-          ...headers,
-          ...(method === 'POST' && { 'content-type': 'application/json' }),
-          authorization: `Bearer ${caller.credentials.token}`,
-          'x-request-id': id,
-        },
-        ...(method === 'POST' && { payload: body }),
-        remoteAddress,
-        payloadAsStream: true,
-      }
+      const sent = injectOptions(inner, outer)
       // The request begins when the result of `inject` is awaited, which must be within the context.
       const answer = await this.#inner.run(call, async () => await this.#app.inject(sent))
-      const stream = answer.stream()
+      const body = answer.stream()
       return {
         status: answer.statusCode,
         headers: answer.headers,
-        body: stream,
+        body,
+        failureOf: (error) => (left === undefined ? cutOff(error) : left.reason),
         [Symbol.dispose]: () => {
-          signal.removeEventListener('abort', leave)
-          if (!stream.readableEnded) leave()
+          forget()
+          if (!body.readableEnded) call.response?.destroy()
         },
       }
     } catch (error) {
-      signal.removeEventListener('abort', leave)
-      signal.throwIfAborted()
+      forget()
+      if (left !== undefined) throw left.reason
       throw error instanceof ParleyError ? error : cutOff(error)
     }
   }
+}
+
+function injectOptions(
+  { method = 'POST', path, headers, body }: Pick<InnerRequest, 'method' | 'path' | 'headers' | 'body'>,
+  { request: { id, headers: outer, raw }, caller }: { request: FastifyRequest; caller: AuthenticatedCaller },
+): InjectOptions {
+  return {
+    method,
+    url: path,
+    headers: {
+      ...headersFrom(outer),
+      ...headers,
+      ...(method === 'POST' && { 'content-type': 'application/json' }),
+      authorization: `Bearer ${caller.credentials.token}`,
+      'x-request-id': id,
+    },
+    ...(method === 'POST' && { payload: body }),
+    remoteAddress: raw.socket.remoteAddress ?? '',
+    payloadAsStream: true,
+    // The library would check the types of these options.
+    validate: false,
+  }
+}
+
+/** The inner requests of one outer request that are in progress. */
+interface Pending {
+  leaves: Set<(reason: unknown) => void>
+  hasLeft: boolean
 }
 
 /** Sends the inner requests of one outer request. */
@@ -141,7 +171,7 @@ export interface RequestSender {
 }
 
 /** The error for a response that ended too early. The request may have had its effect. */
-export function cutOff(cause?: unknown): ParleyError {
+function cutOff(cause?: unknown): ParleyError {
   return new ParleyError('Unavailable', {
     message: 'The agent closed the connection and may have received the request',
     data: { reason: 'agent_broke_off' },
@@ -150,9 +180,15 @@ export function cutOff(cause?: unknown): ParleyError {
   })
 }
 
-function eitherOf(one: AbortSignal, other: AbortSignal | undefined): AbortSignal {
-  return other === undefined ? one : AbortSignal.any([one, other])
-}
+const clientHasLeft = () => new ClientDisconnected('the client has disconnected')
+
+const agentIsSlow = () =>
+  new ParleyError('Unavailable', {
+    message:
+      'The agent does not answer and may have received the message: look for its task before you repeat it',
+    data: { reason: 'agent_slow' },
+    headers: { 'retry-after': '2' },
+  })
 
 function headersFrom(outer: IncomingHttpHeaders): Record<string, string> {
   const headers: Record<string, string> = {}

@@ -63,14 +63,10 @@ class RequestCalls implements CallerCalls {
   async send(message: AgentMessage, { waitMs, signal }: WaitOptions): Promise<SentTask> {
     const until = Date.now() + waitMs
     const { agent, idempotencyKey } = message
-    const silent = waitMs === 0 ? undefined : AbortSignal.timeout(waitMs + graceMs)
-    const options = { agent, idempotencyKey, signal: anyOf(signal, silent) }
+    const maxMs = waitMs === 0 ? undefined : waitMs + graceMs
+    const options = { agent, idempotencyKey, signal, maxMs }
     const params = paramsOf(message, waitMs)
-    const { result, routed, dialect } = await callAgent(this.#sender, 'sendMessage', params, options).catch(
-      (error: unknown) => {
-        throw silent?.aborted === true && error === silent.reason ? agentIsSlow() : error
-      },
-    )
+    const { result, routed, dialect } = await callAgent(this.#sender, 'sendMessage', params, options)
     const answer = dialect.readSendResult(result)
     if (answer === undefined) throw noTask()
     const sent = { ...sentBy(routed), task: taskOf(answer) }
@@ -284,19 +280,6 @@ function isWithoutStreams(error: unknown): boolean {
 function isInterruption(error: unknown): boolean {
   return error instanceof ParleyError && error.error === 'Unavailable'
 }
-
-function anyOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
-  if (one === undefined || other === undefined) return one ?? other
-  return AbortSignal.any([one, other])
-}
-
-const agentIsSlow = () =>
-  new ParleyError('Unavailable', {
-    message:
-      'The agent does not answer and may have received the message: look for its task before you repeat it',
-    data: { reason: 'agent_slow' },
-    headers: { 'retry-after': '2' },
-  })
 
 const noTask = () =>
   new ParleyError('InvalidAgentResponse', { message: 'The agent answered without a valid task' })

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { AnswerClaim } from '@parley/kit/process/answer-budget'
 import { InvalidAgentAnswer } from '@parley/relay/client/agent-errors'
 import { sseFrames } from '@parley/relay/client/sse-frames'
 import type { ClientParams, Codec, ReadFrame } from '@parley/wire/codecs/codec'
@@ -8,7 +9,8 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
-import { cutOff, type InnerResponse, type RequestSender } from './inner-requests.ts'
+import { joined } from '../routing/forwarding/exchange.ts'
+import type { InnerResponse, RequestSender } from './inner-requests.ts'
 
 /** The only dialect of inner calls: every agent has it, and the relay translates it for foreign agents. */
 const dialect: Codec = defaultDialect
@@ -20,6 +22,8 @@ export interface RpcOptions {
   agent: string | undefined
   signal?: AbortSignal | undefined
   idempotencyKey?: string | undefined
+  /** The longest time until the end of the answer. */
+  maxMs?: number | undefined
 }
 
 /** The facts about a call that the headers of its answer state. */
@@ -62,7 +66,7 @@ export async function* streamFromAgent(
     yield { frame: sent, routed }
     return
   }
-  for await (const data of framesOf(response, options.signal)) {
+  for await (const data of framesOf(response)) {
     const frame = data === '' ? undefined : dialect.readFrame(parseJson(Buffer.from(data)))
     if (frame === undefined) throw unreadable()
     if (frame.kind === 'error') throw frame.error
@@ -74,7 +78,7 @@ async function open<O extends keyof ClientParams>(
   sender: RequestSender,
   operation: O,
   params: ClientParams[O],
-  { agent, signal, idempotencyKey }: RpcOptions,
+  { agent, signal, maxMs, idempotencyKey }: RpcOptions,
 ): Promise<InnerResponse> {
   const isStream = operation === 'streamMessage' || operation === 'resubscribe'
   const method = dialect.methodOf(operation)
@@ -91,6 +95,7 @@ async function open<O extends keyof ClientParams>(
       params: dialect.writeParams(operation, params),
     }),
     signal,
+    maxMs,
   })
 }
 
@@ -101,21 +106,28 @@ function pathOf(slug: string | undefined): string {
   return `/agents/${slug}/`
 }
 
-async function* framesOf(response: InnerResponse, signal: AbortSignal | undefined): AsyncGenerator<string> {
+async function* framesOf({ body, failureOf }: InnerResponse): AsyncGenerator<string> {
   try {
-    yield* sseFrames(response.body, streamLimits)
+    yield* sseFrames(body, streamLimits)
   } catch (error) {
-    signal?.throwIfAborted()
-    if (error instanceof InvalidAgentAnswer) throw unreadable(error)
-    throw error instanceof ParleyError ? error : cutOff(error)
+    throw error instanceof InvalidAgentAnswer ? unreadable(error) : failureOf(error)
   }
 }
 
 /** Returns the whole body as JSON. @throws ParleyError */
-export async function jsonOf({ body }: InnerResponse, { claim }: RequestSender): Promise<unknown> {
+export async function jsonOf(response: InnerResponse, { claim }: RequestSender): Promise<unknown> {
+  const bytes = await bytesOf(response, claim)
+  try {
+    return parseJson(bytes)
+  } catch (error) {
+    throw unreadable(error)
+  }
+}
+
+function bytesOf({ body, failureOf }: InnerResponse, claim: AnswerClaim): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []
   let bytes = 0
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
   body.on('data', (chunk: Buffer) => {
     bytes += chunk.byteLength
     try {
@@ -123,19 +135,16 @@ export async function jsonOf({ body }: InnerResponse, { claim }: RequestSender):
       chunks.push(chunk)
     } catch (error) {
       chunks.length = 0
-      body.destroy()
       reject(error)
+      body.destroy()
     }
   })
-  body.once('end', resolve)
-  body.once('error', (error) => reject(cutOff(error)))
-  body.once('close', () => reject(cutOff()))
-  await promise
-  try {
-    return parseJson(Buffer.concat(chunks))
-  } catch (error) {
-    throw unreadable(error)
-  }
+  body.once('end', () => resolve(joined(chunks)))
+  body.once('error', (error) => reject(failureOf(error)))
+  body.once('close', () => {
+    if (!body.readableEnded) reject(failureOf())
+  })
+  return promise
 }
 
 /** Headers of an error that concern the client of any interface. */

@@ -140,7 +140,7 @@ function gatewayHeaders(reply: FastifyReply): OutgoingHttpHeaders {
 /** Aborts the exchange when the client disconnects. Returns a function that removes the listener. */
 export function abortOnDisconnect(reply: FastifyReply, exchange: Exchange): () => void {
   const left = () => {
-    if (!reply.raw.writableFinished) exchange.abort(new ClientDisconnected('the client has disconnected'))
+    if (!reply.raw.writableEnded) exchange.abort(new ClientDisconnected('the client has disconnected'))
   }
   reply.raw.once('close', left)
   if (reply.raw.destroyed) left()
