@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
 
 /** Limits for reading a discarded request body; beyond them the connection is destroyed. */
 const [lingerMs, lingerMaxBytes] = [10_000, 32 * 1024 * 1024]
@@ -10,8 +11,9 @@ const [lingerMs, lingerMaxBytes] = [10_000, 32 * 1024 * 1024]
  * first.
  */
 export function linger(request: IncomingMessage): void {
-  if (request.complete || request.destroyed) return
   const { socket } = request
+  // An inner request has no connection.
+  if (request.complete || request.destroyed || !(socket instanceof Socket)) return
   let bytes = 0
   const cut = () => socket.destroy()
   const timer = setTimeout(cut, lingerMs)
