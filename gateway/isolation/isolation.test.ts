@@ -30,9 +30,9 @@ const agentsDir = path.join(root, 'tools/testing/isolated-agents')
 /** A user without an account, for gateways that do not run as root. */
 const unprivileged = 61_234
 const open: AsyncDisposableStack[] = []
-/** Compiled code of the gateway from earlier deployments. Each deployment starts with a copy. */
-const warmCache = mkdtempSync(path.join(tmpdir(), 'parley-isolation-cache-'))
-afterAll(() => rm(warmCache, { recursive: true, force: true }))
+/** Compiled code from earlier deployments. Each deployment starts with a copy, because a start without it costs twice the time. */
+const warm = mkdtempSync(path.join(tmpdir(), 'parley-isolation-cache-'))
+afterAll(() => rm(warm, { recursive: true, force: true }))
 
 afterEach(async () => {
   while (open.length > 0) await open.pop()?.disposeAsync()
@@ -111,7 +111,8 @@ async function startOn(
   // Agents with their own user have to reach their data folder.
   chmodSync(folder, 0o755)
   const demoted = mode !== 'user' && process.getuid?.() === 0
-  cpSync(warmCache, cache, { recursive: true })
+  for (const [from, to] of Object.entries(warmFolders(mode, cache, dataDir)))
+    if (existsSync(from)) cpSync(from, to, { recursive: true })
   if (demoted) spawnSync('chown', ['-R', `${unprivileged}:${unprivileged}`, folder])
   const port = await freePorts(4)
   const command = [
@@ -139,12 +140,15 @@ async function startOn(
     },
     readyOutput: /\nisolation /,
   })
-  stack.defer(async () => void (await gateway.stop()))
+  stack.defer(async () => {
+    await gateway.stop()
+    keepCompiled(mode, cache, dataDir)
+  })
   await gateway.start()
-  cpSync(cache, warmCache, { recursive: true })
   await startRelay(gateway.url, dataDir)
+  // The first condition is cheap. The second one reads about every process.
   const isStarted = () =>
-    relaysOf(gateway).length > 0 && existsSync(path.join(dataDir, 'agents/.relay/agent.key.json'))
+    existsSync(path.join(dataDir, 'agents/.relay/agent.key.json')) && relaysOf(gateway).length > 0
   await vi.waitUntil(isStarted, { timeout: 100_000 })
   const client = { ...operatorClient(dataDir), scope: 'agent:read agent:write' }
   const ask = async (agent: string, message: object) => {
@@ -157,6 +161,18 @@ async function startOn(
     return JSON.stringify(task.artifacts?.[0]?.parts[0] ?? task.status)
   }
   return { gateway, dataDir, cache, ask }
+}
+
+/** The folders with compiled code: where it is kept, and where the deployment has it. */
+function warmFolders(mode: Mode, cache: string, dataDir: string): Record<string, string> {
+  return { [path.join(warm, 'gateway')]: cache, [path.join(warm, mode)]: dataDir }
+}
+
+/** Processes write the compiled code when they end. The users of the agents are kept too, because it is read by the same user only. */
+function keepCompiled(mode: Mode, cache: string, dataDir: string): void {
+  cpSync(cache, path.join(warm, 'gateway'), { recursive: true })
+  for (const name of globSync(['agent-users.json', 'agents/{*,.relay}/cache/compiled'], { cwd: dataDir }))
+    cpSync(path.join(dataDir, name), path.join(warm, mode, name), { recursive: true })
 }
 
 const marker = `marker-${randomUUID()}`
