@@ -31,7 +31,7 @@ h1{font-size:1.4rem;line-height:1.25;margin:0 0 1.25rem;overflow-wrap:anywhere}h
 code{font-size:.9em;overflow-wrap:anywhere}.soft{color:var(--soft);font-size:.9rem;margin:.25rem 0}
 dl{margin:0;display:grid;grid-template-columns:max-content 1fr;gap:.5rem 1.25rem}dt{color:var(--soft)}dd{margin:0;min-width:0;overflow-wrap:anywhere}
 @media(max-width:30rem){dl{display:block}dd{margin-bottom:.6rem}}
-ul{margin:0;padding-left:1.25rem}.note{background:var(--note);border-radius:.5rem;padding:.75rem 1rem;margin:1.25rem 0}.error{color:var(--error);font-weight:600}
+ul{margin:0;padding-left:1.25rem}.note{background:var(--note);border-radius:.5rem;padding:.75rem 1rem;margin:1.25rem 0}.error{color:var(--error);font-weight:600;margin:.25rem 0 .75rem}
 label{display:block;font-weight:600;margin-top:1.25rem}input{font:inherit;width:100%;padding:.6rem;margin:.25rem 0;color:inherit;background:var(--page);border:1px solid var(--line);border-radius:.4rem}
 input[aria-invalid]{border-color:var(--error)}.buttons{display:flex;flex-wrap:wrap;gap:.75rem;margin:1.25rem 0 1rem}
 button{font:inherit;font-weight:600;padding:.6rem 1.5rem;border-radius:.4rem;border:1px solid var(--accent);background:var(--accent);color:var(--on);cursor:pointer}

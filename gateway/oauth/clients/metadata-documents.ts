@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { RecentMap } from '@parley/kit/did/recent-map'
+import { networkOf } from '@parley/kit/http/request-limits'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
 import type { Configuration, KoaContextWithOIDC } from 'oidc-provider'
@@ -87,7 +88,9 @@ export class MetadataDocuments {
     // oidc-provider looks for a client that it has refused again to find the redirect URI.
     if (Date.now() - (this.#readAt.get(clientId) ?? 0) < repeatMs) return false
     const buckets: [keyof typeof limits, string][] = [
-      ...(ctx === undefined ? [] : [['address', addressOf(ctx.req) ?? ''] satisfies ['address', string]]),
+      ...(ctx === undefined
+        ? []
+        : [['address', networkOf(addressOf(ctx.req) ?? '')] satisfies ['address', string]]),
       ['host', new URL(clientId).hostname],
       ['everybody', ''],
     ]

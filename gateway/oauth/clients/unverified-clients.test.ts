@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type Answer,
@@ -84,7 +85,7 @@ async function open(change: Record<string, string> = {}) {
 }
 
 /** Approves the client and returns its tokens. */
-async function tokensOf(change: Record<string, string> = {}) {
+async function tokensOf(change: Record<string, string> = {}, more: Record<string, string> = {}) {
   const { browser, page } = await open(change)
   const approved = await browser.go(page, { decision: 'approve', code })
   const back = new URL(location(await browser.go(location(approved))))
@@ -95,6 +96,7 @@ async function tokensOf(change: Record<string, string> = {}) {
     redirect_uri: change['redirect_uri'] ?? redirectUri,
     code_verifier: verifier,
     resource: `${server.origin}/mcp`,
+    ...more,
   })
   return body
 }
@@ -128,6 +130,24 @@ describe('a client with a metadata document', () => {
     })
     expect(refreshed.status).toBe(200)
     expect(refreshed.body['refresh_token']).not.toBe(tokens['refresh_token'])
+  })
+
+  test('authenticates with a key of its document, if it states one', async () => {
+    const id = 'https://signing.example/client.json'
+    const { publicKey, privateKey } = await generateKeyPair('ES256')
+    const jwks = { keys: [await exportJWK(publicKey)] }
+    documents.set(id, { ...document, client_id: id, token_endpoint_auth_method: 'private_key_jwt', jwks })
+    const claims = { iss: id, sub: id, aud: `${server.origin}/oauth2`, jti: 'one' }
+    const signed = new SignJWT(claims)
+      .setProtectedHeader({ alg: 'ES256' })
+      .setExpirationTime('1m')
+      .sign(privateKey)
+    const assertion = {
+      client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+      client_assertion: await signed,
+    }
+    expect((await tokensOf({ client_id: id }))['error']).toBe('invalid_client')
+    expect(await tokensOf({ client_id: id }, assertion)).toMatchObject({ token_type: 'Bearer' })
   })
 
   test('is announced in the metadata of the server', async () => {
