@@ -21,6 +21,8 @@ export type TaskMethod = (typeof taskMethods)[number]
 /** How long a task is kept at least after its creation, in milliseconds. */
 const ttlMs = 7 * 24 * 60 * 60 * 1000
 const pollIntervalMs = 1000
+/** How long the answer to some of several questions waits for the next pause, in milliseconds. */
+const nextPauseMs = 2000
 
 const taskParams = z.looseObject({ taskId: z.string().min(1).max(256) })
 
@@ -50,10 +52,18 @@ export async function answerTaskMethod(
   }
   const { taskId } = parseParams(taskParams, params)
   const task = await found(calls.getTask({ taskId, agent }))
-  const parts = isPaused(task.status.state) ? answerOf(task, context.mcpReq.inputResponses ?? {}) : undefined
   // The library has taken the responses out of the parameters. Those to requests that are no longer open are ignored.
-  if (parts !== undefined) await calls.send({ agent, message: { parts, taskId } }, { waitMs: 0 })
+  const responses = context.mcpReq.inputResponses ?? {}
+  const parts = isPaused(task.status.state) ? answerOf(task, responses) : undefined
+  const waitMs = leavesOpen(task, responses) ? nextPauseMs : 0
+  if (parts !== undefined) await calls.send({ agent, message: { parts, taskId } }, { waitMs })
   return {}
+}
+
+/** Whether the agent still has a question after these responses, so that the client finds the task paused again. */
+function leavesOpen(task: Task, responses: Readonly<Record<string, unknown>>): boolean {
+  const { requests } = questionOf(task, { form: true, url: true })
+  return Object.keys(requests).some((key) => responses[key] === undefined)
 }
 
 function requireTasks({ tasks }: ClientSupport): void {
