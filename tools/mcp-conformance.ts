@@ -6,10 +6,9 @@
  */
 import { parseArgs } from 'node:util'
 import { runAuthorizationSuite } from './mcp/authorization.ts'
-import { startBearerProxy } from './mcp/bearer-proxy.ts'
-import { startTestedServer } from './mcp/deployment.ts'
 import { printRuns, sectionOf, unexpectedOf } from './mcp/results.ts'
-import { revisions, runServerSuite, suiteVersion } from './mcp/suite.ts'
+import { revisions, suiteVersion } from './mcp/suite.ts'
+import { runRevision, startTestedServer } from './mcp/tested-server.ts'
 import { writeSections } from './tck/conformance.ts'
 
 const { values } = parseArgs({ options: { write: { type: 'boolean', default: false } } })
@@ -19,8 +18,7 @@ const unexpected: string[] = []
 await using deployment = await startTestedServer()
 
 for (const revision of revisions) {
-  await using proxy = await startBearerProxy(deployment.mcp, deployment.token)
-  const runs = await runServerSuite(proxy.url, revision)
+  const runs = await runRevision(deployment, revision)
   printRuns(`MCP ${revision}`, revision, runs)
   unexpected.push(...unexpectedOf(revision, runs))
   sections.set(`MCP ${revision}`, sectionOf(revision, runs))

@@ -62,7 +62,7 @@ const connected: readonly [name: string, run: (client: Client) => Promise<void>,
   [
     'choice of an agent',
     async (client) => {
-      const call = { name: 'find_agent', arguments: { text: 'convert 3 miles to km' } }
+      const call = { name: 'find_agent', arguments: { task: 'convert 3 miles to km' } }
       assert.match(await textOf(client, call), /calculator/)
     },
   ],

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runAuthorizationSuite } from './authorization.ts'
-import { startBearerProxy } from './bearer-proxy.ts'
-import { startTestedServer } from './deployment.ts'
 import { unexpectedOf } from './results.ts'
-import { type Revision, revisions, runServerSuite } from './suite.ts'
+import { type Revision, revisions } from './suite.ts'
+import { runRevision, startTestedServer } from './tested-server.ts'
 
 let deployment: Awaited<ReturnType<typeof startTestedServer>>
 
@@ -15,8 +14,7 @@ afterAll(() => deployment?.[Symbol.asyncDispose]())
 test.each<Revision>([...revisions])(
   'the MCP server passes the scenarios of revision %s, except those with an explanation',
   async (revision) => {
-    await using proxy = await startBearerProxy(deployment.mcp, deployment.token)
-    expect(unexpectedOf(revision, await runServerSuite(proxy.url, revision))).toEqual([])
+    expect(unexpectedOf(revision, await runRevision(deployment, revision))).toEqual([])
   },
 )
 

@@ -59,6 +59,14 @@ export async function runServerSuite(url: string, revision: Revision): Promise<S
   return runs
 }
 
+/** Runs one scenario of a revision. */
+export async function runScenario(url: string, revision: Revision, scenario: string): Promise<Check[]> {
+  await using results = await mkdtempDisposable(path.join(os.tmpdir(), 'parley-mcp-'))
+  const selection = ['--scenario', scenario, '--spec-version', revision, '--force']
+  await runConformance(['server', '--url', url, ...selection, '--output-dir', results.path])
+  return await checksOf(results.path, `server-${scenario}`)
+}
+
 /**
  * The checks of a scenario. A scenario that failed without a result has one failed check.
  * @param prefix the name of the folder with the results, without its time
