@@ -54,6 +54,7 @@ const definitions: Record<GatewayTool, Omit<Tool, 'name'>> = {
         task_id: taskId,
         text: { type: 'string', description: 'The answer' },
         data: { type: 'object', description: 'The answer as data, if the question requests fields' },
+        payment_session: { type: 'string', description: 'Pays for the task, after the user has paid' },
       },
       required: ['task_id'],
       additionalProperties: false,

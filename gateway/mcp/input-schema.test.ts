@@ -15,6 +15,7 @@ test('the schema of a skill is kept, with fields for files and the conversation'
   expect(Object.keys(shape.schema['properties'] ?? {})).toEqual([
     'parley_files',
     'parley_context_id',
+    'parley_payment_session',
     'city',
     'days',
   ])

@@ -41,6 +41,10 @@ const continuation: JsonObject = {
     type: 'string',
     description: 'Answers the question of a paused task: the text is the answer',
   },
+  payment_session: {
+    type: 'string',
+    description: 'Pays for the request: the payment_session of an earlier result, after the user has paid',
+  },
 }
 
 export const textSchema: InputShape['schema'] = {
@@ -58,6 +62,7 @@ export const textSchema: InputShape['schema'] = {
 const additions: JsonObject = {
   parley_files: { type: 'array', items: file, maxItems: 16, description: 'Files for the agent' },
   parley_context_id: continuation['context_id'] ?? {},
+  parley_payment_session: continuation['payment_session'] ?? {},
 }
 
 /**

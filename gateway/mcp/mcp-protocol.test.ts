@@ -133,6 +133,7 @@ test('a client that listens is notified when a tool is added', async () => {
   client.setNotificationHandler('notifications/tools/list_changed', () => changed.resolve())
   const subscription = await client.listen({ toolsListChanged: true })
   await mcpAgent('echo', () => 'x')
+  expect(subscription.honoredFilter).toEqual({ toolsListChanged: true })
   await changed.promise
   await subscription.close()
 })

@@ -20,10 +20,10 @@ import { createMcpServer } from './mcp-server.ts'
 import type { ElicitationSupport } from './pauses.ts'
 import { isResponse, PushedQuestions } from './pushed-questions.ts'
 import { Sessions } from './sessions.ts'
-import { ToolCalls, type ToolCallsOptions, type Waits } from './tool-calls.ts'
+import { ToolCalls, type Waits } from './tool-calls.ts'
 import { ToolCatalog } from './tool-catalog.ts'
 
-export interface McpRoutes extends Pick<ToolCallsOptions, 'paymentPage'> {
+export interface McpRoutes {
   calls: AgentCalls
   access: CallerAccess
   negotiator: Negotiator
@@ -96,11 +96,11 @@ const described = {
 export function addMcpRoutes(app: FastifyInstance, routes: McpRoutes): McpRoutesHandle {
   const exchanges = new WeakMap<Request, Exchange>()
   const catalog = new ToolCatalog()
-  const { negotiator, waits, paymentPage, log } = routes
+  const { negotiator, waits, log } = routes
   const questions = new PushedQuestions()
   const sessions = new Sessions()
   const findAgent = agentFinder(negotiator)
-  const toolCalls = new ToolCalls({ catalog, questions, findAgent, paymentPage, ...waits })
+  const toolCalls = new ToolCalls({ catalog, questions, findAgent, ...waits })
   const exchangeOf = (request: Request) => {
     const exchange = exchanges.get(request)
     if (exchange === undefined) throw new Error('The request has no exchange')

@@ -1,10 +1,13 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import { networkOfVersion1 } from '@parley/engine/payments/x402/version-1-networks'
-import type { ParleyError } from '@parley/wire/errors'
+import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { isJsonObject } from '@parley/wire/model/json-text'
+import type { PaymentSession } from '@parley/wire/model/payment'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
+import type { CallerCalls } from '../calls/agent-calls.ts'
 import { cleanLine, cleanObject } from './clean-text.ts'
+import type { AgentTask } from './task-results.ts'
 
 /** The keys of x402 over MCP (spec/mcp.md#payments). */
 const paymentKey = 'x402/payment'
@@ -16,8 +19,8 @@ export interface Charge {
   terms: JsonObject
   /** The task that waits for the payment; undefined if the message created none. */
   taskId?: string | undefined
-  /** The address of a page on which a person can pay. */
-  page?: string | undefined
+  /** The session that a person can pay on a page. */
+  session?: PaymentSession | undefined
   meta?: Record<string, unknown>
 }
 
@@ -40,6 +43,23 @@ export function termsIn({ status, data, headers }: ParleyError): JsonObject | un
   return header === undefined ? (data as JsonObject) : (decoded(header) ?? (data as JsonObject))
 }
 
+/** The message that pays for a task adds nothing else to it. */
+export const payingParts = [{ kind: 'text' as const, text: 'Payment for this task' }]
+
+/** Returns the terms of a task that waits for a payment. An unpaid message to it changes nothing and is refused with them. */
+export async function paymentTerms(
+  { task, agent }: AgentTask,
+  calls: Pick<CallerCalls, 'send'>,
+): Promise<JsonObject | undefined> {
+  const { required } = task.status.payment ?? {}
+  if (required !== undefined) return required
+  const message = { parts: payingParts, taskId: task.id }
+  return calls.send({ agent, message }, { waitMs: 0 }).then(
+    () => undefined,
+    (error: unknown) => termsIn(ParleyError.from(error)),
+  )
+}
+
 function decoded(header: string): JsonObject | undefined {
   try {
     const terms: unknown = JSON.parse(Buffer.from(header, 'base64').toString('utf8'))
@@ -50,11 +70,11 @@ function decoded(header: string): JsonObject | undefined {
 }
 
 /** Returns the result that x402 defines for MCP: the terms as structured content and as text, with `isError`. */
-export function paymentRequiredResult({ terms, taskId, page, meta }: Charge): CallToolResult {
+export function paymentRequiredResult({ terms, taskId, session, meta }: Charge): CallToolResult {
   const required = version2(cleanObject(terms), taskId)
   const ways = [
     'Payment is required: pay by x402 and call the tool again with the payment in _meta["x402/payment"].',
-    ...(page === undefined ? [] : [`A person can pay at ${page} and then repeat the request.`]),
+    ...(session === undefined ? [] : [pageText(session, taskId)]),
   ]
   return {
     content: [
@@ -63,8 +83,22 @@ export function paymentRequiredResult({ terms, taskId, page, meta }: Charge): Ca
     ],
     structuredContent: required,
     isError: true,
-    _meta: { ...meta, ...(page !== undefined && { 'parley/payment_page': page }) },
+    _meta: {
+      ...meta,
+      ...(session !== undefined && {
+        'parley/payment_page': session.captureUrl,
+        'parley/payment_session': session.id,
+      }),
+    },
   }
+}
+
+function pageText({ captureUrl, id }: PaymentSession, taskId: string | undefined): string {
+  const next =
+    taskId === undefined
+      ? `repeat the request with payment_session "${id}"`
+      : `call answer_task with task_id "${taskId}" and payment_session "${id}"`
+  return `Or let the user pay at ${captureUrl} and then ${next}.`
 }
 
 /** Clients of MCP read version 2, in which networks have CAIP-2 names. */

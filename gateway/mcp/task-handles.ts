@@ -9,10 +9,11 @@ import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { isPaused, type Task } from '@parley/wire/model/task'
 import { z } from 'zod'
+import type { CallerCalls } from '../calls/agent-calls.ts'
 import { type ClientSupport, clientSupport, type Exchange, tasksExtension } from './exchange.ts'
 import { answerOf, questionOf } from './pauses.ts'
-import { paymentRequiredResult } from './payments.ts'
-import { metaOf, questionResult, resultOfEndedTask, textOf } from './task-results.ts'
+import { paymentRequiredResult, paymentTerms } from './payments.ts'
+import { type AgentTask, metaOf, questionResult, resultOfEndedTask, textOf } from './task-results.ts'
 
 /** The methods of the extension io.modelcontextprotocol/tasks (spec/mcp.md#tasks). */
 export const taskMethods = ['tasks/get', 'tasks/update', 'tasks/cancel'] as const
@@ -43,7 +44,7 @@ export async function answerTaskMethod(
   const { calls, agent } = exchange
   if (method === 'tasks/get') {
     const { taskId } = parseParams(taskParams, params)
-    return detailOf(await found(calls.getTask({ taskId, agent })), client)
+    return detailOf(await found(calls.findTask({ taskId, agent })), client, calls)
   }
   if (method === 'tasks/cancel') {
     const { taskId } = parseParams(taskParams, params)
@@ -87,9 +88,13 @@ function acceptEnded(error: unknown): void {
 }
 
 /** Returns the task as `tasks/get` does: with its result, its error or its open requests. */
-export function detailOf(task: Task, { elicitation }: ClientSupport): Result {
-  const sent = { task }
-  const { state, payment, message } = task.status
+async function detailOf(
+  sent: AgentTask,
+  { elicitation }: ClientSupport,
+  calls: CallerCalls,
+): Promise<Result> {
+  const { task } = sent
+  const { state, message } = task.status
   const handle = stateOf(task)
   if (state === 'failed') {
     const reason = textOf(message?.parts ?? []) || 'The agent failed'
@@ -99,8 +104,9 @@ export function detailOf(task: Task, { elicitation }: ClientSupport): Result {
       error: { code: ProtocolErrorCode.InternalError, message: reason },
     }
   }
-  if (state === 'payment-required' && payment?.required !== undefined) {
-    const charge = { terms: payment.required, taskId: task.id, meta: metaOf(sent) }
+  const terms = state === 'payment-required' ? await paymentTerms(sent, calls) : undefined
+  if (terms !== undefined) {
+    const charge = { terms, taskId: task.id, meta: metaOf(sent) }
     return { ...handle, status: 'completed', result: paymentRequiredResult(charge) }
   }
   if (isPaused(state)) {

@@ -7,14 +7,23 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { parseParams } from '@parley/wire/codecs/parley/params'
+import type { PaymentPurpose } from '@parley/wire/codecs/parley/payments'
 import { ParleyError } from '@parley/wire/errors'
+import type { PaymentSession } from '@parley/wire/model/payment'
 import { isPaused, isTerminal, type JsonObject } from '@parley/wire/model/task'
 import { z } from 'zod'
 import type { AgentMessage, SentTask } from '../calls/agent-calls.ts'
 import { refusalResult } from './call-errors.ts'
 import { type ClientSupport, clientSupport, type Exchange } from './exchange.ts'
 import { answerOf, type Question, questionOf } from './pauses.ts'
-import { paymentIn, paymentRequiredResult, taskOfPayment, termsIn } from './payments.ts'
+import {
+  payingParts,
+  paymentIn,
+  paymentRequiredResult,
+  paymentTerms,
+  taskOfPayment,
+  termsIn,
+} from './payments.ts'
 import type { PushedQuestions } from './pushed-questions.ts'
 import { type RequestState, readRequestState, requestStateOf } from './request-state.ts'
 import { createdTask } from './task-handles.ts'
@@ -49,10 +58,6 @@ export interface ToolCallsOptions extends Waits {
   catalog: ToolCatalog
   questions: PushedQuestions
   findAgent: (exchange: Exchange, args: JsonObject) => Promise<CallToolResult>
-  /** Returns the address of a page on which a person can pay for a message to the agent or for a paused task. */
-  paymentPage?:
-    | ((exchange: Exchange, agent: string | undefined, taskId?: string) => Promise<string | undefined>)
-    | undefined
 }
 
 const callParams = z.looseObject({
@@ -63,6 +68,7 @@ const callParams = z.looseObject({
 type CallParams = z.output<typeof callParams>
 
 const taskArguments = z.strictObject({ task_id: z.string().min(1).max(256) })
+
 /** One call of a tool. */
 interface ToolCall {
   exchange: Exchange
@@ -89,8 +95,12 @@ export class ToolCalls {
       if (!(thrown instanceof ParleyError)) throw thrown
       const terms = termsIn(thrown)
       if (terms === undefined) return refusalResult(thrown)
-      const agent = this.#skillOf(call)?.slug
-      return paymentRequiredResult({ terms, page: await this.#page(exchange, agent) })
+      const tool = this.#skillOf(call)
+      const agent = tool?.slug ?? exchange.agent
+      return paymentRequiredResult({
+        terms,
+        session: await sessionFor(exchange, agent, { skillId: tool?.skillId }),
+      })
     }
   }
 
@@ -118,8 +128,7 @@ export class ToolCalls {
     if (name === 'ask_best_agent') return this.#send(call, readTextArguments(params.arguments))
     if (name === 'answer_task') return this.#send(call, readAnswer(params.arguments))
     const { task_id: taskId } = parseParams(taskArguments, params.arguments)
-    if (name === 'get_task')
-      return this.#present(call, { task: await calls.getTask({ taskId, agent }), agent })
+    if (name === 'get_task') return this.#present(call, await calls.findTask({ taskId, agent }))
     const task = await calls.cancelTask({ taskId, agent })
     return { content: [{ type: 'text', text: `The task is ${task.status.state}.` }] }
   }
@@ -153,17 +162,18 @@ export class ToolCalls {
 
   /** Answers the question of a paused task with the responses of a repeated request. */
   async #answerPause(call: ToolCall, { taskId, pausedAt }: RequestState): Promise<Result> {
-    const { exchange, context, client } = call
+    const { exchange, context } = call
     const { calls, agent } = exchange
-    const task = await calls.getTask({ taskId, agent })
+    const known = await calls.findTask({ taskId, agent })
+    const { task } = known
     const payment = paymentIn(context.mcpReq._meta)
     // An answer to an earlier question is not an answer to this one.
     const isOpen = isPaused(task.status.state) && task.status.timestamp === pausedAt
     const parts = isOpen ? answerOf(task, context.mcpReq.inputResponses ?? {}) : undefined
-    if (parts === undefined && payment === undefined) return this.#present(call, { task, agent })
+    if (parts === undefined && payment === undefined) return this.#present(call, known)
     const metadata = messageMetadata(undefined, payment)
-    const message = { parts: parts ?? [], taskId, ...(payment !== undefined && { metadata }) }
-    const sent = await this.#deliver({ ...call, client }, { agent, message })
+    const message = { parts: parts ?? payingParts, taskId, ...(payment !== undefined && { metadata }) }
+    const sent = await this.#deliver(call, { agent: known.agent, message })
     return this.#present(call, sent)
   }
 
@@ -171,11 +181,12 @@ export class ToolCalls {
   async #present(call: ToolCall, sent: AgentTask): Promise<Result> {
     const { exchange, client } = call
     const { task } = sent
-    const { state, payment } = task.status
+    const { state } = task.status
     if (isTerminal(state)) return resultOfEndedTask(sent)
-    if (state === 'payment-required' && payment?.required !== undefined) {
-      const page = await this.#page(exchange, sent.agent, task.id)
-      return paymentRequiredResult({ terms: payment.required, taskId: task.id, page, meta: metaOf(sent) })
+    const terms = state === 'payment-required' ? await paymentTerms(sent, exchange.calls) : undefined
+    if (terms !== undefined) {
+      const session = await sessionFor(exchange, sent.agent, { taskId: task.id })
+      return paymentRequiredResult({ terms, taskId: task.id, session, meta: metaOf(sent) })
     }
     if (!isPaused(state)) return client.tasks ? createdTask(task) : resultOfRunningTask(sent)
     const { text, requests } = questionOf(task, client.elicitation)
@@ -199,10 +210,16 @@ export class ToolCalls {
     const task = await questions.ask({ task: sent.task, agent, requests, push, signal }, calls)
     return task === sent.task ? questionResult(sent, text) : this.#present(call, { ...sent, task })
   }
+}
 
-  async #page(exchange: Exchange, agent: string | undefined, taskId?: string): Promise<string | undefined> {
-    return this.#options.paymentPage?.(exchange, agent, taskId).catch(() => undefined)
-  }
+/** Starts a session that a person can pay on a page. Returns undefined for agents without one. */
+async function sessionFor(
+  { calls }: Exchange,
+  agent: string | undefined,
+  purpose: PaymentPurpose,
+): Promise<PaymentSession | undefined> {
+  if (agent === undefined) return undefined
+  return calls.startPaymentSession(agent, purpose).catch(() => undefined)
 }
 
 /** The tools that are only at the gateway's address. */

@@ -1,9 +1,11 @@
+import { withPaymentSession } from '@parley/wire/codecs/parley/metadata'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject, JsonValue, Part } from '@parley/wire/model/task'
 import { z } from 'zod'
 import type { AgentMessage, CallerCalls } from '../calls/agent-calls.ts'
 import { artifactAddressIn, partAt } from './artifact-resources.ts'
+import { payingParts } from './payments.ts'
 import type { SkillTool } from './tool-catalog.ts'
 
 const id = z.string().min(1).max(256)
@@ -27,13 +29,19 @@ const textArguments = z.strictObject({
   files,
   context_id: id.optional(),
   task_id: id.optional(),
+  payment_session: id.optional(),
 })
 const answerArguments = z.strictObject({
   task_id: id,
   text: z.string().optional(),
   data: z.record(z.string(), z.json()).optional(),
+  payment_session: id.optional(),
 })
-const additions = z.looseObject({ parley_files: files, parley_context_id: id.optional() })
+const additions = z.looseObject({
+  parley_files: files,
+  parley_context_id: id.optional(),
+  parley_payment_session: id.optional(),
+})
 
 type File = z.output<typeof file>
 
@@ -44,6 +52,8 @@ export interface ToolMessage {
   contextId?: string | undefined
   /** The paused task that the message answers. */
   taskId?: string | undefined
+  /** The payment session that pays for the message. */
+  paymentSession?: string | undefined
 }
 
 /**
@@ -55,17 +65,18 @@ export function readSkillArguments(
   args: JsonObject,
 ): ToolMessage {
   if (!isStructured) return readTextArguments(args)
-  const { parley_files, parley_context_id, ...data } = parseParams(additions, args)
+  const { parley_files, parley_context_id, parley_payment_session, ...data } = parseParams(additions, args)
   return {
     parts: [{ kind: 'data', data: data as JsonObject }],
     files: parley_files,
     contextId: parley_context_id,
+    paymentSession: parley_payment_session,
   }
 }
 
 /** @throws ParleyError InvalidParams */
 export function readTextArguments(args: JsonObject): ToolMessage {
-  const { text, files: given, context_id, task_id } = parseParams(textArguments, args)
+  const { text, files: given, context_id, task_id, payment_session } = parseParams(textArguments, args)
   if (text === '' && given.length === 0)
     throw new ParleyError('InvalidParams', { message: 'text: must not be empty unless there are files' })
   return {
@@ -73,18 +84,20 @@ export function readTextArguments(args: JsonObject): ToolMessage {
     files: given,
     contextId: context_id,
     taskId: task_id,
+    paymentSession: payment_session,
   }
 }
 
 /** @throws ParleyError InvalidParams */
 export function readAnswer(args: JsonObject): ToolMessage {
-  const { task_id: taskId, text, data } = parseParams(answerArguments, args)
+  const { task_id: taskId, text, data, payment_session: paymentSession } = parseParams(answerArguments, args)
   const parts: Part[] = [
     ...(text === undefined ? [] : [{ kind: 'text' as const, text }]),
     ...(data === undefined ? [] : [{ kind: 'data' as const, data }]),
   ]
-  if (parts.length === 0) throw new ParleyError('InvalidParams', { message: 'text or data is required' })
-  return { parts, files: [], taskId }
+  if (parts.length === 0 && paymentSession === undefined)
+    throw new ParleyError('InvalidParams', { message: 'text or data is required' })
+  return { parts: parts.length === 0 ? payingParts : parts, files: [], taskId, paymentSession }
 }
 
 /**
@@ -92,16 +105,17 @@ export function readAnswer(args: JsonObject): ToolMessage {
  * @throws ParleyError NotFound if a file is not the caller's, InvalidParams
  */
 export async function completedMessage(
-  { parts, files: given, contextId, taskId }: ToolMessage,
+  { parts, files: given, contextId, taskId, paymentSession }: ToolMessage,
   calls: Pick<CallerCalls, 'getTask'>,
   metadata: JsonObject,
 ): Promise<AgentMessage['message']> {
+  const all = { ...metadata, ...(paymentSession !== undefined && withPaymentSession(paymentSession)) }
   const attached = await Promise.all(given.map((one) => partOfFile(one, calls)))
   return {
     parts: [...parts, ...attached],
     ...(contextId !== undefined && { contextId }),
     ...(taskId !== undefined && { taskId }),
-    ...(Object.keys(metadata).length > 0 && { metadata }),
+    ...(Object.keys(all).length > 0 && { metadata: all }),
   }
 }
 
