@@ -84,6 +84,7 @@ const requests: Sent[] = [
   { method: 'POST', path: '/explore', body: { resultType: { facets: [{ field: 'metadata.slug' }] } } },
   { path: '/agent/skills/secret' },
   { path: '/agent/skills/secret?agent=secret' },
+  { path: '/.well-known/oauth-protected-resource/agents/secret/mcp' },
   { path: '/.well-known/agent.json' },
   { path: '/agents/secret/.well-known/agent.json' },
   { path: `/did/resolve?did=${encodeURIComponent(did)}` },
@@ -93,6 +94,13 @@ const requests: Sent[] = [
   negotiation({ required_tools: ['saw'] }),
   negotiation({ task_summary: 'secret' }),
 ]
+
+/** The MCP endpoint. Its answer to callers that may call the agent depends on the protocol. */
+const ping: Sent = {
+  method: 'POST',
+  path: '/agents/secret/mcp',
+  body: { jsonrpc: '2.0', id: 1, method: 'ping' },
+}
 
 test('the answers to callers that may not call an agent equal those of a registry without it', async () => {
   const denied: [string, () => string | undefined][] = [
@@ -104,7 +112,7 @@ test('the answers to callers that may not call an agent equal those of a registr
   const all = async () => {
     const answers: object[] = []
     for (const [who, authorization] of denied)
-      for (const sent of requests)
+      for (const sent of [...requests, ping])
         if (!(isNegotiation(sent) && who === 'an invalid token'))
           answers.push({ who, sent, answer: await answerTo(sent, authorization()) })
     return answers

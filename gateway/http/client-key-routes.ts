@@ -1,5 +1,6 @@
 import { type AuthenticatedCaller, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
 import { mayUse, type Scope } from '@parley/kit/auth/caller'
+import { canonicalResource } from '@parley/kit/auth/protected-resource'
 import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import type { OperationDescription } from '@parley/kit/http/route-description'
 import {
@@ -201,7 +202,8 @@ function resourceFor(
     const issues = [{ path: 'resource', message: 'must be an http, https or did address' }]
     throw new ParleyError('InvalidParams', { data: { issues } })
   }
-  if (resource !== undefined && own.length > 0 && !own.includes(resource))
+  const isCovered = (name: string) => own.some((server) => server === name || isInterfaceOf(server, name))
+  if (resource !== undefined && own.length > 0 && !isCovered(resource))
     throw refused('resource', `Your token is for ${own.join(' ')} only: use a token for ${resource}`)
   if (!allowsAudience(settings, resource))
     throw refused(
@@ -209,6 +211,14 @@ function resourceFor(
       `The operator allows this client these resources only: ${settings.resources?.join(' ')}`,
     )
   return resource
+}
+
+/** Whether the resource is an interface of the server that has tokens of its own. A token for the server is valid there too. */
+function isInterfaceOf(server: string, resource: string): boolean {
+  const [gateway, name] = [canonicalResource(server), canonicalResource(resource)]
+  return (
+    name.startsWith(`${gateway}/`) && /^\/(mcp|v1|agents\/[\w.-]+\/mcp)$/.test(name.slice(gateway.length))
+  )
 }
 
 function lifetimeOf({ lifetimeSeconds: requested }: KeyRequest, scope: string): number {

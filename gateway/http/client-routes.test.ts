@@ -199,6 +199,10 @@ test('a key has at most the scopes, the audience and the client of the token tha
   expect((await create(reader, { client: 'dev-client' })).status).toBe(403)
   const bound = await tokenOf({ resource: deployment.gateway.addresses.public })
   expect((await create(bound, { resource: 'https://agent.example' })).status).toBe(403)
+  const gateway = deployment.gateway.addresses.public
+  expect((await create(bound, { resource: `${gateway}/agents/poet` })).status).toBe(403)
+  for (const resource of [`${gateway}/mcp`, `${gateway}/v1`, `${gateway}/agents/poet/mcp`])
+    expect((await create(bound, { resource })).json).toMatchObject({ details: { resource } })
   const { json } = await create(bound, {})
   expect(json).toMatchObject({ details: { resource: deployment.gateway.addresses.public } })
 })
