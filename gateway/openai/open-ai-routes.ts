@@ -46,8 +46,15 @@ type Handler = (api: ApiRequest) => Promise<unknown>
 /** Adds the OpenAI-compatible API (spec/openai.md#routes). */
 export function addOpenAiRoutes(app: FastifyInstance, options: OpenAiRoutes): void {
   const startedAt = Math.floor(Date.now() / 1000)
-  const handle = (handler: Handler) => async (request: FastifyRequest, reply: FastifyReply) =>
-    handler(await apiRequest(options, request, reply))
+  const handle = (handler: Handler) => async (request: FastifyRequest, reply: FastifyReply) => {
+    try {
+      return await handler(await apiRequest(options, request, reply))
+    } catch (error) {
+      // The client has disconnected.
+      if (reply.raw.destroyed) return reply.hijack()
+      throw error
+    }
+  }
   const models = async ({ caller, reply }: ApiRequest) => {
     requireNoDelegate(caller)
     requireScope(caller, 'agent:read')
@@ -103,7 +110,11 @@ async function apiRequest(
       return parseJson(bytes)
     },
     requireModel: async (model) => {
-      if (model !== negotiatedModel) requireModel(await options.access.agentsFor(caller), model)
+      if (model === negotiatedModel) return
+      const agents = await options.access.agentsFor(caller)
+      if (agents.bySlug(model) === undefined)
+        await options.access.auditHidden('agents.call', model, caller, request)
+      requireModel(agents, model)
     },
   }
 }
