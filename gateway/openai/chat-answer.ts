@@ -5,7 +5,7 @@ import { errorBody } from './error-answer.ts'
 import { completionId } from './ids.ts'
 import { requireAnswer, type TurnTask } from './run-turn.ts'
 import { answerOf, fileAsMarkdown, isQuestion, jsonAnswerOf, reasonOf } from './task-answer.ts'
-import { noUsage } from './usage.ts'
+import { chatUsage } from './usage.ts'
 
 export interface ChatView {
   isJson: boolean
@@ -13,6 +13,8 @@ export interface ChatView {
   apiUrl: string
   /** Returns the pause of a task as text. */
   question: (turn: TurnTask) => Promise<string>
+  /** Reads the task of a stream with its history. */
+  reread: (turn: TurnTask) => Promise<TurnTask>
   /** Seconds since 1970. */
   created: number
 }
@@ -30,7 +32,7 @@ export async function chatCompletion(turn: TurnTask, view: ChatView) {
   return {
     ...head(turn, view, 'chat.completion'),
     choices: [{ index: 0, message, logprobs: null, finish_reason: 'stop' }],
-    usage: noUsage,
+    usage: chatUsage(turn.task),
     parley: extension(turn),
   }
 }
@@ -87,7 +89,7 @@ export function chatChunk(turn: TurnTask, view: ChatView, delta: ChatDelta, fini
 
 /** Returns the last chunk of a stream with `include_usage`. */
 export function usageChunk(turn: TurnTask, view: ChatView) {
-  return { ...head(turn, view, 'chat.completion.chunk'), choices: [], usage: noUsage }
+  return { ...head(turn, view, 'chat.completion.chunk'), choices: [], usage: chatUsage(turn.task) }
 }
 
 /** Returns the event of an error after the start of a stream. */

@@ -18,6 +18,7 @@ export async function completeChat(api: ApiRequest): Promise<FastifyReply> {
     isJson: turn.isJson,
     apiUrl: options.apiUrl,
     question: (paused) => run.question(paused),
+    reread: (streamed) => run.reread(streamed),
     created: Math.floor(Date.now() / 1000),
   }
   if (body.stream !== true) return reply.send(await chatCompletion(await run.finish(), view))

@@ -27,7 +27,7 @@ export async function* chatEvents(
     if (rest !== '' || refusal !== null)
       yield chatChunk(current.turn, view, { content: rest, ...(refusal !== null && { refusal }) })
     yield chatChunk(current.turn, view, {}, true)
-    if (includeUsage) yield usageChunk(current.turn, view)
+    if (includeUsage) yield usageChunk(await view.reread(current.turn), view)
     yield '[DONE]'
   } catch (error) {
     yield errorEvent(error)

@@ -21,6 +21,7 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
   const [first] = history[0]?.parts ?? []
   const command = first?.kind === 'text' ? first.text : text
   if (command === 'hello') {
+    context.usage({ model: 'small', inputTokens: 3, outputTokens: 2 })
     yield 'Hel'
     yield 'lo\u001B'
   } else if (command === 'weather') {
@@ -79,7 +80,7 @@ test('an agent answers with a completion, without control characters', async () 
     choices: [
       { index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hello', refusal: null } },
     ],
-    usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+    usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
     parley: { state: 'completed', agent: 'helper' },
   })
   expect(completion.id).toMatch(/^chatcmpl-[\da-f]{32}$/)
@@ -106,7 +107,7 @@ test('a stream has the text as it is written, the end and the usage', async () =
   expect(chunks[0]?.choices[0]?.delta).toEqual({ role: 'assistant', content: '' })
   expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe('Hello')
   expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe('stop')
-  expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 0 } })
+  expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 5 } })
   expect(new Set(chunks.map(({ id }) => id)).size).toBe(1)
 })
 

@@ -12,12 +12,14 @@ import {
   reasonOf,
   turnsOf,
 } from './task-answer.ts'
-import { noResponseUsage } from './usage.ts'
+import { responseUsage } from './usage.ts'
 
 export interface ResponseView {
   isJson: boolean
   apiUrl: string
   question: (turn: TurnTask) => Promise<string>
+  /** Reads the task of a stream with its history. */
+  reread: (turn: TurnTask) => Promise<TurnTask>
   /** The fields of the request that responses repeat. */
   request: {
     instructions?: string | null
@@ -101,7 +103,7 @@ export function responseObject(
     tools: [],
     top_p: null,
     truncation: 'disabled',
-    usage: isTerminal(task.status.state) || isQuestion(task) ? noResponseUsage : null,
+    usage: isTerminal(task.status.state) || isQuestion(task) ? responseUsage(task) : null,
     user: null,
     metadata: metadataOf(task),
     parley: extension(turn),

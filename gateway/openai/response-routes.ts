@@ -29,6 +29,7 @@ export async function createResponse(api: ApiRequest): Promise<FastifyReply> {
     isJson: turn.isJson,
     apiUrl: options.apiUrl,
     question: (paused) => run.question(paused),
+    reread: (streamed) => run.reread(streamed),
     request: {
       conversation: context,
       background: body.background === true,
@@ -62,6 +63,7 @@ async function storedResponse(api: ApiRequest, turn: TurnTask, number: number): 
     isJson: false,
     apiUrl: api.options.apiUrl,
     question: async (paused) => questionOf(paused.task),
+    reread: async (same) => same,
     request: { background: true },
   }
   void api.reply.header('cache-control', 'no-store')

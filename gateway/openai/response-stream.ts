@@ -52,8 +52,8 @@ async function* events(
     }
     if (isResting(current.task.status.state)) break
   }
-  const { turn, task } = current
-  const ended = { ...turn, task: { ...task, history: first.task.history } }
+  const ended = await view.reread(current.turn)
+  const { task } = ended
   const { state } = task.status
   if (state === 'failed' || state === 'canceled') {
     const error =

@@ -11,6 +11,7 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
   const [first] = history[0]?.parts ?? []
   const command = first?.kind === 'text' ? first.text : text
   if (command === 'hello') {
+    context.usage({ model: 'small', inputTokens: 3, outputTokens: 2 })
     yield 'Hel'
     yield 'lo'
   } else if (command === 'weather') {
@@ -43,7 +44,7 @@ test('a response has the text, and the same id returns it again, to its caller a
     output_text: 'Hello',
     error: null,
     metadata: { purpose: 'test' },
-    usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0 },
+    usage: { input_tokens: 3, output_tokens: 2, total_tokens: 5 },
   })
   const again = await openAi().responses.retrieve(response.id)
   expect(again).toMatchObject({ id: response.id, model: 'helper', output: response.output })
@@ -70,7 +71,11 @@ test('the events of a stream build the response', async () => {
     'response.output_item.done',
     'response.completed',
   ])
-  expect(await stream.finalResponse()).toMatchObject({ status: 'completed', output_text: 'Hello' })
+  expect(await stream.finalResponse()).toMatchObject({
+    status: 'completed',
+    output_text: 'Hello',
+    usage: { total_tokens: 5 },
+  })
 })
 
 test('previous_response_id answers the question of the agent, and both responses stay readable', async () => {

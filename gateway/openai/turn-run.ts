@@ -73,6 +73,13 @@ export class TurnRun {
     })
   }
 
+  /** Reads the task of a stream, which has no history. */
+  async reread(turn: TurnTask): Promise<TurnTask> {
+    const { task, agent, decisionId } = turn
+    if (task.answersByMessage === true) return turn
+    return { ...(await this.calls.findTask({ taskId: task.id, agent })), decisionId }
+  }
+
   /** Returns the pause of a task as text, with the payment page if the task waits for a payment. */
   async question({ task, agent = this.#namedAgent }: TurnTask): Promise<string> {
     if (task.status.state !== 'payment-required') return questionOf(task)

@@ -68,7 +68,10 @@ export interface HandlerContext<Input = unknown> {
   reply: (content: string | readonly Content[], options?: { asTask?: boolean }) => Reply
   /** Ends the task in `rejected` with the given reason. */
   decline: (reason: string) => Pause
-  /** Adds a language model's token usage to the metric `agent_llm_tokens_total` (spec/operations.md#metrics). */
+  /**
+   * Adds a language model's token usage to the metric `agent_llm_tokens_total` (spec/operations.md#metrics) and to the message that
+   * ends the run (spec/messages-and-artifacts.md#usage).
+   */
   usage: (spent: { model: string; inputTokens: number; outputTokens: number }) => void
 }
 

@@ -31,7 +31,7 @@ const allowed: { files: RegExp; names: readonly string[] | 'all'; because: strin
   },
   {
     files: /^gateway\/openai\//,
-    names: ['task_id', 'context_id', 'created_at'],
+    names: ['task_id', 'context_id', 'created_at', 'input_tokens', 'output_tokens'],
     because: 'fields of answers of the OpenAI-compatible API',
   },
   {

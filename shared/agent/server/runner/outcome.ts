@@ -6,6 +6,7 @@ import { pauseMaxMs } from '@parley/engine/tasks/expiry'
 import type { Change } from '@parley/engine/tasks/transitions'
 import type { KeyPair } from '@parley/kit/did/keys'
 import { signPart } from '@parley/kit/did/part-signature'
+import { type TokenUsage, withUsage } from '@parley/wire/codecs/parley/metadata'
 import { errorTable, ParleyError } from '@parley/wire/errors'
 import type { Artifact, JsonObject, Message, Part, PausedState } from '@parley/wire/model/task'
 import {
@@ -38,6 +39,8 @@ export function changeOfOutput(
     key: KeyPair
     /** Makes the request for a payment; absent for agents without a price. */
     prompt?: ((record: TaskRecord, request: PaymentRequest) => PaymentPrompt) | undefined
+    /** The tokens that the run has used, if the handler reported them. */
+    usage?: TokenUsage | undefined
   },
 ): Change {
   if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run)
@@ -49,7 +52,7 @@ export function changeOfOutput(
     return { artifactId: streamedId ?? randomUUID(), ...fields, parts: signed(parts) }
   })
   if (reply !== undefined) {
-    const message = withMetadata(agentMessage(record, signed(reply.parts)), reply.metadata)
+    const message = withMetadata(agentMessage(record, signed(reply.parts)), reply.metadata, run.usage)
     const isWhole = artifacts.length === 0 && !reply.asTask
     return {
       kind: 'complete',
@@ -60,14 +63,15 @@ export function changeOfOutput(
     }
   }
   const texts = artifacts.flatMap((artifact) => artifact.parts).filter((part) => part.kind === 'text')
-  const message = texts.length > 0 ? agentMessage(record, texts) : undefined
+  const message =
+    texts.length > 0 ? withMetadata(agentMessage(record, texts), undefined, run.usage) : undefined
   return { kind: 'complete', artifacts, message, workedMs: run.workedMs }
 }
 
-type Run = Pick<Parameters<typeof changeOfOutput>[2], 'workedMs' | 'prompt'>
+type Run = Pick<Parameters<typeof changeOfOutput>[2], 'workedMs' | 'prompt' | 'usage'>
 
-function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: Run): Change {
-  const message = withMetadata(agentMessage(record, pause.parts), pause.metadata)
+function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt, usage }: Run): Change {
+  const message = withMetadata(agentMessage(record, pause.parts), pause.metadata, usage)
   if (pause.kind === 'decline') return { kind: 'reject', message }
   if (pause.kind === 'fail') return { kind: 'fail', message }
   const paused = {
@@ -85,8 +89,13 @@ function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: R
   return { ...paused, message: priced, asked: request, payment: awaitedPayment(required) }
 }
 
-function withMetadata(message: Message, metadata: JsonObject | undefined): Message {
-  return metadata === undefined ? message : { ...message, metadata }
+function withMetadata(
+  message: Message,
+  given: JsonObject | undefined,
+  usage: TokenUsage | undefined,
+): Message {
+  const metadata = { ...given, ...(usage && withUsage(usage)) }
+  return Object.keys(metadata).length === 0 ? message : { ...message, metadata }
 }
 
 /** @throws MalformedOutputError */

@@ -25,6 +25,7 @@ import { changeOfError, changeOfOutput, isTooLarge } from './outcome.ts'
 import type { PaymentPrompt, PaymentRequest } from './payment-prompt.ts'
 import { prepareRun } from './prepare-run.ts'
 import { RunChanges } from './run-changes.ts'
+import { RunUsage } from './usage.ts'
 
 export interface RunnerParts {
   engine: TaskEngine
@@ -316,7 +317,8 @@ export class TaskRunner {
     record: TaskRecord,
     { firstOfContext, signal, deltas, changes, began, agents }: HandlerRun,
   ): Promise<Change> {
-    const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage, key, prompt } = this.#parts
+    const { agent, engine, artifactMaxBytes, fileAllowedHosts, key, prompt } = this.#parts
+    const usage = new RunUsage(this.#parts.usage)
     let child: Log | undefined
     const log = () => (child ??= this.#parts.log.child({ task_id: record.id, context_id: record.contextId }))
     try {
@@ -327,7 +329,7 @@ export class TaskRunner {
         firstOfContext,
         signal,
         log,
-        usage,
+        usage: usage.report,
         agents,
         clientKeys: this.#parts.clientKeys,
         isStillPaid: this.#parts.isStillPaid,
@@ -340,7 +342,8 @@ export class TaskRunner {
         progress: (parts) => changes.report(agentMessage(record, parts)),
       })
       const workedMs = Math.round(performance.now() - began)
-      return changeOfOutput(record, collected, { artifactIds: deltas.artifactIds, workedMs, key, prompt })
+      const { artifactIds } = deltas
+      return changeOfOutput(record, collected, { artifactIds, workedMs, key, prompt, usage: usage.total })
     } catch (error) {
       if (!signal.aborted) log().warn({ err: error }, 'handler failed')
       return changeOfError(record, error)

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { uuid } from './message.ts'
 
 /** The keys of `message.metadata` that Parley interprets. Messages are stored with their metadata unchanged. */
@@ -23,6 +24,26 @@ export function paymentSessionIdIn(metadata: Metadata): unknown {
 
 export function withPaymentSession(sessionId: string) {
   return { payment_session_id: sessionId }
+}
+
+/** The tokens of language models that a run of a handler has used. */
+export interface TokenUsage {
+  inputTokens: number
+  outputTokens: number
+}
+
+/** Writes the usage into the metadata of the message with which the run ended (spec/messages-and-artifacts.md#usage). */
+export function withUsage({ inputTokens, outputTokens }: TokenUsage) {
+  return { usage: { input_tokens: inputTokens, output_tokens: outputTokens } }
+}
+
+const tokens = z.int().min(0)
+const usage = z.object({ usage: z.object({ input_tokens: tokens, output_tokens: tokens }) })
+
+/** Reads the usage that an agent states; undefined if it states none. */
+export function usageIn(metadata: Metadata): TokenUsage | undefined {
+  const { data } = usage.safeParse(metadata)
+  return data && { inputTokens: data.usage.input_tokens, outputTokens: data.usage.output_tokens }
 }
 
 /** The calling agent's task and the first task of the chain. Values other than UUIDs count as absent. */
