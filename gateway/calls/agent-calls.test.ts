@@ -3,7 +3,10 @@ import { expect, test } from 'vitest'
 import { agent, bearer, type Call, call, fail, gateway, gatewayForEachTest } from '../testing.ts'
 import { answered, changes, request, saying, testInterface, until } from './testing.ts'
 
-gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' }, { testInterface })
+gatewayForEachTest(
+  { REGISTRY_ALLOWED_HOSTS: '127.0.0.1', ANSWERS_PER_CALLER_MAX_BYTES: '2500000' },
+  { testInterface },
+)
 
 const weather = 'Weather forecast for any city'
 const at = '2026-11-22T00:00:00.000000+00:00'
@@ -98,6 +101,39 @@ test('the task of an agent that does not wait is read until it has ended or the 
   sky.on['tasks/get'] = () => taskIn('working')
   const working = await answered({ send: saying('weather forecast'), waitMs: 150 })
   expect(working.json.task.status.state).toBe('working')
+})
+
+test.each([undefined, 'sky'])(
+  'a message of 1 MB is sent, and a longer one than agents accept is refused (agent: %s)',
+  async (name) => {
+    const sky = await agent('sky', weather)
+    sky.on['message/send'] = () => taskIn('completed')
+    const sized = (bytes: number) => saying(`weather forecast ${'x'.repeat(bytes)}`, { agent: name })
+    const sent = await answered({ send: sized(1_000_000), waitMs: 1000 })
+    expect([sent.status, sent.json.task?.status.state]).toEqual([200, 'completed'])
+    const refused = await answered({ send: sized(10_485_500), waitMs: 1000 })
+    expect([refused.status, refused.json.error?.code]).toEqual([413, -32600])
+    expect(sky.calls).toHaveLength(1)
+  },
+)
+
+test('the answers of an agent are bounded by the budget of the caller, which the end of the request releases', async () => {
+  const sky = await agent('sky', weather)
+  const parts = [{ kind: 'text', text: 'x'.repeat(2_000_000) }]
+  const large = taskIn('completed', { artifacts: [{ artifact_id: 'a', name: 'n', parts }] })
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  sky.on['tasks/get'] = () => large
+  sky.on['message/send'] = async () => {
+    if (sky.sent().length > 1) await released
+    return large
+  }
+  const get = () => answered({ get: { taskId, agent: 'sky' } })
+  const two = answered({ send: saying('', { agent: 'sky' }), texts: ['one', 'two'] })
+  await until(() => sky.sent().length === 2)
+  expect((await get()).json.error.data).toEqual({ reason: 'unread_answers' })
+  release()
+  expect((await two).status).toBe(200)
+  expect((await get()).status).toBe(200)
 })
 
 test('a repeated message with the same key returns the first task', async () => {
@@ -212,7 +248,6 @@ test('a stream that is cut continues with the task and its next changes', async 
   expect(seen.map(({ kind, status }) => status?.state ?? kind)).toEqual([
     'task',
     'task',
-    'task',
     'artifact',
     'completed',
   ])
@@ -220,7 +255,9 @@ test('a stream that is cut continues with the task and its next changes', async 
 
 test('an agent that cannot stream receives the message without a stream, and its task is read until it ends', async () => {
   const sky = await agent('sky', weather)
-  sky.on['message/stream'] = ({ response, id }) => fail(response, id, 400, -32004, {})
+  const refuse = ({ response, id }: Call) => fail(response, id, 400, -32004, {})
+  sky.on['message/stream'] = refuse
+  sky.on['tasks/resubscribe'] = refuse
   sky.on['message/send'] = () => taskIn('submitted')
   sky.on['tasks/get'] = () => taskIn('completed')
   const seen = await changes({ stream: saying('weather', { agent: 'sky' }) })

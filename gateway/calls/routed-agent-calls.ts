@@ -1,14 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
-import type { ReadFrame, SendAnswer } from '@parley/wire/codecs/codec'
 import type { PaymentPurpose } from '@parley/wire/codecs/parley/payments'
-import { ParleyError } from '@parley/wire/errors'
 import type { SendMessage } from '@parley/wire/model/call'
 import type { PaymentSession } from '@parley/wire/model/payment'
 import { contextOf, isResting, type Task } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
-import { uuidPattern } from '@parley/wire/model/uuid'
 import type { FastifyRequest } from 'fastify'
 import type {
   AgentCalls,
@@ -26,6 +22,16 @@ import type { InnerRequests, RequestSender } from './inner-requests.ts'
 import { interfaceCaller } from './interface-caller.ts'
 import { findPaymentSession, startPaymentSession } from './payment-sessions.ts'
 import { callAgent, type Routed, streamFromAgent } from './rpc-calls.ts'
+import {
+  changeOf,
+  hasRested,
+  isInterruption,
+  isWithoutStreams,
+  noTask,
+  type TaskFrame,
+  TaskReader,
+  taskOf,
+} from './task-changes.ts'
 
 export interface RoutedAgentCallsOptions {
   requests: InnerRequests
@@ -48,11 +54,6 @@ export class RoutedAgentCalls implements AgentCalls {
 
 /** How much longer than its caller an agent may wait before it counts as silent. */
 const graceMs = 15_000
-/** The delays between two reads of a task whose agent answered too early or cannot stream. */
-const [pollMs, pollMaxMs] = [100, 2000]
-/** The number of times in a row that a stream is opened again before its error is thrown. */
-const reopenMax = 5
-
 class RequestCalls implements CallerCalls {
   readonly #sender: RequestSender
 
@@ -72,7 +73,7 @@ class RequestCalls implements CallerCalls {
     const sent = { ...sentBy(routed), task: taskOf(answer) }
     if (isResting(sent.task.status.state) || answer.kind === 'message') return sent
     // External agents do not wait.
-    return { ...sent, task: await this.#resting(sent, { until, signal }) }
+    return { ...sent, task: await this.#reader(sent, signal).resting(sent.task, until) }
   }
 
   async *stream(message: AgentMessage, { signal }: CallOptions = {}): AsyncGenerator<TaskChange> {
@@ -102,7 +103,7 @@ class RequestCalls implements CallerCalls {
       if (!mayContinue) throw error
     }
     if (sent === undefined) yield* this.#withoutStream(message, signal)
-    else yield* this.follow({ taskId: sent.task.id, agent: sent.agent }, { signal })
+    else yield* this.#reader(sent, signal).changes()
   }
 
   async getTask(address: TaskAddress, options?: CallOptions): Promise<Task> {
@@ -136,32 +137,7 @@ class RequestCalls implements CallerCalls {
     const { task: first, agent: slug } = await this.findTask(address, { signal })
     yield { kind: 'task', task: first, ...(slug !== undefined && { agent: slug }) }
     if (isResting(first.status.state)) return
-    for (let failures = 0; failures <= reopenMax; failures += 1) {
-      if (failures > 0) await pause(Math.min(pollMs * 2 ** failures, pollMaxMs), undefined, { signal })
-      try {
-        const { taskId, agent } = address
-        let isFirst = true
-        for await (const { frame } of streamFromAgent(
-          this.#sender,
-          'resubscribe',
-          { taskId },
-          { agent, signal },
-        )) {
-          failures = 0
-          // The events before the stream began are in the task.
-          const change = isFirst
-            ? { kind: 'task' as const, task: await this.getTask(address, { signal }) }
-            : changeOf(frame)
-          isFirst = false
-          yield change
-          if (hasRested(change)) return
-        }
-      } catch (error) {
-        if (isWithoutStreams(error)) break
-        if (!isInterruption(error) || failures === reopenMax) throw error
-      }
-    }
-    yield* this.#polled(address, signal)
+    yield* new TaskReader(this.#sender, { ...address, agent: slug }, signal).changes()
   }
 
   async #task(
@@ -178,7 +154,7 @@ class RequestCalls implements CallerCalls {
 
   /** Returns the task to which the first frame of a stream belongs. */
   async #begun(
-    frame: Exclude<ReadFrame, { kind: 'error' }>,
+    frame: TaskFrame,
     routed: Routed,
     { message, signal }: { message: AgentMessage; signal: AbortSignal | undefined },
   ): Promise<SentTask> {
@@ -198,35 +174,11 @@ class RequestCalls implements CallerCalls {
     const sent = await this.send(message, { waitMs: 0, signal })
     yield { kind: 'task', ...sent }
     if (isResting(sent.task.status.state)) return
-    yield* this.#polled({ taskId: sent.task.id, agent: sent.agent }, signal)
+    yield* this.#reader(sent, signal).changes()
   }
 
-  /** Reads the task until it rests, and yields it when it has changed. */
-  async *#polled(address: TaskAddress, signal: AbortSignal | undefined): AsyncGenerator<TaskChange> {
-    let seen = ''
-    for (let delayMs = pollMs; ; delayMs = Math.min(2 * delayMs, pollMaxMs)) {
-      await pause(delayMs, undefined, { signal })
-      const task = await this.getTask(address, { signal })
-      const { state, timestamp: at } = task.status
-      const state_ = `${state} ${at} ${task.artifacts.length}`
-      if (state_ !== seen) yield { kind: 'task', task }
-      seen = state_
-      if (isResting(state)) return
-    }
-  }
-
-  async #resting(
-    { task, agent }: SentTask,
-    { until, signal }: { until: number; signal: AbortSignal | undefined },
-  ): Promise<Task> {
-    let current = task
-    for (let delayMs = pollMs; ; delayMs = Math.min(2 * delayMs, pollMaxMs)) {
-      const leftMs = until - Date.now()
-      if (leftMs <= 0) return current
-      await pause(Math.min(delayMs, leftMs), undefined, { signal })
-      current = await this.getTask({ taskId: task.id, agent }, { signal })
-      if (isResting(current.status.state)) return current
-    }
+  #reader({ task: { id: taskId }, agent }: SentTask, signal: AbortSignal | undefined): TaskReader {
+    return new TaskReader(this.#sender, { taskId, agent }, signal)
   }
 }
 
@@ -240,46 +192,3 @@ function paramsOf({ message, acceptedOutputModes }: AgentMessage, waitMs: number
 function sentBy({ agent = '', decisionId, receipt }: Routed): Omit<SentTask, 'task'> {
   return { agent, ...(decisionId !== undefined && { decisionId }), ...(receipt !== undefined && { receipt }) }
 }
-
-/** Returns the task of an answer. An external agent may answer with a message only, so its task has ended. */
-function taskOf(answer: SendAnswer): Task {
-  if (answer.kind === 'task') return answer.task
-  const { message } = answer
-  return {
-    id: uuidPattern.test(message.taskId) ? message.taskId : randomUUID(),
-    ...contextOf(message),
-    status: { state: 'completed', timestamp: timestamp(), message },
-    history: [],
-    artifacts: [],
-    answersByMessage: true,
-  }
-}
-
-function changeOf(frame: Exclude<ReadFrame, { kind: 'error' }>): TaskChange {
-  if (frame.kind === 'task' || frame.kind === 'message') return { kind: 'task', task: taskOf(frame) }
-  const { taskId } = frame
-  if (frame.kind === 'status-update') return { kind: 'status', taskId, status: frame.status }
-  const { artifact, append, lastChunk: last } = frame
-  const { artifactId, parts, name } = artifact
-  return { kind: 'artifact', taskId, artifactId, name, parts, append, last }
-}
-
-function hasRested(change: TaskChange): boolean {
-  if (change.kind === 'artifact') return false
-  return isResting((change.kind === 'task' ? change.task.status : change.status).state)
-}
-
-function isWithoutStreams(error: unknown): boolean {
-  return (
-    error instanceof ParleyError &&
-    (error.error === 'UnsupportedOperation' || error.error === 'MethodNotFound')
-  )
-}
-
-/** Whether the task may continue, although its stream has ended. */
-function isInterruption(error: unknown): boolean {
-  return error instanceof ParleyError && error.error === 'Unavailable'
-}
-
-const noTask = () =>
-  new ParleyError('InvalidAgentResponse', { message: 'The agent answered without a valid task' })
