@@ -6,6 +6,7 @@ const accepted = /^[A-Za-z0-9_-]{1,64}$/
 test('the name of a tool is {slug}__{skill}, and the skill at the address of the agent', () => {
   expect(toolNameOf('weather', 'daily_forecast')).toBe('weather__daily_forecast')
   expect(toolNameOf(undefined, 'daily_forecast')).toBe('daily_forecast')
+  expect(toolNameOf(undefined, 'list_capabilities')).toBe('list_capabilities')
 })
 
 test.each([
@@ -17,7 +18,7 @@ test.each([
 ])('an ID with %s has a hash in its name', (_what, skill) => {
   const name = toolNameOf(undefined, skill)
   expect(name).toMatch(accepted)
-  expect(name).toMatch(/_[0-9a-z]{12}$/)
+  expect(name).toMatch(/_[0-9][0-9a-z]{11}$/)
   expect(toolNameOf(undefined, skill)).toBe(name)
 })
 

@@ -3,8 +3,11 @@ import { createHash } from 'node:crypto'
 /** MCP allows more characters, but many hosts and models accept only these, and at most 64 of them. */
 const acceptedName = /^[A-Za-z0-9_-]{1,64}$/
 const hashChars = 12
-/** A name that ends like a shortened one is itself shortened, so that no skill can take the name of another. */
-const looksShortened = new RegExp(`_[0-9a-z]{${hashChars}}$`)
+/**
+ * A name that ends like a shortened one is itself shortened, so that no skill can take the name of another. A hash begins
+ * with a digit, so that no word looks like one.
+ */
+const looksShortened = new RegExp(`_[0-9][0-9a-z]{${hashChars - 1}}$`)
 
 /** The tools that the gateway adds to those of the agents. */
 export const gatewayTools = [
@@ -34,10 +37,8 @@ export function toolNameOf(slug: string | undefined, skillId: string): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([slug ?? null, skillId]))
     .digest()
-  const hash = BigInt(`0x${digest.toString('hex')}`)
-    .toString(36)
-    .slice(0, hashChars)
-    .padStart(hashChars, '0')
+  const letters = digest.readBigUInt64BE().toString(36).padStart(hashChars, '0')
+  const hash = `${(digest[8] ?? 0) % 10}${letters.slice(-(hashChars - 1))}`
   return `${name.replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 63 - hashChars)}_${hash}`
 }
 
