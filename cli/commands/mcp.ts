@@ -32,7 +32,8 @@ PARLEY_TOKEN or DATA_DIR, like the other commands.`,
 async function runBridge(io: Io, options: McpOptions): Promise<void> {
   if (options.host !== undefined || options.json) throw new UsageError('--stdio excludes --host and --json.')
   const { bridgeStdio } = await import('../mcp/stdio-bridge.ts')
-  const { url, token } = await connect(io, options)
+  // In production, MCP servers refuse tokens without an audience.
+  const { url, token } = await connect(io, options, 'developer', true)
   await bridgeStdio(io, { url: `${url}${pathOf(options)}`, token })
 }
 

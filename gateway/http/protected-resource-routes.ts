@@ -68,13 +68,14 @@ export function protectedResourceAt(gatewayUrl: string, path: string): Protected
  */
 export function addProtectedResourceRoutes(app: FastifyInstance, options: ProtectedResourceRoutes): void {
   const { gatewayUrl, agentsFor } = options
-  app.addHook('onSend', async (request, reply, payload) => {
-    const challenge = reply.getHeader('www-authenticate')
-    if ((reply.statusCode === 401 || reply.statusCode === 403) && typeof challenge === 'string') {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const challenge =
+      reply.statusCode === 401 || reply.statusCode === 403 ? reply.getHeader('www-authenticate') : undefined
+    if (typeof challenge === 'string') {
       const resource = protectedResourceAt(gatewayUrl, partsOf(request.url).path)
       void reply.header('www-authenticate', challengeWithMetadata(challenge, resource))
     }
-    return payload
+    done(null, payload)
   })
   for (const [path, name] of Object.entries(interfaces)) {
     const metadata = metadataOf(`${gatewayUrl}${path}`, name, options)
