@@ -9,7 +9,7 @@ import { isLoopback } from '../client-rules.ts'
 import { keepApproved, provenanceOf } from '../clients/unverified-client.ts'
 import { approvalApi, decisionApi } from '../descriptions/approval.ts'
 import type { OAuthStore } from '../oauth-store.ts'
-import { operatorAccount } from '../oidc-configuration.ts'
+import { operatorAccount } from '../oidc/configuration.ts'
 import {
   type Approval,
   approvalPage,

@@ -4,7 +4,7 @@ import validateDpop, { checkDpopReplay } from 'oidc-provider/lib/helpers/validat
 import { requireAllowedResource } from '../clients/client-settings.ts'
 import { delegatesOf, type TokenIntrospection } from '../introspect.ts'
 import type { OAuthStore } from '../oauth-store.ts'
-import { resourceServer } from '../oidc-policies.ts'
+import { resourceServer } from '../oidc/policies.ts'
 import { addressOf } from '../request-address.ts'
 import { ExchangeRefused, type RefusalReason, type TokenExchanger } from './embedded-exchange.ts'
 

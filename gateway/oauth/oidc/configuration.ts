@@ -1,16 +1,18 @@
 import { hkdfSync } from 'node:crypto'
 import { proofAlgorithms } from '@parley/kit/auth/dpop'
 import type { ClientAuthMethod, Configuration } from 'oidc-provider'
-import { assertionAlgorithms, checkAssertion } from './client-assertions.ts'
-import { defaultScope, extraMetadata, identityScopes, requestedClientId, scopes } from './client-rules.ts'
-import { requireAllowedResource } from './clients/client-settings.ts'
-import type { MetadataDocuments } from './clients/metadata-documents.ts'
-import { isOpenRegistration, type OpenRegistration } from './clients/open-registration.ts'
-import { newSecret, type OAuthKeys } from './key-files.ts'
-import { type KeysOf, readListedKeys } from './key-rules.ts'
-import type { RevocationRate } from './leases/revocations.ts'
-import type { OAuthStore } from './oauth-store.ts'
-import { oidcAdapter } from './oidc-adapter.ts'
+import { assertionAlgorithms, checkAssertion } from '../client-assertions.ts'
+import { defaultScope, extraMetadata, identityScopes, requestedClientId, scopes } from '../client-rules.ts'
+import { requireAllowedResource } from '../clients/client-settings.ts'
+import type { MetadataDocuments } from '../clients/metadata-documents.ts'
+import { isOpenRegistration, type OpenRegistration } from '../clients/open-registration.ts'
+import { newSecret, type OAuthKeys } from '../key-files.ts'
+import { type KeysOf, readListedKeys } from '../key-rules.ts'
+import type { RevocationRate } from '../leases/revocations.ts'
+import type { OAuthStore } from '../oauth-store.ts'
+import { issuerParameter } from '../origin-issuer.ts'
+import { partiesOf, requireResource, type TokenPolicy } from '../token-policy.ts'
+import { oidcAdapter } from './adapter.ts'
 import {
   applyDefaultScope,
   type IsTrusted,
@@ -18,9 +20,7 @@ import {
   renderError,
   resourceServer,
   validateClient,
-} from './oidc-policies.ts'
-import { issuerParameter } from './origin-issuer.ts'
-import { partiesOf, requireResource, type TokenPolicy } from './token-policy.ts'
+} from './policies.ts'
 
 /** The only account, which belongs to the person who knows the machine's sign-in code. */
 export const operatorAccount = 'operator'

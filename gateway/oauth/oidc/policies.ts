@@ -1,6 +1,6 @@
 import { canonicalResource } from '@parley/kit/auth/protected-resource'
 import { type Client, type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider'
-import { errorPage, pageHeaders } from './approval/pages.ts'
+import { errorPage, pageHeaders } from '../approval/pages.ts'
 import {
   checkClient,
   checkRegistration,
@@ -8,10 +8,10 @@ import {
   identityScopes,
   operatorScope,
   scopes,
-} from './client-rules.ts'
-import { isOpenRegistration } from './clients/open-registration.ts'
-import { checkKeys } from './key-rules.ts'
-import { checkPossession } from './possession.ts'
+} from '../client-rules.ts'
+import { isOpenRegistration } from '../clients/open-registration.ts'
+import { checkKeys } from '../key-rules.ts'
+import { checkPossession } from '../possession.ts'
 
 const resourceMaxChars = 2048
 /** Routes that return HTML to browsers. */

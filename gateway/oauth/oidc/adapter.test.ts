@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { oidcAdapter } from './oidc-adapter.ts'
-import { startIdentityProvider, temporaryFolder } from './testing.ts'
+import { startIdentityProvider, temporaryFolder } from '../testing.ts'
+import { oidcAdapter } from './adapter.ts'
 
 test('the second use of a code is refused and revokes the grant', async () => {
   await using folder = await temporaryFolder()

@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events'
 import type { Audit, Decision } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import type { errors, KoaContextWithOIDC, Provider } from 'oidc-provider'
-import { addressOf } from './request-address.ts'
+import { addressOf } from '../request-address.ts'
 
 const refusals = [
   'authorization.error',

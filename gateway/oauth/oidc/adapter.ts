@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type Adapter, type AdapterFactory, type AdapterPayload, errors, Provider } from 'oidc-provider'
-import { findUsableClient } from './clients/client-settings.ts'
-import { provenanceOf, unusedSeconds } from './clients/unverified-client.ts'
-import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
+import { findUsableClient } from '../clients/client-settings.ts'
+import { provenanceOf, unusedSeconds } from '../clients/unverified-client.ts'
+import type { OAuthEntry, OAuthStore } from '../oauth-store.ts'
 
 /**
  * Models whose ids are credentials. Only the hash of such an id is stored, so a copy of the database grants no access.
