@@ -11,7 +11,7 @@ import { makeDid } from '@parley/kit/did/did'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { signRequest } from '@parley/kit/did/signature'
 import { makeLog } from '@parley/kit/process/log'
-import { afterEach, beforeEach } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { z } from 'zod'
 import { type GatewayApp, type GatewayAppOptions, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
@@ -23,24 +23,34 @@ let startOptions: Pick<GatewayAppOptions, 'testInterface'> = {}
 const open: (() => unknown)[] = []
 
 /** Starts a gateway and an OAuth server before each test in the file. */
-export function gatewayForEachTest(
-  env: Record<string, string> = {},
-  more: Pick<GatewayAppOptions, 'testInterface'> = {},
-): void {
-  beforeEach(async () => {
-    folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-'))
-    provider = await TestIdentityProvider.start()
-    // The provider may reuse the port of an earlier provider that issued the cached tokens.
-    tokenOf.clear()
-    startOptions = more
-    running = await start(env)
-  })
-  afterEach(async () => {
-    await running[Symbol.asyncDispose]()
-    while (open.length > 0) await open.pop()?.()
-    await provider[Symbol.asyncDispose]()
-    await rm(folder, { recursive: true, force: true })
-  })
+export function gatewayForEachTest(env: Env = {}, more: MoreOptions = {}): void {
+  beforeEach(() => startAll(env, more))
+  afterEach(stopAll)
+}
+
+/** Starts a gateway and an OAuth server for all tests of the file, which is faster. */
+export function gatewayForAllTests(env: Env = {}, more: MoreOptions = {}): void {
+  beforeAll(() => startAll(env, more))
+  afterAll(stopAll)
+}
+
+type Env = Record<string, string>
+type MoreOptions = Pick<GatewayAppOptions, 'testInterface'>
+
+async function startAll(env: Env, more: MoreOptions): Promise<void> {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-'))
+  provider = await TestIdentityProvider.start()
+  // The provider may reuse the port of an earlier provider that issued the cached tokens.
+  tokenOf.clear()
+  startOptions = more
+  running = await start(env)
+}
+
+async function stopAll(): Promise<void> {
+  await running[Symbol.asyncDispose]()
+  while (open.length > 0) await open.pop()?.()
+  await provider[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
 }
 
 /** Settings for `gatewayForEachTest` with which the gateway runs its own OAuth server. */

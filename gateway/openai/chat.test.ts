@@ -1,10 +1,10 @@
 import type { HandlerContext, Output } from '@parley/agent'
 import { data, file } from '@parley/agent'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { gatewayForEachTest } from '../testing.ts'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { gatewayForAllTests } from '../testing.ts'
 import { assistant, errorOf, openAi, postRaw, startAgent, user } from './testing.ts'
 
-gatewayForEachTest()
+gatewayForAllTests()
 
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -46,8 +46,10 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
     })
 }
 
-beforeEach(async () => {
+beforeEach(() => {
   runs = 0
+})
+beforeAll(async () => {
   const modes = { inputModes: ['*/*'], outputModes: ['text/plain', 'application/json'] }
   const skills = [{ id: 'help', name: 'Help', description: 'Helps with greetings', tags: [], ...modes }]
   const agent = await startAgent('helper', { handle, skills })
@@ -111,7 +113,7 @@ test('a stream has the text as it is written, the end and the usage', async () =
   expect(new Set(chunks.map(({ id }) => id)).size).toBe(1)
 })
 
-test('images of the result are in the text, and other files are links for the caller alone', async () => {
+test('images of the result are in the text, and other files are links that only the caller can read', async () => {
   const completion = await ask('chart')
   const content = completion.choices[0]?.message.content ?? ''
   expect(content).toContain(`Here it is\n\n![chart.png](data:image/png;base64,`)
@@ -180,7 +182,7 @@ describe('files', () => {
     })
   })
 
-  test('what is declared as an image and is none, bad addresses, bad base64 and files of other APIs are refused', async () => {
+  test('data that is falsely declared as an image, bad addresses, bad base64 and files of other APIs are refused', async () => {
     const refused = [
       { type: 'image_url', image_url: { url: dataUrl('image/png', '<html>') } },
       { type: 'image_url', image_url: { url: 'file:///etc/passwd' } },

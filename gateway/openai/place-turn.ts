@@ -7,7 +7,7 @@ import { answerTo, isQuestionOf, taskIdIn } from './question.ts'
 import { isQuestion } from './task-answer.ts'
 import { conversationOf, lastAnswerIn, negotiatedModel, type Turn } from './turn.ts'
 
-/** What a request does: it sends a message, or shows a task that already has the message or cannot use it. */
+/** The effect of a request: it sends a message, or shows a task that already has the message or cannot use it. */
 export type Placed = { kind: 'message'; message: AgentMessage } | { kind: 'task'; address: TaskAddress }
 
 export interface Conversation {

@@ -1,10 +1,10 @@
 import type { HandlerContext, Output } from '@parley/agent'
 import { file } from '@parley/agent'
-import { beforeEach, expect, test } from 'vitest'
-import { gatewayForEachTest } from '../testing.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { gatewayForAllTests } from '../testing.ts'
 import { errorOf, openAi, startAgent } from './testing.ts'
 
-gatewayForEachTest()
+gatewayForAllTests()
 
 async function* handle(context: HandlerContext): AsyncGenerator<Output> {
   const { text, history, signal } = context
@@ -27,7 +27,7 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
   else yield context.context.history.map((turn) => turn.text).join(' ')
 }
 
-beforeEach(async () => {
+beforeAll(async () => {
   const agent = await startAgent('helper', { handle })
   return () => agent[Symbol.asyncDispose]()
 })
@@ -35,7 +35,7 @@ beforeEach(async () => {
 const create = (input: string, more: object = {}) =>
   openAi().responses.create({ model: 'helper', input, ...more })
 
-test('a response has the text, and the same id returns it again, to its caller alone', async () => {
+test('a response has the text, and the same id returns it again, only to its caller', async () => {
   const response = await create('hello', { metadata: { purpose: 'test' } })
   expect(response).toMatchObject({
     object: 'response',

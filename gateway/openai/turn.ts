@@ -1,6 +1,6 @@
 import type { JsonObject, Part } from '@parley/wire/model/task'
 
-/** What a request of a chat client asks of an agent, in either API. */
+/** The message that a request has for an agent, in either API. */
 export interface Turn {
   /** The value of `model`. */
   model: string
