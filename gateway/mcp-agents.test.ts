@@ -2,14 +2,14 @@ import { cp, mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { McpServer } from '@modelcontextprotocol/server'
 import { AgentClient } from '@parley/client/internal/client'
-import { startMcpServer, type TestMcpServer } from '@parley/tools/testing/mcp-server'
+import { startMcpServer, startScriptedMcpServer } from '@parley/tools/testing/mcp-server'
 import type { JsonObject } from '@parley/wire/model/task'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { RegistrationGateway } from './registration/testing.ts'
 
 let gateway: RegistrationGateway
-const servers: TestMcpServer[] = []
+const servers: AsyncDisposable[] = []
 
 const manifest = `
 name: Parrot
@@ -124,6 +124,34 @@ test('a changed list of tools is read again while a call of a removed tool runs,
   })
 })
 
+test('the cancellation of a task cancels the task of the server', async () => {
+  const working = {
+    taskId: 'build-1',
+    status: 'working',
+    createdAt: '2026-01-01T00:00:00Z',
+    lastUpdatedAt: '2026-01-01T00:00:00Z',
+    ttlMs: null,
+    pollIntervalMs: 1,
+  }
+  const tools = [{ name: 'build', description: 'Builds', inputSchema: { type: 'object' } }]
+  const server = await startScriptedMcpServer(({ method }, reply) => {
+    if (method === 'tools/list')
+      reply.result({ resultType: 'complete', tools, ttlMs: 0, cacheScope: 'private' })
+    else if (method === 'tools/call') reply.result({ ...working, resultType: 'task' })
+    else reply.result({ ...working, resultType: 'complete' })
+  }, 'modern')
+  servers.push(server)
+  const named = { url: server.url, protocol: 'mcp', name: 'Builder' }
+  await post('/registry/agents', await gateway.carol(), named)
+  await post('/registry/agents/builder/admit', await gateway.operator(), {})
+  const caller = new AgentClient({ url: `${address()}/agents/builder/`, token: await gateway.carol() })
+  const { id } = await caller.send('build')
+  const received = (name: string) => server.requests.find(({ method }) => method === name)
+  await expect.poll(() => received('tasks/get'), { timeout: 20_000 }).toBeDefined()
+  await caller.cancel(id)
+  await expect.poll(() => received('tasks/cancel')?.params['taskId'], { timeout: 20_000 }).toBe('build-1')
+})
+
 test.each([
   ['http://10.0.0.1/mcp', 'The host of the URL is not on the public internet'],
   ['http://127.0.0.1:9/mcp', 'The server could not be reached'],
@@ -171,7 +199,7 @@ async function addAgent(folder: string, text: string): Promise<void> {
   await cp(new URL('../tools/testing/stdio-mcp-server.mjs', import.meta.url), path.join(folder, 'server.mjs'))
 }
 
-async function start(build: () => McpServer): Promise<TestMcpServer> {
+async function start(build: () => McpServer) {
   const server = await startMcpServer(build)
   servers.push(server)
   return server

@@ -47,7 +47,8 @@ export async function searchAt(at: string, question: object): Promise<unknown> {
 
 function search(base: URL, question: object): Promise<Answer> {
   const headers = { 'content-type': 'application/json' }
-  return request(new URL('search', base), { method: 'POST', headers, body: JSON.stringify(question) })
+  const path = 'search'
+  return request(new URL(path, base), { method: 'POST', headers, body: JSON.stringify(question) })
 }
 
 function refused(base: URL, { status, json }: Answer): CommandFailed {

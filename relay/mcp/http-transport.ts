@@ -26,6 +26,11 @@ export interface HttpServerOptions {
   resolver?: Resolver | undefined
   /** CA certificates (PEM) that replace the default ones. */
   ca?: string | undefined
+  /**
+   * Whether a stream is open for messages that belong to no request, on which some servers of 2025 request input. By default, there is
+   * none.
+   */
+  listens?: boolean
   /** The maximum size of one answer, which may be a stream. Default 64 MiB. */
   answerMaxBytes?: number
   /** The longest time without data in an answer, and until it begins. Default 10 minutes. */
@@ -101,8 +106,8 @@ export class HttpServer implements AsyncDisposable {
     if (target.origin !== this.#url.origin || target.pathname !== this.#url.pathname)
       throw new InvalidAgentAnswer('The server names another address')
     const headers = new Headers(init.headers)
-    // Messages that belong to no request are not needed.
-    if (init.method === 'GET' && !headers.has('last-event-id')) return new Response(null, { status: 405 })
+    const isListening = init.method === 'GET' && !headers.has('last-event-id')
+    if (isListening && this.#options.listens !== true) return new Response(null, { status: 405 })
     const signal = init.signal ?? new AbortController().signal
     for (let isRenewed = false; ; isRenewed = true) {
       const authorization = await this.#credentials.authorization(signal)

@@ -52,9 +52,9 @@ const taskHandle = z.looseObject({
   status: z.enum(['working', 'input_required', 'completed', 'failed', 'cancelled']),
   statusMessage: z.string().optional().catch(undefined),
   pollIntervalMs: z.number().min(0).optional().catch(undefined),
-  inputRequests: z.unknown(),
-  result: z.unknown(),
-  error: z.unknown(),
+  inputRequests: z.unknown().optional(),
+  result: z.unknown().optional(),
+  error: z.unknown().optional(),
 })
 export type TaskHandle = z.infer<typeof taskHandle>
 

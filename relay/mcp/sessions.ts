@@ -58,7 +58,7 @@ export class HttpSessions extends CallsOfSessions implements Sessions {
   /** @throws OutgoingRefused */
   constructor(options: HttpServerOptions, timing: SessionTiming = {}) {
     super()
-    this.#server = new HttpServer(options)
+    this.#server = new HttpServer({ listens: true, ...options })
     this.#timing = timing
     this.#timer = setInterval(() => void this.#sweep(), sweepMs).unref()
   }

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { z } from 'zod'
 
 const rpcRequest = z.looseObject({
-  id: z.unknown(),
+  id: z.unknown().optional(),
   method: z.string(),
   params: z.record(z.string(), z.unknown()).default({}),
 })

@@ -81,17 +81,29 @@ function sessionful(build: () => McpServer): (request: Request) => Promise<Respo
   }
 }
 
-/** Starts a server of 2025-11-25 without a library, of which a test scripts the answers to all but the handshake. */
-export function startScriptedMcpServer(script: ForeignScript): Promise<ForeignAgent> {
+/** Starts a server without a library, of which a test scripts the answers to all but the handshake. */
+export function startScriptedMcpServer(
+  script: ForeignScript,
+  era: 'modern' | 'legacy' = 'legacy',
+): Promise<ForeignAgent> {
+  const capabilities = { tools: {}, extensions: { 'io.modelcontextprotocol/tasks': {} } }
+  const serverInfo = { name: 'scripted', version: '1.0.0' }
   return startForeignAgent((request, reply) => {
-    if (request.method === 'server/discover') return reply.error(-32_601, 'Method not found')
-    if (request.method === 'initialize')
-      return reply.result({
-        protocolVersion: '2025-11-25',
-        capabilities: { tools: {} },
-        serverInfo: { name: 'scripted', version: '1.0.0' },
+    const { method } = request
+    if (method.startsWith('notifications/')) reply.response.writeHead(202).end()
+    else if (method === 'server/discover' && era === 'modern')
+      reply.result({
+        resultType: 'complete',
+        supportedVersions: ['2026-07-28'],
+        capabilities,
+        ttlMs: 0,
+        cacheScope: 'private',
+        _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo },
       })
-    if (request.method.startsWith('notifications/')) return void reply.response.writeHead(202).end()
-    return script(request, reply)
+    else if (method === 'server/discover') reply.error(-32_601, 'Method not found')
+    else if (method === 'initialize')
+      reply.result({ protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo })
+    else return script(request, reply)
+    return undefined
   })
 }
