@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { TestWallet } from '@parley/tools/testing/paid-agent'
@@ -11,12 +12,18 @@ import { Deployment } from './harness/deployment.ts'
 test.describe.configure({ mode: 'serial' })
 skipWithoutServers()
 
+const root = path.join(import.meta.dirname, '..')
+let folder: string
 let deployment: Deployment
 let token: string
 let client: Client
 
 test.beforeAll(async ({ backends }) => {
-  deployment = await Deployment.start(backends)
+  folder = await mkdtemp(path.join(tmpdir(), 'parley-e2e-agents-'))
+  for (const name of ['calculator', 'data-analyst', 'forecaster', 'summarizer'])
+    await symlink(path.join(root, 'agents', name), path.join(folder, name))
+  await addParrot()
+  deployment = await Deployment.start(backends, {}, folder)
   token = (await deployment.parley('token')).stdout.trim()
   client = new Client({ name: 'e2e', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } })
   const authProvider = { token: async () => token }
@@ -27,12 +34,28 @@ test.beforeAll(async ({ backends }) => {
 test.afterAll(async () => {
   await client?.close()
   await deployment?.remove()
+  await rm(folder, { recursive: true, force: true })
 })
+
+/** A folder with an MCP server that the gateway starts and calls on its standard input and output. */
+async function addParrot(): Promise<void> {
+  const parrot = path.join(folder, 'parrot')
+  await mkdir(parrot)
+  await cp(path.join(root, 'tools', 'testing', 'stdio-mcp-server.mjs'), path.join(parrot, 'server.mjs'))
+  const manifest = [
+    'name: parrot',
+    'description: Repeats phrases',
+    'handler: {mcp: {command: node, args: [server.mjs]}}',
+    'skills: [{id: repeat, tool: repeat_phrase, description: Says a phrase again}]',
+    'settings: {allow: [processes]}',
+  ]
+  await writeFile(path.join(parrot, 'agent.yaml'), manifest.join('\n'))
+}
 
 const sales = async () => ({
   name: 'sales.csv',
   mime_type: 'text/csv',
-  text: await readFile(path.join(import.meta.dirname, '..', 'examples', 'sales.csv'), 'utf8'),
+  text: await readFile(path.join(root, 'examples', 'sales.csv'), 'utf8'),
 })
 
 test('an MCP client lists the skills of every agent as tools', async () => {
@@ -90,4 +113,17 @@ test('parley token --long-lived prints the key of a chat client', async () => {
   const openai = new OpenAI({ baseURL: `${deployment.url}/v1`, apiKey: stdout.trim() })
   const ids = (await openai.models.list()).data.map(({ id }) => id)
   expect(ids).toEqual(expect.arrayContaining(['auto', 'calculator', 'summarizer']))
+})
+
+test('a stdio MCP server is an agent that is ranked, and called with the schema of its tool', async () => {
+  const { stdout } = await deployment.parley('negotiate', '--json', 'say a phrase again')
+  expect(JSON.parse(stdout).candidates[0]).toMatchObject({ agent: { slug: 'parrot' } })
+  const { tools } = await client.listTools()
+  const tool = tools.find(({ name }) => name === 'parrot__repeat')
+  expect(tool?.inputSchema).toMatchObject({
+    properties: { phrase: { type: 'string' } },
+    required: ['phrase'],
+  })
+  const { content } = await client.callTool({ name: 'parrot__repeat', arguments: { phrase: 'good morning' } })
+  expect(content[0]).toEqual({ type: 'text', text: 'good morning' })
 })
