@@ -3,7 +3,7 @@ import { hostHeaderValidation, originValidation } from '@modelcontextprotocol/fa
 import { localhostAllowedHostnames, type McpHttpHandler } from '@modelcontextprotocol/server'
 import { type AuthenticatedCaller, type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import { bodyOf } from '@parley/kit/http/request-body'
-import type { OperationDescription } from '@parley/kit/http/route-description'
+import { eventStream, type OperationDescription } from '@parley/kit/http/route-description'
 import type { Log } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
@@ -48,7 +48,6 @@ interface Route {
 }
 
 const jsonRpc = z.union([z.looseObject({ jsonrpc: z.literal('2.0') }), z.array(z.looseObject({}))])
-const events = { 'text/event-stream': z.string() }
 const protocolHeaders = z.object({
   'mcp-protocol-version': z.string().optional(),
   'mcp-method': z.string().optional(),
@@ -67,7 +66,7 @@ const described = {
     headers: protocolHeaders,
     body: { json: jsonRpc },
     responses: {
-      200: { description: 'The response, or a stream that ends with it', json: jsonRpc, content: events },
+      200: { description: 'The response, or a stream that ends with it', json: jsonRpc, content: eventStream },
       202: { description: 'A notification or a response was accepted' },
     },
     errors: ['ParseError', 'NotFound', 'InsufficientPermissions', ['InvalidRequest', 415]],

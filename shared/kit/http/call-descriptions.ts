@@ -6,7 +6,7 @@ import { type ErrorName, errorTable } from '@parley/wire/errors'
 import { type Operation, operations } from '@parley/wire/model/operation'
 import { z } from 'zod'
 import { templateOf } from './path-pattern.ts'
-import type { DescribedError, OperationDescription } from './route-description.ts'
+import { type DescribedError, eventStream, type OperationDescription } from './route-description.ts'
 
 /** Descriptions of the paths on which an agent and the gateway answer calls, from the schemas of each dialect. */
 
@@ -29,7 +29,6 @@ const summaries: Readonly<Record<Operation, string>> = {
 }
 
 const requestId = z.union([z.string(), z.int()])
-const frames = z.string().describe('Server-sent events, each with JSON')
 
 /** A call may fail with each error of the table. */
 const errors: readonly DescribedError[] = Object.keys(errorTable).filter(
@@ -85,7 +84,7 @@ export function rpcDescription(path: string, method?: string): OperationDescript
       200: {
         description: 'The result, or an error of a dialect that reports errors with this status',
         json,
-        ...(streams && { content: { 'text/event-stream': frames } }),
+        ...(streams && { content: eventStream }),
       },
       402: { description: 'The message has to be paid', json: paymentRequiredAnswer },
     },
@@ -123,7 +122,7 @@ export function restDescription(codec: Codec, { verb, path, operation }: RestRou
         description: 'The result',
         content: {
           ...(result && content(result)),
-          ...(isStream(operation) && { 'text/event-stream': frames }),
+          ...(isStream(operation) && eventStream),
         },
       },
     },

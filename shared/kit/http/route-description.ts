@@ -1,7 +1,7 @@
 import type { Codec, RestRoute, RpcPath } from '@parley/wire/codecs/codec'
 import type { ErrorName } from '@parley/wire/errors'
 import type { FastifyInstance, RouteOptions } from 'fastify'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Scope } from '../auth/caller.ts'
 
 declare module 'fastify' {
@@ -35,6 +35,16 @@ export type Access = 'public' | 'optional' | 'token' | 'basic' | Scope
 
 /** Content by media type. */
 export type Content = Readonly<Record<string, z.ZodType>>
+
+/** A stream of server-sent events. */
+export const eventStream: Content = {
+  'text/event-stream': z.object({
+    data: z.string().optional(),
+    id: z.string().optional(),
+    event: z.string().optional(),
+    retry: z.int().optional(),
+  }),
+}
 
 export interface DescribedResponse {
   description: string
