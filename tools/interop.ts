@@ -4,7 +4,8 @@
  * built with these SDKs at the gateway and calls them in each dialect, and verifies the cards of the calculator and the gateway
  * with the SDKs' own verifiers. Prints a table of each. The exit code is 1 after a failure. Python 3.12 or newer is needed for
  * `a2a-sdk`. Then clients of MCP and of the OpenAI API call the calculator and the data analyst. With the argument `clients`,
- * `agents`, `cards`, `mcp` or `openai`, only this table.
+ * `agents`, `cards`, `mcp` or `openai`, only this table. At the end, or with the argument `http`, sends more than 20,000 requests
+ * of PyPI `schemathesis` to the HTTP API.
  */
 import { printTable } from './bench/support/report.ts'
 import { inspector, inspectorClients } from './clients/mcp-inspector.ts'
@@ -21,6 +22,7 @@ import { own } from './interop/own.ts'
 import { a2aSdk, pythonClients } from './interop/python.ts'
 import { addresses, type Cell, runSteps, runStepsAt, shown } from './interop/run.ts'
 import { type Step, steps } from './interop/steps.ts'
+import { fuzz, installSchemathesis } from './schemathesis/run.ts'
 import { installNodePackage } from './testing/node-packages.ts'
 import { installPython } from './testing/python.ts'
 
@@ -42,6 +44,7 @@ if (only === undefined || only === 'openai') {
   const python = isReady('openai of PyPI', installPython(openaiPython)) ? [openaiPythonClient] : []
   await tableOfSteps('Clients of the OpenAI API', [openaiNode, ...python])
 }
+if (only === undefined || only === 'http') await httpRequests()
 for (const failure of failures) console.log(failure)
 if (failures.length > 0) process.exitCode = 1
 
@@ -60,6 +63,13 @@ async function tableOfClients(): Promise<void> {
   }
   console.log('\nThe calculator, called at: the agent itself, /agents/calculator/, the gateway')
   printTable(['', ...clients.map(({ name }) => name)], [...rows.values()])
+}
+
+/** The number of requests per operation, which make more than 20,000 in total. */
+async function httpRequests(perOperation = 90): Promise<void> {
+  const missing = installSchemathesis()
+  if (missing !== undefined) console.log(missing)
+  else if (!(await fuzz(perOperation))) failures.push('The HTTP API differs from its OpenAPI document')
 }
 
 async function tableOfAgents(): Promise<void> {

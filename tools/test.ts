@@ -13,6 +13,7 @@ import { type Count, countLine, countPlaywright, countVitest, wronglySkipped } f
 import { installPrograms, onPath } from './install-programs.ts'
 import { a2aSdkIsThere } from './interop/python.ts'
 import { canBuildMongodb } from './mongodb.ts'
+import { schemathesisIsThere } from './schemathesis/run.ts'
 import { binduIsThere } from './testing/bindu.ts'
 import { hydraIsThere } from './testing/hydra.ts'
 import { mongodbKind } from './testing/mongodb-server.ts'
@@ -32,8 +33,12 @@ const apiClients = once(
   spawn(process.execPath, ['tools/api-clients.ts'], { cwd: root, stdio: 'inherit' }),
   'exit',
 )
+const schemathesis = once(
+  spawn(process.execPath, ['tools/schemathesis.ts'], { cwd: root, stdio: 'inherit' }),
+  'exit',
+)
 const checks = [check('Type check', ['tsc', '-b']), lint()]
-await Promise.all([mongodb, bindu, a2aSdk, apiClients])
+await Promise.all([mongodb, schemathesis, bindu, a2aSdk, apiClients])
 const counts = [await unit(), ...(await Promise.all(checks)), ...(await endToEnd())]
 rmSync(reports, { recursive: true })
 
@@ -116,6 +121,7 @@ function isInstalled(program: string): boolean {
   if (program === 'mongod') return mongodbKind() !== undefined || canBuildMongodb()
   if (program === 'bindu') return binduIsThere()
   if (program === 'a2a-sdk') return a2aSdkIsThere()
+  if (program === 'schemathesis') return schemathesisIsThere()
   if (program === 'mcp-inspector') return inspectorIsThere()
   if (program === 'openai-python') return openaiPythonIsThere()
   if (program === 'mcp-python') return mcpPythonIsThere()

@@ -22,6 +22,8 @@ export interface InteropDeployment extends AsyncDisposable {
   token: string
   /** The address of an agent itself. */
   direct(slug: string): string
+  /** A token with the scope agent:read only. */
+  limitedToken(): Promise<string>
   /** A token only for this agent, which it accepts at its own address. */
   tokenFor(slug: string): Promise<string>
 }
@@ -72,6 +74,7 @@ export async function startDeployment(
     folder,
     token,
     direct: (slug) => `${gateway.registry.bySlug(slug)?.url.replace(/\/$/, '')}/`,
+    limitedToken: () => tokens(undefined, 'agent:read'),
     tokenFor: async (slug) => {
       const answer = await fetch(`${url}/registry/agents/${slug}`)
       return await tokens(entry.parse(await answer.json()).token_resource)
@@ -81,7 +84,10 @@ export async function startDeployment(
 }
 
 /** Registers a client at the gateway's OAuth server. The result requests a token, for the resource if there is one. */
-async function register(gateway: string, dataDir: string): Promise<(resource?: string) => Promise<string>> {
+async function register(
+  gateway: string,
+  dataDir: string,
+): Promise<(resource?: string, scope?: string) => Promise<string>> {
   const initial = await readFile(path.join(dataDir, 'oauth', 'initial-access-token'), 'utf8')
   const registered = await fetch(`${gateway}/oauth2/register`, {
     method: 'POST',
@@ -90,13 +96,13 @@ async function register(gateway: string, dataDir: string): Promise<(resource?: s
   })
   const { client_id: id, client_secret: secret } = clientAnswer.parse(await registered.json())
   const credentials = [id, secret].map(encodeURIComponent).join(':')
-  return async (resource) => {
+  return async (resource, scope = 'agent:read agent:write') => {
     const answer = await fetch(`${gateway}/oauth2/token`, {
       method: 'POST',
       headers: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` },
       body: new URLSearchParams({
         grant_type: 'client_credentials',
-        scope: 'agent:read agent:write',
+        scope,
         ...(resource !== undefined && { resource }),
       }),
     })

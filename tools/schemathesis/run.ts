@@ -1,0 +1,129 @@
+import { type StdioOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { startDeployment } from '../interop/deployment.ts'
+import { installPython, isInstalled, type PythonEnvironment, pythonOf } from '../testing/python.ts'
+
+/** PyPI `schemathesis`, MIT. */
+const schemathesis: PythonEnvironment = {
+  name: 'schemathesis-4.32.5',
+  packages: ['schemathesis==4.32.5'],
+  size: '80 MB',
+}
+
+/** Whether suites can run whose titles contain `(needs schemathesis)`. */
+export const schemathesisIsThere = () => isInstalled(schemathesis)
+
+/** @returns why the package is not installed; undefined if it is */
+export function installSchemathesis(): string | undefined {
+  const reason = installPython(schemathesis)
+  return reason && `${schemathesis.name} is not installed: ${reason}. The suite that needs it is skipped.`
+}
+
+/** No 500, no status, content type or body that the document does not describe. */
+const checks = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_schema_conformance',
+]
+
+export interface SchemathesisRun {
+  /** The server with the document, with a final slash. */
+  url: string
+  /** The tokens of successive requests, in turn; null for an anonymous request. */
+  tokens: readonly (string | null)[]
+  /** The maximum number of requests per operation. */
+  examples: number
+  /** Default: random. */
+  seed?: number | undefined
+}
+
+export interface SchemathesisResult {
+  requests: number
+  operations: number
+  /** The report, with the requests that reproduce the failures; empty if there are none. */
+  failures: string
+}
+
+/** Sends valid and invalid requests to every operation of the server's OpenAPI document. Excludes no operation. */
+export async function runSchemathesis({
+  url,
+  tokens,
+  examples,
+  seed,
+}: SchemathesisRun): Promise<SchemathesisResult> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-schemathesis-'))
+  try {
+    const options = {
+      phases: 'fuzzing',
+      'max-examples': examples,
+      checks: checks.join(),
+      workers: 1,
+      'request-timeout': 20,
+      warnings: 'off',
+      'generation-database': 'none',
+      ...(seed !== undefined && { seed }),
+    }
+    const args = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
+    const flags = ['--continue-on-failure', '--no-shrink']
+    const command = ['-m', 'schemathesis.cli', 'run', `${url}openapi.json`, ...flags, ...args]
+    const env = {
+      ...process.env,
+      SCHEMATHESIS_HOOKS: 'hooks',
+      PYTHONPATH: import.meta.dirname,
+      PYTHONDONTWRITEBYTECODE: '1',
+      CREDENTIALS: JSON.stringify(tokens),
+    }
+    const stdio: StdioOptions = ['ignore', 'pipe', 'pipe']
+    const child = spawn(pythonOf(schemathesis), command, { cwd: folder, env, stdio })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    const [code] = await once(child, 'close')
+    const requests = Number(/(\d+) generated/.exec(output)?.[1] ?? 0)
+    const operations = Number(/Tested: (\d+)/.exec(output)?.[1] ?? 0)
+    return { requests, operations, failures: code === 0 ? '' : output }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** A deployment with an agent without a price and one with a price, both of which answer without delay. */
+export async function startFuzzedDeployment() {
+  const agents = ['quick', 'paid'].map((name) => path.join(import.meta.dirname, 'agents', name))
+  const deployment = await startDeployment(agents)
+  const { gateway, token } = deployment
+  const limited = await deployment.limitedToken()
+  /** Half of the requests have a token with all scopes of a client. */
+  const at = async (slug: string) => {
+    const own = await deployment.tokenFor(slug)
+    return { url: deployment.direct(slug), tokens: [own, limited, own, null] }
+  }
+  return {
+    servers: [{ url: gateway, tokens: [token, limited, token, null] }, await at('quick'), await at('paid')],
+    [Symbol.asyncDispose]: () => deployment[Symbol.asyncDispose](),
+  }
+}
+
+/**
+ * Prints the number of requests to each server, and the report of each failure.
+ * @returns whether there was no failure
+ */
+export async function fuzz(perOperation: number): Promise<boolean> {
+  let isFine = true
+  await using deployment = await startFuzzedDeployment()
+  let total = 0
+  for (const server of deployment.servers) {
+    const { requests, operations, failures } = await runSchemathesis({ ...server, examples: perOperation })
+    total += requests
+    console.log(`${server.url}: ${requests} requests to ${operations} operations`)
+    if (failures === '') continue
+    console.log(failures)
+    isFine = false
+  }
+  console.log(`${total} requests in total`)
+  return isFine
+}
