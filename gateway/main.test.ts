@@ -7,6 +7,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { compileCache } from '@parley/tools/testing/killable-agent'
 import { freePort } from '@parley/tools/testing/port'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
@@ -37,7 +38,15 @@ function run(env: NodeJS.ProcessEnv, supervise = true) {
     process.exitCode = await runGateway({ supervise: ${supervise}, agentsDir: ${JSON.stringify(path.join(folder, 'agents'))} })`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
     cwd: folder,
-    env: { PATH: process.env['PATH'], HOME: folder, DATA_DIR: 'data', PORT: '0', LOG_LEVEL: 'warn', ...env },
+    env: {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      DATA_DIR: 'data',
+      PORT: '0',
+      LOG_LEVEL: 'warn',
+      ...compileCache,
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   children.push(child)

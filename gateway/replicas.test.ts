@@ -6,6 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { compileCache } from '@parley/tools/testing/killable-agent'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -80,6 +81,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
         LOG_LEVEL: 'warn',
         // In the other modes, a process has another id than the one that it reports.
         AGENT_ISOLATION: 'permission',
+        ...compileCache,
         ...env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -9,8 +9,9 @@ import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-pr
 import { mongodbFolder } from './mongodb-server.ts'
 import { freePort } from './port.ts'
 
-/** Folder of the compile cache. Without it, each start would strip the types of every module again. */
-const compiled = path.join(path.dirname(mongodbFolder()), 'compiled')
+/** The variable with the folder of the compile cache. Without it, each start would strip the types of every module again. */
+export const compileCache = { NODE_COMPILE_CACHE: path.join(path.dirname(mongodbFolder()), 'compiled') }
+const writeCompiled = new URL('write-compiled-code.ts', import.meta.url).href
 const program = fileURLToPath(new URL('../../shared/agent/server/agent-process.ts', import.meta.url))
 
 /** An agent process that tests can kill and start repeatedly. Its data persists. */
@@ -76,19 +77,23 @@ export class KillableAgent implements AsyncDisposable {
 
   /** Resolves when `/health` reports that the agent is ready. */
   async start(): Promise<void> {
-    const child = spawn(process.execPath, [program, path.join(this.#folder, 'agent')], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: {
-        PORT: String(this.#port),
-        DATA_DIR: this.dataDir,
-        OAUTH_INTROSPECTION_URL: this.identityProvider.url,
-        OAUTH_CLIENT_ID: 'agent',
-        OAUTH_CLIENT_SECRET: 'secret',
-        LOG_LEVEL: 'warn',
-        NODE_COMPILE_CACHE: compiled,
-        ...this.#env,
+    const child = spawn(
+      process.execPath,
+      ['--import', writeCompiled, program, path.join(this.#folder, 'agent')],
+      {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: {
+          PORT: String(this.#port),
+          DATA_DIR: this.dataDir,
+          OAUTH_INTROSPECTION_URL: this.identityProvider.url,
+          OAUTH_CLIENT_ID: 'agent',
+          OAUTH_CLIENT_SECRET: 'secret',
+          LOG_LEVEL: 'warn',
+          ...compileCache,
+          ...this.#env,
+        },
       },
-    })
+    )
     this.#process = child
     this.output = ''
     for (const stream of [child.stdout, child.stderr]) {
