@@ -1,3 +1,4 @@
+import * as oauth from 'openid-client'
 import { beforeEach, expect, test } from 'vitest'
 import {
   agent,
@@ -91,6 +92,28 @@ test('a revoked token is refused by the next call', async () => {
   await alice.revoke(token)
   for (const name of ['sky', undefined]) expect((await answered(send(name), sender)).status).toBe(401)
   expect(sky.calls).toHaveLength(1)
+})
+
+test('a caller with a token that is bound to a key calls agents with one proof, for the address of the interface', async () => {
+  const origin = gateway().addresses.public
+  const authentication = oauth.ClientSecretBasic(alice.secret)
+  const config = await oauth.discovery(new URL(origin), alice.id, alice.secret, authentication, {
+    algorithm: 'oauth2',
+    execute: [oauth.allowInsecureRequests],
+  })
+  const DPoP = oauth.getDPoPHandle(config, await oauth.randomDPoPKeyPair())
+  const grant = { scope: 'agent:read agent:write', resource: `${origin}/mcp` }
+  const { access_token: token } = await oauth.clientCredentialsGrant(config, grant, { DPoP })
+  const headers = new Headers({ 'content-type': 'application/json' })
+  for (const name of ['sky', undefined]) {
+    const url = new URL(`${origin}/test-calls`)
+    const body = JSON.stringify({ ...send(name), texts: ['weather forecast 1', 'weather forecast 2'] })
+    const answer = await oauth.fetchProtectedResource(config, token, url, 'POST', body, headers, { DPoP })
+    expect(answer.status).toBe(200)
+  }
+  expect(received(sky)).toHaveLength(4)
+  expect(received(sky).every((given) => given?.startsWith('Bearer ') && !given.includes(token))).toBe(true)
+  expect((await answered(send('sky'), { authorization: `Bearer ${token}` })).status).toBe(401)
 })
 
 test('the scope of the token and operator tokens are checked as in A2A', async () => {

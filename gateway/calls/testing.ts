@@ -59,14 +59,19 @@ async function writeLines(reply: FastifyReply, changes: AsyncIterable<TaskChange
 }
 
 interface Sender {
+  /** Default: the gateway of `gatewayForEachTest`. */
+  gateway?: string
   authorization?: string
   path?: string
   headers?: Record<string, string>
   signal?: AbortSignal
 }
 
-export function request(call: TestCall, { authorization, path = '', headers, signal }: Sender = {}) {
-  return fetch(`${gateway().addresses.public}${path}/test-calls`, {
+export function request(
+  call: TestCall,
+  { gateway: url = gateway().addresses.public, authorization, path = '', headers, signal }: Sender = {},
+) {
+  return fetch(`${url}${path}/test-calls`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
