@@ -51,6 +51,7 @@ import type { DispatcherFor } from './routing/forwarding/agent-target.ts'
 import { AgentTokens, NamedAgentTokens } from './routing/forwarding/agent-tokens.ts'
 import type { NamedAgentOptions } from './routing/forwarding/named-agent.ts'
 import { proxyAgents } from './routing/forwarding/proxy.ts'
+import { settledRoute } from './routing/placement/route-claims.ts'
 import { type Routing } from './routing/start-routing.ts'
 import { type Trust } from './trust.ts'
 
@@ -209,8 +210,16 @@ function addInterfaces(
   app: FastifyInstance,
   { testInterface, ...parts }: InterfaceParts & Pick<Parts, 'testInterface'>,
 ): void {
-  const prompts = new PaymentPrompts(parts.state.oauth)
-  addOpenAiRoutes(app, { ...parts, prompts, apiUrl: `${parts.gatewayUrl}${apiPath}` })
+  const { state } = parts
+  addOpenAiRoutes(app, {
+    ...parts,
+    prompts: new PaymentPrompts(state.oauth),
+    agentOfContext: async (owner, contextId) => {
+      const route = await settledRoute(state.routing, await state.routing.find(owner, 'context', contextId))
+      return route && parts.registry.find(route.agent)?.slug
+    },
+    apiUrl: `${parts.gatewayUrl}${apiPath}`,
+  })
   testInterface?.(app, parts)
   const { config, registry, routing } = parts
   const mcp = addMcpRoutes(app, {

@@ -9,20 +9,17 @@ import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { AgentCalls } from '../calls/agent-calls.ts'
 import type { CallerAccess } from '../registry/caller-access.ts'
 import { completeChat } from './chat-routes.ts'
 import { apiPath } from './error-answer.ts'
 import { sendFile } from './file-route.ts'
 import { findModel, modelList, requireModel } from './models.ts'
-import type { PaymentPrompts } from './payment-prompts.ts'
 import { cancelResponse, createResponse, getResponse } from './response-routes.ts'
 import { chatApi, fileApi, modelApi, modelsApi, responseApi, responseIdApi } from './route-descriptions.ts'
 import { negotiatedModel } from './turn.ts'
+import type { TurnParts } from './turn-run.ts'
 
-export interface OpenAiRoutes {
-  calls: AgentCalls
-  prompts: PaymentPrompts
+export interface OpenAiRoutes extends TurnParts {
   authenticator: Authenticator
   access: CallerAccess
   /** The address of the API, with its path. */

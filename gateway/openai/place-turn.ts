@@ -14,6 +14,8 @@ export interface Conversation {
   /** The caller who owns the tasks. */
   owner: string
   calls: Pick<CallerCalls, 'getTask' | 'listTasks'>
+  /** Returns the slug of the agent to which the gateway routes the messages of a context; undefined for a new one. */
+  agentOf: (contextId: string) => Promise<string | undefined>
   /** The name of the conversation, chosen by the client, or the id of a context. */
   context?: string | undefined
   /** The task that the client names as the previous one. */
@@ -37,7 +39,9 @@ export async function placeTurn(turn: Turn, conversation: Conversation): Promise
   if (marked !== undefined) return marked
   if (context === undefined) return newTask(turn, conversation)
   const { id: contextId, name } = idsOf(owner)(context)
-  const [newest] = await conversation.calls.listTasks({ contextId, agent, limit: 1 })
+  const at = agent ?? (await conversation.agentOf(contextId))
+  const [newest] =
+    at === undefined ? [] : await conversation.calls.listTasks({ contextId, agent: at, limit: 1 })
   if (newest !== undefined && isQuestion(newest)) return answering(turn, newest, conversation)
   return newTask(turn, conversation, { contextId, ...(name !== undefined && { contextName: name }) })
 }

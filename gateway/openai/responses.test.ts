@@ -28,7 +28,10 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
 }
 
 beforeAll(async () => {
-  const agent = await startAgent('helper', { handle })
+  const agent = await startAgent('helper', {
+    handle,
+    skills: [{ id: 'help', name: 'Weather', description: 'The weather' }],
+  })
   return () => agent[Symbol.asyncDispose]()
 })
 
@@ -104,6 +107,15 @@ test('a conversation answers the question of its newest task', async () => {
   expect(asked).toMatchObject({ conversation: { id: 'café\n' } })
   expect((await create('weather', { conversation })).conversation).toEqual({ id: 'talk' })
   expect((await create('Oslo', { conversation })).output_text).toBe('Sun in Oslo')
+})
+
+test('a conversation with auto stays at its agent and answers its question', async () => {
+  const say = async (input: string) => {
+    const request = { model: 'auto', input, conversation: 'with the best agent' }
+    return (await openAi().responses.create(request)).output_text
+  }
+  expect(await say('weather')).toContain('Which city?')
+  expect(await say('Lima')).toBe('Sun in Lima')
 })
 
 test('images are items, other files are links with an annotation', async () => {

@@ -18,6 +18,8 @@ const contextMaxChars = 256
 export interface TurnParts {
   calls: AgentCalls
   prompts: PaymentPrompts
+  /** Returns the slug of the agent of a caller's context. */
+  agentOfContext: (owner: string, contextId: string) => Promise<string | undefined>
 }
 
 /** One request of an authenticated caller with a message for an agent. */
@@ -43,6 +45,7 @@ export class TurnRun {
     this.#conversation = {
       owner: caller.id,
       calls: this.calls,
+      agentOf: (contextId) => parts.agentOfContext(caller.id, contextId),
       context,
       previous,
       idempotencyKey: idempotencyKeyIn(request),
