@@ -213,7 +213,7 @@ function resourceFor(
   return resource
 }
 
-/** Whether the resource is an interface of the server that has tokens of its own. A token for the server is valid there too. */
+/** Whether the resource is an interface of the server that has separate tokens. A token for the server is valid there too. */
 function isInterfaceOf(server: string, resource: string): boolean {
   const [gateway, name] = [canonicalResource(server), canonicalResource(resource)]
   return (

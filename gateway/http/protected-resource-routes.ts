@@ -34,7 +34,7 @@ const described = {
 
 /** The scopes that clients of all interfaces need. */
 const scope = 'agent:read agent:write'
-/** The interfaces of the gateway that have tokens of their own, with their names for people. */
+/** The interfaces of the gateway that have separate tokens, with their names for people. */
 const interfaces = { '': 'Parley', '/mcp': 'Parley (MCP)', '/v1': 'Parley (OpenAI-compatible API)' } as const
 const resourcePath = /^\/(?:mcp|v1|agents\/[\w.-]+(?:\/mcp)?)(?=\/|$)/
 

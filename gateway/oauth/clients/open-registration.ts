@@ -24,7 +24,7 @@ export function isOpenRegistration({ req }: Pick<KoaContextWithOIDC, 'req'>): bo
 }
 
 /**
- * Lets public clients register without an initial access token. They can only ask a person for approval, and get neither the
+ * Lets public clients register without an initial access token. They can only request a person's approval, and get neither the
  * operator's scope nor a token with which they could change their registration.
  */
 export class OpenRegistration {

@@ -184,7 +184,7 @@ describe('a client with a metadata document', () => {
     ],
     ['deep nesting', `${'['.repeat(5000)}${']'.repeat(5000)}`],
   ]
-  test.each(bad)('with %s is refused on a page that says what to do', async (title, content) => {
+  test.each(bad)('with %s is refused on a page that names the next step', async (title, content) => {
     const id = `https://bad.example/${encodeURIComponent(title)}.json`
     const given =
       typeof content === 'object' &&
@@ -313,7 +313,7 @@ describe('registration without the initial access token', () => {
     )
   })
 
-  test('the approval page says that the name is not verified', async () => {
+  test('the approval page states that the name is not verified', async () => {
     const { body } = await register({ ...native, client_name: 'Claude' })
     const { browser, page } = await open({ client_id: String(body['client_id']) })
     const { text } = await browser.go(page)

@@ -118,6 +118,9 @@ const registered = z.looseObject({ client_id: z.string(), client_secret: z.strin
 const register: OperationDescription = {
   ...oauth,
   summary: 'Register a client (RFC 7591)',
+  description:
+    'The token is the initial access token. If OAUTH_OPEN_REGISTRATION allows it, public clients register without one (spec/authentication.md#approval-of-applications).',
+  access: 'optional',
   body: { json: metadata },
   responses: { 201: { description: 'The client with its credentials', json: registered } },
   errors: ['AuthenticationRequired', 'InsufficientPermissions'],

@@ -46,7 +46,7 @@ export interface AuthenticatorOptions {
   inner?: InnerCalls | undefined
 }
 
-/** A resource of this server with tokens of its own, for example its MCP endpoint. */
+/** A resource of this server that has separate tokens, for example its MCP endpoint. */
 export interface TokenRecipient {
   /** The names by which a token's audience may name it, in addition to the server's. The first is the OAuth parameter `resource`. */
   names: readonly [resource: string, ...others: string[]]
