@@ -1,6 +1,7 @@
 import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { type ErrorName, ParleyError } from '@parley/wire/errors'
-import { cleanText, clipped } from './clean-text.ts'
+import { z } from 'zod'
+import { cleanLine, cleanText, clipped } from './clean-text.ts'
 
 /** What a model can do about an error. */
 const nextSteps: Partial<Record<ErrorName, string>> = {
@@ -28,13 +29,26 @@ const nextSteps: Partial<Record<ErrorName, string>> = {
 export function refusalResult(error: ParleyError): CallToolResult {
   if (error.error === 'InternalError')
     throw new ProtocolError(ProtocolErrorCode.InternalError, 'Internal error', { code: error.code })
-  const text = `${cleanText(error.message)}. ${nextStepFor(error)}`.replace(/([.!?])\.\s/, '$1 ')
+  const text = `${cleanText(error.message)}${faultsIn(error)}. ${nextStepFor(error)}`.replace(
+    /([.!?])\.\s/,
+    '$1 ',
+  )
   const { reason } = error.data
   return {
     content: [{ type: 'text', text: clipped(text.trim(), 8192) }],
     isError: true,
     _meta: { 'parley/error': { code: error.code, ...(typeof reason === 'string' && { reason }) } },
   }
+}
+
+const issues = z.array(z.object({ path: z.string(), message: z.string() })).max(20)
+
+/** The fields of the arguments that are wrong. */
+function faultsIn({ data }: ParleyError): string {
+  const parsed = issues.safeParse(data['issues'])
+  if (!parsed.success || parsed.data.length === 0) return ''
+  const faults = parsed.data.map(({ path, message }) => cleanLine(`${path} ${message}`.trim(), 300))
+  return `: ${faults.join('; ')}`
 }
 
 function nextStepFor({ error, headers }: ParleyError): string {

@@ -47,14 +47,14 @@ test('both eras are served on one connection, and a batch of the earlier one', a
   expect([batch.status, batch.text.includes('ask_best_agent')]).toEqual([200, true])
 })
 
-test('an unknown tool is an error of the protocol, and a refused call a result with the next step', async () => {
+test('an unknown tool is an error of the protocol, and a refused call a result with its faults and the next step', async () => {
   await mcpAgent('echo', () => 'x')
   const unknown = await rpc('tools/call', { name: 'echo__nothing', arguments: {} })
   expect(unknown.json.error).toMatchObject({ code: -32602, message: expect.stringContaining('tools/list') })
   const { result } = (await rpc('tools/call', { name: 'echo__run', arguments: { txt: 'typo' } })).json
   expect(result).toMatchObject({
     isError: true,
-    content: [{ text: expect.stringContaining('Correct the arguments') }],
+    content: [{ text: expect.stringMatching(/"txt".*Correct the arguments/) }],
   })
 })
 
