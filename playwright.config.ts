@@ -22,6 +22,11 @@ export default defineConfig<object, { store: 'embedded' | 'full' }>({
     },
     // Uses MongoDB and Redis, with several processes of each kind.
     // The hostile agents always run on the embedded store.
-    { name: 'full', use: { store: 'full' }, workers: 2, testIgnore: ['**/hostile-agent.spec.ts', '**/interfaces.spec.ts'] },
+    {
+      name: 'full',
+      use: { store: 'full' },
+      workers: 2,
+      testIgnore: ['**/hostile-agent.spec.ts', '**/interfaces.spec.ts'],
+    },
   ],
 })

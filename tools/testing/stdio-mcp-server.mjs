@@ -12,8 +12,14 @@ const tool = (name, properties = {}) => ({
 const text = (value) => ({ content: [{ type: 'text', text: value }] })
 
 const tools = {
-  repeat_phrase: { ...tool('repeat_phrase', { phrase: { type: 'string' } }), run: ({ phrase }) => text(phrase) },
-  list_environment: { ...tool('list_environment'), run: () => text(Object.keys(process.env).sort().join(',')) },
+  repeat_phrase: {
+    ...tool('repeat_phrase', { phrase: { type: 'string' } }),
+    run: ({ phrase }) => text(phrase),
+  },
+  list_environment: {
+    ...tool('list_environment'),
+    run: () => text(Object.keys(process.env).sort().join(',')),
+  },
   die: { ...tool('die'), run: () => process.exit(3) },
   never: { ...tool('never'), run: () => undefined },
   flood: { ...tool('flood'), run: () => void process.stdout.write('x'.repeat(Number(detail) || 1_000_000)) },
