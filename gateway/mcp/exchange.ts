@@ -22,10 +22,12 @@ export interface Exchange {
   calls: CallerCalls
   /** The agents that the caller may see. */
   directory: AgentDirectory
-  /** The slug of the agent at whose address the client is; undefined at the gateway's address. */
+  /** The slug of the agent that the address names; undefined at the gateway's address. */
   agent: string | undefined
-  /** Sends a request to a client before 2026-07-28, on the stream of its own request. */
+  /** Sends a request to a client before 2026-07-28, on the stream of its request. */
   push: (request: JSONRPCRequest, context: ServerContext) => Promise<void>
+  /** The tools of the response as JSON, if the response has an empty list in their place. */
+  toolsJson?: Buffer
   /** The methods in the body: one, or those of a batch. */
   methods: readonly string[]
 }

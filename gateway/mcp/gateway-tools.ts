@@ -72,7 +72,7 @@ const definitions: Record<GatewayTool, Omit<Tool, 'name'>> = {
 const atGateway = listOf(['find_agent', 'ask_best_agent', 'get_task', 'answer_task', 'cancel_task'])
 const atAgent = listOf(['get_task', 'answer_task', 'cancel_task'])
 
-/** @param agent the slug of the agent at whose address the client is */
+/** @param agent the slug of the agent that the address names; undefined at the gateway */
 export function gatewayToolList(agent: string | undefined): readonly Tool[] {
   return agent === undefined ? atGateway : atAgent
 }

@@ -99,7 +99,7 @@ function cleanNode(value: JsonValue, depth: number): JsonValue | undefined {
   if (!isObject(value)) return value
   const clean: JsonObject = {}
   for (const [key, item] of Object.entries(value)) {
-    // Headers that mirror arguments are for servers that publish schemas of their own.
+    // Headers that mirror arguments concern the server that publishes the schema, not the gateway.
     if (key === 'x-mcp-header') continue
     if (hasUnsafeCharacters(key)) return undefined
     const node =

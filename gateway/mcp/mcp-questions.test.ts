@@ -25,9 +25,9 @@ describe.each(eras)('a client of %s', (era) => {
   test('that shows no forms receives the question, and answer_task answers it', async () => {
     await mcpAgent('weather', ({ ask, text }) => (text === 'Rome' ? 'sunny' : ask('Where?')))
     const client = await mcpClient(era)
-    const asked = await client.callTool({ name: 'weather__run', arguments: { text: 'the weather' } })
-    expect(asked.content[0]).toMatchObject({ text: 'Where?' })
-    const task_id = asked._meta?.['parley/task_id']
+    const first = await client.callTool({ name: 'weather__run', arguments: { text: 'the weather' } })
+    expect(first.content[0]).toMatchObject({ text: 'Where?' })
+    const task_id = first._meta?.['parley/task_id']
     const result = await client.callTool({ name: 'answer_task', arguments: { task_id, text: 'Rome' } })
     expect(result.content[0]).toMatchObject({ text: 'sunny' })
   })

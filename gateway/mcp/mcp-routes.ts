@@ -31,7 +31,7 @@ export interface McpRoutes {
   gatewayUrl: string
   /** Whether tokens without an audience are rejected. */
   requiresAudience: boolean
-  /** Further origins whose pages may send requests. */
+  /** Further origins with pages that may send requests. */
   corsOrigins: readonly string[]
   waits: Waits
   log: Log
@@ -76,7 +76,7 @@ const described = {
     summary: 'Streams of earlier revisions, which the gateway does not open',
     tag: 'mcp',
     access: 'token',
-    responses: { 405: { description: 'The address has no stream of its own', json: jsonRpc } },
+    responses: { 405: { description: 'The address has no stream', json: jsonRpc } },
     errors: ['NotFound', 'InsufficientPermissions'],
   },
   DELETE: {
@@ -141,7 +141,7 @@ export function addMcpRoutes(app: FastifyInstance, routes: McpRoutes): McpRoutes
 
 /**
  * Pages of other sites may not send requests. The Host header is checked only if the gateway is at an address of this
- * machine, which a page could reach by a DNS name of its own; proxies may send another one.
+ * machine, which a page could reach by a DNS name of the attacker; proxies may send another one.
  */
 function originChecks({ gatewayUrl, corsOrigins }: McpRoutes) {
   const { hostname } = new URL(gatewayUrl)
@@ -255,8 +255,20 @@ async function respond(
   for (const [name, value] of response.headers) void reply.header(name, value)
   void reply.code(response.status).header('cache-control', 'no-store')
   if (response.body === null) return reply.send()
+  if (exchange.toolsJson !== undefined)
+    return reply.send(withTools(await response.text(), exchange.toolsJson))
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
   return reply.send(isStream ? Readable.fromWeb(response.body as never) : await response.text())
+}
+
+const noTools = '"tools":[]'
+
+/** Inserts the tools. The result begins with the empty list, and strings before it contain no unescaped quotes. */
+function withTools(text: string, json: Buffer): Buffer {
+  const at = text.indexOf(noTools)
+  if (at === -1) return Buffer.from(text)
+  const [before, after] = [text.slice(0, at + noTools.length - 2), text.slice(at + noTools.length)]
+  return Buffer.concat([Buffer.from(before), json, Buffer.from(after)])
 }
 
 /** The headers that the protocol reads. The token stays here. */

@@ -133,7 +133,10 @@ function listTools(
 ): Result {
   const { cursor } = parseParams(pageParams, params)
   const { directory, agent, caller } = exchange
-  return { ...catalog.page(directory, agent, caller.id, cursor), ...cacheable(context) }
+  const { tools, json, ...page } = catalog.page(directory, agent, caller.id, cursor)
+  // A large list is not serialized for each request: the route inserts its JSON.
+  if (exchange.methods.length === 1) exchange.toolsJson = json
+  return { tools: exchange.toolsJson === undefined ? [...tools] : [], ...page, ...cacheable(context) }
 }
 
 /** Clients before 2026-07-28 do not know these fields. Lists depend on the caller. */

@@ -77,11 +77,11 @@ const name = { message: 'Your name?', schema: { type: 'object', properties: { na
 const withForms = { capabilities: { ...withTasks, elicitation: {} } }
 
 test('a client answers the requests of a paused task, one after the other', async () => {
-  const asked = { first: name, second: name }
+  const questions = { first: name, second: name }
   const answers: Record<string, unknown> = {}
   await mcpAgent('asker', ({ ask, data }) => {
     Object.assign(answers, data)
-    const open = Object.entries(asked).filter(([key]) => answers[key] === undefined)
+    const open = Object.entries(questions).filter(([key]) => answers[key] === undefined)
     return open.length > 0 ? ask('Names?', { inputs: Object.fromEntries(open) }) : JSON.stringify(answers)
   })
   const { taskId } = (await call('asker__run', { text: 'go' }, withForms)).json.result

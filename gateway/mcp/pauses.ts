@@ -40,7 +40,7 @@ const inputs = z
 
 const answerKey = 'answer'
 
-/** Returns the support that a client's capabilities declare. An empty object stands for forms. */
+/** Returns the support that a client's capabilities declare. An empty object means forms. */
 export function elicitationSupport(capabilities: unknown): ElicitationSupport {
   const elicitation = isObject(capabilities) ? capabilities['elicitation'] : undefined
   if (!isObject(elicitation)) return { form: false, url: false }

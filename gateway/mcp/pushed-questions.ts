@@ -18,7 +18,7 @@ export interface PushedQuestion {
   task: Task
   agent: string | undefined
   requests: InputRequests
-  /** Sends a request to the client on the stream of its own request. */
+  /** Sends a request to the client on the stream of its request. */
   push: (request: JSONRPCRequest) => Promise<void>
   signal: AbortSignal
 }

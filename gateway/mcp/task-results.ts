@@ -24,7 +24,7 @@ const partsMax = 200
 
 const bytesIn = (base64: string) => Math.floor((base64.length * 3) / 4)
 
-/** Returns the result of a tool call whose task has ended. */
+/** Returns the result of a tool call after the end of its task. */
 export function resultOfEndedTask(sent: AgentTask): CallToolResult {
   const { task } = sent
   const { state, message } = task.status
@@ -48,7 +48,7 @@ export function resultOfEndedTask(sent: AgentTask): CallToolResult {
   }
 }
 
-/** Returns the result of a tool call whose task is still running when the time to wait is over. */
+/** Returns the result of a tool call with a task that is still running when the time to wait is over. */
 export function resultOfRunningTask(sent: AgentTask): CallToolResult {
   const text = `The task is still running. Call get_task with task_id "${sent.task.id}" later to get its result. Do not send the request again.`
   return { content: [{ type: 'text', text }, origin(sent)], _meta: metaOf(sent) }

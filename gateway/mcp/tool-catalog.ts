@@ -20,7 +20,9 @@ export interface SkillTool {
 }
 
 export interface ToolPage {
-  tools: Tool[]
+  tools: readonly Tool[]
+  /** The tools as JSON. It is kept until the tools change. */
+  json: Buffer
   nextCursor?: string
 }
 
@@ -30,12 +32,15 @@ interface ToolView {
   made: readonly Pick<AgentEntry, 'skills' | 'slug' | 'name'>[]
   tools: readonly SkillTool[]
   byName: ReadonlyMap<string, SkillTool>
+  /** The pages by the index of their first tool. */
+  pages: Map<number, Pick<ToolPage, 'tools' | 'json'>>
 }
 
 /** Many hosts read only the first page. */
 const pageTools = 250
 const descriptionMaxChars = 2048
 const viewsPerDirectory = 32
+const pagesMax = 16
 
 /** The tools of the registered agents: one per skill. */
 export class ToolCatalog {
@@ -45,20 +50,20 @@ export class ToolCatalog {
 
   /**
    * Returns the tools of all agents that the caller may use, or of one agent, sorted by name.
-   * @param agent the slug of the agent at whose address the client is; undefined at the gateway's address
+   * @param agent the slug of the agent that the address names; undefined at the gateway's address
    * @throws ParleyError InvalidParams for a cursor of another caller or address
    */
   page(directory: AgentDirectory, agent: string | undefined, callerId: string, cursor?: string): ToolPage {
-    const { tools } = this.#view(directory, agent)
+    const view = this.#view(directory, agent)
     const after = cursor === undefined ? undefined : nameIn(cursor, callerId, agent)
-    const start = after === undefined ? 0 : firstAfter(tools, after)
-    const page = tools.slice(start, start + pageTools)
-    const last = page.at(-1)
-    const definitions = page.map(({ definition }) => definition)
+    const start = after === undefined ? 0 : firstAfter(view.tools, after)
+    const last = view.tools[start + pageTools - 1]
     return {
-      tools: after === undefined ? [...gatewayToolList(agent), ...definitions] : definitions,
+      ...pageAt(view, start, after === undefined ? gatewayToolList(agent) : []),
       ...(last !== undefined &&
-        start + pageTools < tools.length && { nextCursor: cursorOf(last.definition.name, callerId, agent) }),
+        start + pageTools < view.tools.length && {
+          nextCursor: cursorOf(last.definition.name, callerId, agent),
+        }),
     }
   }
 
@@ -82,7 +87,8 @@ export class ToolCatalog {
     if (known !== undefined && isMadeFrom(known, entries)) return known
     const tools = entries.flatMap((entry) => this.#toolsOf(entry, agent)).toSorted(byName)
     const made = entries.map(({ skills, slug, name }) => ({ skills, slug, name }))
-    const view = { made, tools, byName: new Map(tools.map((tool) => [tool.definition.name, tool])) }
+    const byToolName = new Map(tools.map((tool) => [tool.definition.name, tool]))
+    const view: ToolView = { made, tools, byName: byToolName, pages: new Map() }
     const [oldest] = views.keys()
     if (views.size >= viewsPerDirectory && oldest !== undefined) views.delete(oldest)
     views.set(key, view)
@@ -104,6 +110,20 @@ export class ToolCatalog {
     ofSkills.set(key, [...tools.values()])
     return [...tools.values()]
   }
+}
+
+/** @param before the tools in front of the first page */
+function pageAt({ tools, pages }: ToolView, start: number, before: readonly Tool[]) {
+  // A first page with a cursor does not begin with the tools of the gateway.
+  const key = before.length > 0 ? -1 : start
+  const known = pages.get(key)
+  if (known !== undefined) return known
+  const definitions = tools.slice(start, start + pageTools).map(({ definition }) => definition)
+  const all = [...before, ...definitions]
+  const page = { tools: all, json: Buffer.from(JSON.stringify(all)) }
+  if (pages.size >= pagesMax) pages.clear()
+  pages.set(key, page)
+  return page
 }
 
 function toolOf({ slug, name }: AgentEntry, skill: ListedSkill, agent: string | undefined): SkillTool {

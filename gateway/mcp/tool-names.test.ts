@@ -13,7 +13,7 @@ test.each([
   ['other characters', 'a b/c'],
   ['another script', 'прогноз'],
   ['too many characters', 'x'.repeat(200)],
-  ['nothing but separators', '///'],
+  ['only separators', '///'],
   ['a name of the gateway', 'get_task'],
 ])('an ID with %s has a hash in its name', (_what, skill) => {
   const name = toolNameOf(undefined, skill)
