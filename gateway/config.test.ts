@@ -96,6 +96,11 @@ test.each<[string, NodeJS.ProcessEnv, RegExp]>([
   ],
   ['an invalid port', { PORT: '70000' }, /PORT/],
   [
+    'a catalog that is no address',
+    { CATALOG_SOURCES: 'https://a.example, b.example' },
+    /CATALOG_SOURCES must be/,
+  ],
+  [
     'only a seed',
     { SERVICE_GATEWAY_DID_SEED: seed },
     /SERVICE_GATEWAY_AUTHOR and SERVICE_GATEWAY_NAME too, or none of the three/,
