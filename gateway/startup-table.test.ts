@@ -22,6 +22,8 @@ test('the startup text is one table of addresses that includes the reason why an
     ],
   })
   expect(text).toContain('\ngateway       ready        http://127.0.0.1:7400\n')
+  expect(text).toContain('\nMCP server    ready        http://127.0.0.1:7400/mcp\n')
+  expect(text).toContain('\nOpenAI API    ready        http://127.0.0.1:7400/v1\n')
   expect(text).toContain('\nassistant     not running  needs OPENAI_API_KEY\n')
   expect(text).toContain(
     '\ncalculator    ready        http://127.0.0.1:7400/agents/calculator/  (own address',

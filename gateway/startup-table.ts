@@ -32,6 +32,8 @@ export function startupTable(table: StartupTable): string {
     ['gateway', table.ready === false ? 'not ready' : 'ready', gatewayCell(table)],
     ...(table.additional ?? []).map(({ url, ready }) => ['gateway', ready ? 'ready' : 'not running', url]),
     ['OAuth server', 'ready', table.oauthIssuer],
+    ['MCP server', 'ready', `${table.gatewayUrl}/mcp`],
+    ['OpenAI API', 'ready', `${table.gatewayUrl}/v1`],
     ...table.agents.map((line) => agentRow(line, table.gatewayUrl)),
     ...isolationRows(table),
   ]
