@@ -180,7 +180,7 @@ export function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   addDiscoveryRoutes(app, agentsFor, server)
   addCatalogRoutes(app, { ...parts, ...parts.routing, ...server, authenticator, agentsFor, proofOf })
   addOpenApiRoute(app, { ...openApi, address: () => gatewayUrl })
-  addProtectedResourceRoutes(app, { gatewayUrl, issuer: oauth.issuer, agentsFor })
+  addProtectedResourceRoutes(app, { gatewayUrl, issuer: oauth.issuer, agentsFor, inner })
   return addHealthRoute(app, healthOptions(parts))
 }
 

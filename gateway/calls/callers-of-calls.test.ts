@@ -116,7 +116,7 @@ test('a caller with a token that is bound to a key calls agents with one proof, 
   expect((await answered(send('sky'), { authorization: `Bearer ${token}` })).status).toBe(401)
 })
 
-test('the scope of the token and operator tokens are checked as in A2A', async () => {
+test('the scope of the token and operator tokens are checked as in A2A, and the challenge names the interface', async () => {
   const readOnly = `Bearer ${await alice.token({ scope: 'agent:read' })}`
   const operator = `Bearer ${await (await operatorClient()).token({ scope: 'agent:admin' })}`
   for (const authorization of [readOnly, operator]) {
@@ -124,6 +124,11 @@ test('the scope of the token and operator tokens are checked as in A2A', async (
     const theirs = await call('message/send', params('weather forecast'), { authorization })
     expect([status, json.error]).toEqual([403, theirs.json.error])
   }
+  const refused = await answered(send(), { authorization: readOnly, path: '/agents/sky' })
+  const { origin } = new URL(gateway().addresses.public)
+  expect(refused.headers.get('www-authenticate')).toBe(
+    `Bearer error="insufficient_scope", scope="agent:write", resource_metadata="${origin}/.well-known/oauth-protected-resource/agents/sky"`,
+  )
   expect(sky.calls).toEqual([])
 })
 

@@ -1,5 +1,6 @@
 import type { TokenRecipient } from '@parley/kit/auth/authenticate'
 import { proofAlgorithms } from '@parley/kit/auth/dpop'
+import type { InnerCalls } from '@parley/kit/auth/inner-calls'
 import {
   challengeWithMetadata,
   type ProtectedResource,
@@ -43,6 +44,7 @@ interface ProtectedResourceRoutes {
   /** The issuer of the OAuth server. */
   issuer: string
   agentsFor: AgentsFor
+  inner: InnerCalls
 }
 
 /** Returns the recipient of tokens for `/mcp`, or for the MCP endpoint of an agent. */
@@ -67,10 +69,12 @@ export function protectedResourceAt(gatewayUrl: string, path: string): Protected
  * agent that they may not see and an unknown one have the same.
  */
 export function addProtectedResourceRoutes(app: FastifyInstance, options: ProtectedResourceRoutes): void {
-  const { gatewayUrl, agentsFor } = options
+  const { gatewayUrl, agentsFor, inner } = options
   app.addHook('onSend', (request, reply, payload, done) => {
+    const isRefused = reply.statusCode === 401 || reply.statusCode === 403
+    // The challenge of an inner request becomes that of the outer request, which names its own resource.
     const challenge =
-      reply.statusCode === 401 || reply.statusCode === 403 ? reply.getHeader('www-authenticate') : undefined
+      isRefused && inner.current === undefined ? reply.getHeader('www-authenticate') : undefined
     if (typeof challenge === 'string') {
       const resource = protectedResourceAt(gatewayUrl, partsOf(request.url).path)
       void reply.header('www-authenticate', challengeWithMetadata(challenge, resource))
