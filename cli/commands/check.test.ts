@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http'
 import { signCard } from '@parley/kit/did/card-signature'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { type ForeignAgent, startForeignAgent } from '@parley/tools/testing/foreign-agent'
+import { startScriptedMcpServer } from '@parley/tools/testing/mcp-server'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { runCli, temporaryFolder } from '../testing.ts'
 
@@ -144,3 +145,21 @@ function urlOf(server: Server): string {
   const address = server.address()
   return typeof address === 'object' && address !== null ? `http://127.0.0.1:${address.port}` : ''
 }
+
+test('parley check --mcp shows the tools of an MCP server, and calls none', async () => {
+  const tools = [{ name: 'add', title: 'Add numbers', inputSchema: { type: 'object' } }, { name: 'sub' }]
+  await using server = await startScriptedMcpServer((request, reply) => {
+    if (request.method === 'tools/list') reply.result({ tools })
+  })
+  const { code, stdout } = await runCli(['check', '--mcp', server.url], { cwd: folder.path })
+  expect(stdout).toMatch(/^ok +server +scripted 1\.0\.0, MCP 2025-11-25$/m)
+  expect(stdout).toMatch(/^ok +tools +2: add \(Add numbers\), sub$/m)
+  expect(code).toBe(0)
+  expect(server.requests.map(({ method }) => method)).not.toContain('tools/call')
+})
+
+test('parley check --mcp suggests what to do about an address without an MCP server', async () => {
+  const { code, stdout } = await runCli(['check', '--mcp', `${agent.url}/other`], { cwd: folder.path })
+  expect(stdout).toMatch(/^FIX +server .*Is this the endpoint of an MCP server\?/m)
+  expect(code).toBe(1)
+})

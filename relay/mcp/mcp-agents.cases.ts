@@ -2,7 +2,6 @@ import { testAgent } from '@parley/agent/testing'
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import type { JsonObject } from '@parley/wire/model/task'
 import { afterEach } from 'vitest'
-import { cancelAtAgent } from '../handler/cancel-at-agent.ts'
 import { openLinks } from '../store/links.ts'
 import type { HttpServerOptions } from './http-transport.ts'
 import { WaitingCalls } from './open-call.ts'
@@ -61,7 +60,12 @@ export async function agentOf(url: string, options: AgentOptions = {}) {
       { drainMs: 0, ...(dataDir === undefined ? { store: 'memory' as const } : { dataDir }) },
     ),
   )
-  return { caller: started.caller('alice'), tools, session, agent, cancelAtAgent }
+  /** Ends the agent as its process would. */
+  const stop = async () => {
+    await started[Symbol.asyncDispose]()
+    await links[Symbol.asyncDispose]()
+  }
+  return { caller: started.caller('alice'), tools, session, stop }
 }
 
 /** Makes a message with data, and a text where there is one. */

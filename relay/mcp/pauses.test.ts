@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
 import { acceptedContent, inputRequired, McpServer } from '@modelcontextprotocol/server'
 import { startMcpServer, startScriptedMcpServer } from '@parley/tools/testing/mcp-server'
 import { describe, expect, test } from 'vitest'
@@ -118,6 +121,21 @@ test('a task handle of the server is followed: progress, a request for input, th
   state.task = handle('completed', { result: { content: [{ type: 'text', text: 'built' }] } })
   const task = await caller.wait(id, { signal: AbortSignal.timeout(10_000) })
   expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ parts: [{ text: 'built' }] }] })
+})
+
+test('a task handle is followed after a restart, without another call', async () => {
+  const dataDir = await mkdtemp(path.join(os.tmpdir(), 'parley-mcp-'))
+  const { caller, server, state, stop } = await builder({ dataDir })
+  const { id } = await caller.send(message('build', {}))
+  await expect.poll(() => server.requests.some(({ method }) => method === 'tasks/get')).toBe(true)
+  await stop()
+  state.task = handle('completed', { result: { content: [{ type: 'text', text: 'built' }] } })
+  const next = await agentOf(server.url, { dataDir })
+  const task = await next.caller.wait(id, { signal: AbortSignal.timeout(10_000) })
+  expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [{ parts: [{ text: 'built' }] }] })
+  expect(server.requests.filter(({ method }) => method === 'tools/call')).toHaveLength(1)
+  await next.stop()
+  await rm(dataDir, { recursive: true })
 })
 
 test.each([
