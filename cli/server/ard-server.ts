@@ -20,7 +20,7 @@ interface Answer {
 }
 
 /**
- * Searches an ARD server without a token. The address is the base address of its API, or a server whose manifest names that.
+ * Searches an ARD server without a token. The address is the base address of its API, or a server with a manifest that names it.
  * @throws UsageError, CommandFailed, ConnectionError
  */
 export async function searchAt(at: string, question: object): Promise<unknown> {

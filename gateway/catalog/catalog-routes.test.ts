@@ -109,7 +109,7 @@ test('an MCP server card has the reverse-domain name and the address of the serv
       remotes: [{ type: 'streamable-http', url: 'https://gw.example.com/agents/meteo/mcp' }],
     },
   ])
-  expect((await gateway.send('GET', '/agents/nobody/mcp/server-card')).status).toBe(404)
+  expect((await gateway.send('GET', '/agents/unknown/mcp/server-card')).status).toBe(404)
 })
 
 test('an unchanged catalog is answered with 304', async () => {

@@ -27,7 +27,7 @@ export class CatalogSearch {
   }
 
   /**
-   * Returns the entries of the agents whose skills match the text, and those of other publishers that match it, best first. The score
+   * Returns the entries of the agents with skills that match the text, and those of other publishers that match it, best first. The score
    * is the skill match of a negotiation in percent, so that it says how much of the request the agent covers, not how it compares with
    * the others. Entries below 1 % are left out.
    */

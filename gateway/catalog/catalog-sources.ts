@@ -63,7 +63,7 @@ export class CatalogSources implements Disposable {
       .slice(0, referralsMax)
   }
 
-  /** Returns the entries whose texts match, with the skill match. */
+  /** Returns the entries that match a text, with the skill match. */
   find(text: string): { listed: ListedEntry; match: number; reasons: string[] }[] {
     if (this.#entries.size === 0) return []
     const { candidates } = this.#index.rank(
