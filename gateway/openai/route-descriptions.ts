@@ -1,4 +1,4 @@
-import type { OperationDescription } from '@parley/kit/http/route-description'
+import { eventStream, type OperationDescription } from '@parley/kit/http/route-description'
 import { z } from 'zod'
 import { chatBody } from './chat-request.ts'
 import { responseBody } from './response-request.ts'
@@ -19,7 +19,6 @@ const model = z.looseObject({
 })
 const completion = z.looseObject({ id: z.string(), object: z.literal('chat.completion'), model: z.string() })
 const response = z.looseObject({ id: z.string(), object: z.literal('response'), model: z.string() })
-const events = { 'text/event-stream': z.string() }
 
 const shared = {
   tag: 'openai',
@@ -54,7 +53,7 @@ export const chatApi: OperationDescription = {
   summary: 'Send a message to an agent, or to the best one',
   access: 'agent:write',
   body: { json: chatBody },
-  responses: { 200: { description: 'The answer', json: completion, content: events }, ...notAnswered },
+  responses: { 200: { description: 'The answer', json: completion, content: eventStream }, ...notAnswered },
   errors: ['NotFound'],
 }
 
@@ -63,7 +62,7 @@ export const responseApi: OperationDescription = {
   summary: 'Send a message to an agent, or to the best one, as a response',
   access: 'agent:write',
   body: { json: responseBody },
-  responses: { 200: { description: 'The response', json: response, content: events }, ...notAnswered },
+  responses: { 200: { description: 'The response', json: response, content: eventStream }, ...notAnswered },
   errors: ['NotFound'],
 }
 
