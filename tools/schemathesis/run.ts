@@ -1,10 +1,11 @@
 import { type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { startDeployment } from '../interop/deployment.ts'
 import { installPython, isInstalled, type PythonEnvironment, pythonOf } from '../testing/python.ts'
+import { strictDocument } from './strict-document.ts'
 
 /** PyPI `schemathesis`, MIT. */
 const schemathesis: PythonEnvironment = {
@@ -37,6 +38,8 @@ export interface SchemathesisRun {
   tokens: readonly (string | null)[]
   /** The maximum number of requests per operation. */
   examples: number
+  /** Whether a field of a response that is not described is a failure. Default false. */
+  strict?: boolean
   /** Default: random. */
   seed?: number | undefined
 }
@@ -53,6 +56,7 @@ export async function runSchemathesis({
   url,
   tokens,
   examples,
+  strict = false,
   seed,
 }: SchemathesisRun): Promise<SchemathesisResult> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-schemathesis-'))
@@ -69,7 +73,11 @@ export async function runSchemathesis({
     }
     const args = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
     const flags = ['--continue-on-failure', '--no-shrink']
-    const command = ['-m', 'schemathesis.cli', 'run', `${url}openapi.json`, ...flags, ...args]
+    const file = path.join(folder, 'openapi.json')
+    const served = await fetch(`${url}openapi.json`)
+    const json: unknown = await served.json()
+    await writeFile(file, JSON.stringify(strict ? strictDocument(json) : json))
+    const command = ['-m', 'schemathesis.cli', 'run', file, '--url', url, ...flags, ...args]
     const env = {
       ...process.env,
       SCHEMATHESIS_HOOKS: 'hooks',
@@ -117,7 +125,11 @@ export async function fuzz(perOperation: number): Promise<boolean> {
   await using deployment = await startFuzzedDeployment()
   let total = 0
   for (const server of deployment.servers) {
-    const { requests, operations, failures } = await runSchemathesis({ ...server, examples: perOperation })
+    const { requests, operations, failures } = await runSchemathesis({
+      ...server,
+      examples: perOperation,
+      strict: true,
+    })
     total += requests
     console.log(`${server.url}: ${requests} requests to ${operations} operations`)
     if (failures === '') continue

@@ -90,7 +90,9 @@ const documentIn = z.object({
 })
 
 /** A DID document in an answer. */
-export const didDocumentAnswer = documentIn.meta({ id: 'DidDocument' })
+export const didDocumentAnswer = documentIn
+  .extend({ assertionMethod: z.array(z.union([z.string(), z.looseObject({ id: z.string() })])).optional() })
+  .meta({ id: 'DidDocument' })
 
 /** Thrown if a document does not belong to the DID. The message is a sentence. */
 export class DocumentFault extends Error {

@@ -34,7 +34,7 @@ const agent = z.object({ slug: z.string(), name: z.string(), did: z.string().nul
 const gatewayFields = {
   ...answer,
   agent: agent.nullable(),
-  candidates: z.array(z.intersection(z.object({ agent }), agentAnswer)),
+  candidates: z.array(z.object({ agent, ...answer })),
   candidates_total: z.int(),
   excluded: z.array(z.object({ agent: z.string(), rule: z.string(), temporary: z.literal(true).optional() })),
   excluded_total: z.int(),

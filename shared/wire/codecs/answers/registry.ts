@@ -90,10 +90,7 @@ export const entryAnswer = z.object(details).meta({ id: 'Agent' })
 const lookAlike = z.object({ agent: z.string(), because: z.enum(['name', 'card']) })
 
 /** The answer to the operator's changes of an agent. */
-export const changedEntryAnswer = z.intersection(
-  entryAnswer,
-  z.object({ look_alikes: z.array(lookAlike).optional() }),
-)
+export const changedEntryAnswer = z.object({ ...details, look_alikes: z.array(lookAlike).optional() })
 
 export const leaseAnswer = z.object({ ...summary, lease_seconds: z.number() })
 
