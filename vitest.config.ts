@@ -5,6 +5,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** Small but slow test files. If they started last, the other workers would be idle while they run. */
 const longest = [
   'gateway/isolation/isolation.test.ts',
+  'mcp/conformance.test.ts',
+  'clients/clients.test.ts',
   'exchanges.test.ts',
   'chaos.test.ts',
   'failover.test.ts',
