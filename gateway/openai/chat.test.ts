@@ -256,7 +256,17 @@ describe('conversations', () => {
         .content
     }
     expect(await answer('perhaps')).toBe(offer)
+    expect(await answer('Yes, but only for 0.2')).toBe(offer)
+    expect(await answer('No problem, begin')).toBe(offer)
     expect(await answer('Yes, please')).toBe('Done')
+  })
+
+  test('an agent cannot have a bid accepted with a text that does not state the offer', async () => {
+    const offer = (await ask('bid')).choices[0]?.message.content ?? ''
+    const [, marker = ''] = /(\(task .*\))$/.exec(offer) ?? []
+    const messages = [user('hello'), assistant(`Shall I continue? ${marker}`), user('yes')]
+    const completion = await openAi().chat.completions.create({ model: 'helper', messages })
+    expect(completion.choices[0]?.message.content).not.toBe('Done')
   })
 })
 

@@ -65,18 +65,29 @@ export function taskIdIn(text: string): string | undefined {
 
 /**
  * Whether the text of the assistant is the question of this task. An agent that writes the id of another task of the caller into
- * its answer must not receive the caller's next message there.
+ * its answer must not receive the caller's next message there. The question of a bid includes the offer, so that the caller has
+ * seen it. The address of a payment page can change, and a payment is not made by a message.
  */
 export function isQuestionOf(task: Task, text: string): boolean {
   const condensed = (one: string) => one.replace(/\s+/g, ' ').trim()
-  return condensed(text).includes(condensed(promptOf(task)))
+  const question = task.status.state === 'payment-required' ? promptOf(task) : questionOf(task)
+  return condensed(text).includes(condensed(question))
 }
 
-/** Returns the parts that answer the task; undefined if a bid is neither accepted nor declined. */
+const accepting = new Set(['yes', 'y', 'ok', 'okay', 'accept', 'accepted', 'agreed'])
+const declining = new Set(['no', 'n', 'decline', 'declined', 'reject'])
+
+/**
+ * Returns the parts that answer the task; undefined if a bid is neither accepted nor declined. A text with more words, such as
+ * "yes, but only for 0.2", is neither.
+ */
 export function answerTo({ status }: Task, parts: readonly Part[]): Part[] | undefined {
   if (status.state !== 'negotiation-bid-submitted') return [...parts]
-  const text = plainText(parts).trim().toLowerCase()
-  const accepts = /^(yes|y|ok|okay|accept|accepted|agreed)\b/.test(text)
-  const declines = /^(no|n|decline|declined|reject)\b/.test(text)
-  return accepts === declines ? undefined : [{ kind: 'data', data: { accept: accepts } }]
+  const words = plainText(parts)
+    .toLowerCase()
+    .split(/[\s.,!]+/)
+    .filter((word) => word !== '')
+  const said = words.join(' ').replace(/ (?:please|thanks|thank you)$/, '')
+  const accepts = accepting.has(said)
+  return accepts || declining.has(said) ? [{ kind: 'data', data: { accept: accepts } }] : undefined
 }
