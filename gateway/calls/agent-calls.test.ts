@@ -136,6 +136,16 @@ test('the answers of an agent are bounded by the budget of the caller, which the
   expect((await get()).status).toBe(200)
 })
 
+test('answers that one request reads at the same time count together for the budget of the caller', async () => {
+  const sky = await agent('sky', weather)
+  const parts = [{ kind: 'text', text: 'x'.repeat(2_000_000) }]
+  sky.on['tasks/get'] = () => taskIn('completed', { artifacts: [{ artifact_id: 'a', name: 'n', parts }] })
+  const task = { taskId, agent: 'sky' }
+  const refused = await answered({ getAll: [task, task] })
+  expect([refused.status, refused.json.error?.data]).toEqual([429, { reason: 'unread_answers' }])
+  expect((await answered({ getAll: [task] })).status).toBe(200)
+})
+
 test('a repeated message with the same key returns the first task', async () => {
   const sky = await agent('sky', weather)
   for (const send of [

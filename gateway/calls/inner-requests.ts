@@ -86,7 +86,18 @@ export class InnerRequests {
     }
     if (response.destroyed || response.closed) closed()
     else response.once('close', closed)
-    return { claim, send: (inner) => this.#send(inner, pending, { request, caller }) }
+    let isClaimed = false
+    const openClaim = () => {
+      if (isClaimed) return this.#answers.open(caller.id)
+      isClaimed = true
+      return {
+        reserve: (bytes: number) => claim.reserve(bytes),
+        [Symbol.dispose]: () => {
+          isClaimed = false
+        },
+      }
+    }
+    return { openClaim, send: (inner) => this.#send(inner, pending, { request, caller }) }
   }
 
   async #send(
@@ -164,8 +175,11 @@ interface Pending {
 
 /** Sends the inner requests of one outer request. */
 export interface RequestSender {
-  /** The memory for the answers of the inner requests, which the outer response releases. */
-  claim: AnswerClaim
+  /**
+   * Opens a claim of memory for one answer. Answers that are read one after the other share the claim of the outer
+   * response, and each further one that is read at the same time has a separate claim.
+   */
+  openClaim: () => Pick<AnswerClaim, 'reserve'> & Disposable
   /** @throws ParleyError Unavailable if the response is cut before it begins; the reason of the signal */
   send(inner: InnerRequest): Promise<InnerResponse>
 }

@@ -115,7 +115,8 @@ async function* framesOf({ body, failureOf }: InnerResponse): AsyncGenerator<str
 }
 
 /** Returns the whole body as JSON. @throws ParleyError */
-export async function jsonOf(response: InnerResponse, { claim }: RequestSender): Promise<unknown> {
+export async function jsonOf(response: InnerResponse, sender: RequestSender): Promise<unknown> {
+  using claim = sender.openClaim()
   const bytes = await bytesOf(response, claim)
   try {
     return parseJson(bytes)
@@ -124,7 +125,7 @@ export async function jsonOf(response: InnerResponse, { claim }: RequestSender):
   }
 }
 
-function bytesOf({ body, failureOf }: InnerResponse, claim: AnswerClaim): Promise<Buffer> {
+function bytesOf({ body, failureOf }: InnerResponse, claim: Pick<AnswerClaim, 'reserve'>): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []
   let bytes = 0

@@ -13,6 +13,8 @@ export interface TestCall {
   texts?: string[]
   stream?: AgentMessage
   get?: TaskAddress
+  /** Reads these tasks at the same time. */
+  getAll?: TaskAddress[]
   cancel?: TaskAddress
   follow?: TaskAddress
 }
@@ -35,9 +37,10 @@ export const testInterface: AddInterface = (app, { calls, authenticator, gateway
 
 async function answerOf(
   own: CallerCalls,
-  { send, waitMs = 0, texts, get, cancel }: TestCall,
+  { send, waitMs = 0, texts, get, getAll, cancel }: TestCall,
 ): Promise<unknown> {
   if (get !== undefined) return own.getTask(get)
+  if (getAll !== undefined) return Promise.all(getAll.map((one) => own.getTask(one)))
   if (cancel !== undefined) return own.cancelTask(cancel)
   if (send === undefined) throw new ParleyError('InvalidParams')
   if (texts === undefined) return own.send(send, { waitMs })
