@@ -42,6 +42,14 @@ test('a large result is a link that only the owner of the task reads', async () 
   expect((await read('file:///etc/passwd')).error).toMatchObject({ code: -32602 })
 })
 
+test('the data of all parts together is bounded', async () => {
+  const part = { text: 'x'.repeat(200_000) }
+  await mcpAgent('wide', () => Array.from({ length: 30 }, () => part))
+  const { content, structuredContent } = await call('wide__run', { text: 'go' })
+  expect(structuredContent.results).toHaveLength(20)
+  expect(content.filter(({ type }: { type: string }) => type === 'resource_link')).toHaveLength(10)
+})
+
 test('a result can be passed to another agent as a file', async () => {
   await mcpAgent('source', () => [file('table.csv', 'text/csv', 'a,b')])
   await mcpAgent('sink', ({ files }) => files.map(({ name }) => name).join())
@@ -49,6 +57,17 @@ test('a result can be passed to another agent as a file', async () => {
   const { uri } = content[0].resource
   const taken = await call('sink__run', { text: 'read', files: [{ uri, name: 'renamed.csv' }] })
   expect(taken.content[0].text).toBe('renamed.csv')
+})
+
+test('files of earlier results are refused when a message cannot contain them', async () => {
+  await mcpAgent('source', () => [
+    file('large.bin', 'application/octet-stream', Buffer.alloc(3 * 1024 * 1024)),
+  ])
+  await mcpAgent('sink', ({ files }) => files.map(({ name }) => name).join())
+  const { content } = await call('source__run', { text: 'go' })
+  const files = Array.from({ length: 16 }, () => ({ uri: content[0].uri }))
+  const taken = await call('sink__run', { text: 'read', files })
+  expect(taken).toMatchObject({ isError: true, _meta: { 'parley/error': { reason: 'files_too_large' } } })
 })
 
 test('texts and data of an agent contain no escape sequences, and the result names its agent', async () => {

@@ -106,7 +106,8 @@ function contentOf({ task: { id, artifacts, status }, agent }: AgentTask) {
           ? undefined
           : artifactUri({ taskId: id, artifactId: artifact.artifactId, part: index, agent })
       const size = part.kind === 'data' ? JSON.stringify(part.data).length : 0
-      if (part.kind === 'data' && size <= textMaxChars) data.push(cleanObject(part.data))
+      if (part.kind === 'data' && size <= Math.min(textMaxChars, budget.charsLeft))
+        data.push(cleanObject(part.data))
       content.push(blockOf(part, { uri, budget, name: artifact?.name }))
     }
   }

@@ -45,6 +45,9 @@ const additions = z.looseObject({
 
 type File = z.output<typeof file>
 
+/** The routes of agents accept no larger message. */
+const messageMaxChars = 10 * 1024 * 1024
+
 /** The message of a tool call. Its files may still name results of earlier tasks. */
 export interface ToolMessage {
   parts: Part[]
@@ -110,13 +113,29 @@ export async function completedMessage(
   metadata: JsonObject,
 ): Promise<AgentMessage['message']> {
   const all = { ...metadata, ...(paymentSession !== undefined && withPaymentSession(paymentSession)) }
-  const attached = await Promise.all(given.map((one) => partOfFile(one, calls)))
   return {
-    parts: [...parts, ...attached],
+    parts: [...parts, ...(await partsOfFiles(given, calls))],
     ...(contextId !== undefined && { contextId }),
     ...(taskId !== undefined && { taskId }),
     ...(Object.keys(all).length > 0 && { metadata: all }),
   }
+}
+
+/** Reads the files one after the other, because each earlier result may be large. */
+async function partsOfFiles(given: readonly File[], calls: Pick<CallerCalls, 'getTask'>): Promise<Part[]> {
+  const parts: Part[] = []
+  let chars = 0
+  for (const one of given) {
+    const part = await partOfFile(one, calls)
+    chars += JSON.stringify(part).length
+    if (chars > messageMaxChars)
+      throw new ParleyError('InvalidParams', {
+        message: 'files: they are larger than a message may be: send fewer or smaller files',
+        data: { reason: 'files_too_large' },
+      })
+    parts.push(part)
+  }
+  return parts
 }
 
 async function partOfFile(
