@@ -197,7 +197,7 @@ function addClients(
 
 /** What the interfaces of the gateway that are not A2A use. */
 export interface InterfaceParts
-  extends Pick<Parts, 'config' | 'registry' | 'access' | 'routing' | 'oauth' | 'log' | 'state'> {
+  extends Pick<Parts, 'config' | 'registry' | 'access' | 'routing' | 'oauth' | 'log' | 'state' | 'limits'> {
   calls: AgentCalls
   /** The address of the gateway, below which its interfaces are. */
   gatewayUrl: string

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bearer, gateway, gatewayForEachTest, identityProvider } from '../testing.ts'
+import { bearer, gateway, gatewayForEachTest, identityProvider, restart } from '../testing.ts'
 import { mcpAgent, mcpClient, postMcp, rpc } from './testing.ts'
 
 gatewayForEachTest()
@@ -136,4 +136,11 @@ test('a client that listens is notified when a tool is added', async () => {
   expect(subscription.honoredFilter).toEqual({ toolsListChanged: true })
   await changed.promise
   await subscription.close()
+})
+
+test('each request of a batch counts for the limit of the caller', async () => {
+  await restart({ RATE_LIMIT_PER_MINUTE: '5' })
+  const batch = (count: number) => postMcp(`[${Array.from({ length: count }, () => listTools).join()}]`)
+  expect((await batch(4)).status).toBe(200)
+  expect((await batch(4)).status).toBe(429)
 })

@@ -3,6 +3,7 @@ import { hostHeaderValidation, originValidation } from '@modelcontextprotocol/fa
 import { localhostAllowedHostnames, type McpHttpHandler } from '@modelcontextprotocol/server'
 import { type AuthenticatedCaller, type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import { bodyOf } from '@parley/kit/http/request-body'
+import type { RequestLimits } from '@parley/kit/http/request-limits'
 import { eventStream, type OperationDescription } from '@parley/kit/http/route-description'
 import type { Log } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
@@ -34,6 +35,7 @@ export interface McpRoutes {
   /** Further origins with pages that may send requests. */
   corsOrigins: readonly string[]
   waits: Waits
+  limits: Pick<RequestLimits, 'countFurther'> | undefined
   log: Log
 }
 
@@ -66,7 +68,11 @@ const described = {
     headers: protocolHeaders,
     body: { json: jsonRpc },
     responses: {
-      200: { description: 'The response, or a stream that ends with it', json: jsonRpc, content: eventStream },
+      200: {
+        description: 'The response, or a stream that ends with it',
+        json: jsonRpc,
+        content: eventStream,
+      },
       202: { description: 'A notification or a response was accepted' },
     },
     errors: ['ParseError', 'NotFound', 'InsufficientPermissions', ['InvalidRequest', 415]],
@@ -112,6 +118,7 @@ export function addMcpRoutes(app: FastifyInstance, routes: McpRoutes): McpRoutes
     const caller = await routes.authenticator.authenticateAt(recipient, request, bytes)
     request.callerId = caller.id
     const body = request.method === 'POST' && bytes.length > 0 ? parseJson(bytes) : undefined
+    if (Array.isArray(body)) await routes.limits?.countFurther(request, body.length - 1)
     const session = sessionOf(request, sessions)
     if (request.method === 'DELETE' && session !== undefined) {
       sessions.end(session)

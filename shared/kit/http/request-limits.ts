@@ -136,6 +136,17 @@ export class RequestLimits {
     else if (this.#clientOfToken.get(print)?.client === uncounted) this.#clientOfToken.delete(print)
   }
 
+  /**
+   * Counts further requests that one HTTP request contains, for the client of its valid token.
+   * @throws ParleyError TooManyRequests, Unavailable
+   */
+  async countFurther({ headers }: Pick<FastifyRequest, 'headers'>, requests: number): Promise<void> {
+    const credentials = credentialsOf(headers.authorization)
+    const client = credentials === undefined ? undefined : this.#clientOfToken.get(printOf(credentials))
+    if (client === undefined || client.client === uncounted) return
+    for (let counted = 0; counted < requests; counted += 1) await this.#countClient(client)
+  }
+
   async #countArrival(request: FastifyRequest): Promise<void> {
     if (exempt.test(request.url) || this.#options.isCounted?.() === true) return
     const credentials = credentialsOf(request.headers.authorization)
