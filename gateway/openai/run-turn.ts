@@ -1,5 +1,5 @@
 import { ParleyError } from '@parley/wire/errors'
-import { type Artifact, isResting, isTerminal, type Part, type Task } from '@parley/wire/model/task'
+import { isResting, isTerminal, type Part, type Task } from '@parley/wire/model/task'
 import type { CallerCalls, TaskChange } from '../calls/agent-calls.ts'
 import type { Placed } from './place-turn.ts'
 import { plainText } from './task-answer.ts'
@@ -43,16 +43,25 @@ export function streamTurn(calls: Calls, placed: Placed, signal: AbortSignal): A
     : calls.follow(placed.address, { signal })
 }
 
-/** A task as its changes show it. */
+/** The size of the artifacts that are kept during a stream, in characters: that of the largest stream of a foreign agent. */
+const artifactsMaxChars = 256 * 1024 * 1024
+
+/** A task as its changes show it. Its artifacts grow in place, because a copy for each delta would take quadratic time. */
 export class CurrentTask {
   #turn: TurnTask
+  /** The positions of the artifacts by id. */
+  #positions: Map<string, number>
+  #chars: number
   /** The only artifact with live text: the first one that has deltas. */
   #live: string | undefined
   /** Whether deltas may be missing, because the stream was interrupted or began later than the task. */
   #isIncomplete = false
 
   constructor(turn: TurnTask) {
-    this.#turn = turn
+    const { task } = turn
+    this.#turn = { ...turn, task: { ...task, artifacts: [...task.artifacts] } }
+    this.#positions = new Map(task.artifacts.map(({ artifactId }, at) => [artifactId, at]))
+    this.#chars = charsOf(task.artifacts.flatMap(({ parts }) => parts))
   }
 
   get turn(): TurnTask {
@@ -63,40 +72,63 @@ export class CurrentTask {
     return this.#turn.task
   }
 
-  /** @returns the text that the change adds to the answer */
+  /**
+   * @returns the text that the change adds to the answer
+   * @throws ParleyError if the artifacts are too large
+   */
   apply(change: TaskChange): string {
     if (change.kind === 'task') {
       const { task, agent = this.#turn.agent, decisionId = this.#turn.decisionId } = change
-      this.#turn = { task, agent, decisionId }
+      const current = new CurrentTask({ task, agent, decisionId })
+      this.#turn = current.#turn
+      this.#positions = current.#positions
+      this.#chars = current.#chars
       this.#isIncomplete = true
       return ''
     }
-    const { task } = this.#turn
     if (change.kind === 'status') {
-      this.#turn = { ...this.#turn, task: { ...task, status: change.status } }
+      this.#turn = { ...this.#turn, task: { ...this.#turn.task, status: change.status } }
       return ''
     }
     const { artifactId, parts, append, last } = change
-    this.#turn = {
-      ...this.#turn,
-      task: { ...task, artifacts: withParts(task.artifacts, artifactId, parts, append) },
-    }
+    this.#keep(artifactId, parts, append)
     if (last || this.#isIncomplete) return ''
     this.#live ??= artifactId
     return this.#live === artifactId ? plainText(parts) : ''
   }
+
+  #keep(artifactId: string, parts: readonly Part[], append: boolean): void {
+    const { artifacts } = this.#turn.task
+    const at = this.#positions.get(artifactId) ?? artifacts.length
+    const { name = '', parts: before = [] } = artifacts[at] ?? {}
+    this.#chars += charsOf(parts) - (append ? 0 : charsOf(before))
+    if (this.#chars > artifactsMaxChars)
+      throw new ParleyError('InvalidAgentResponse', {
+        status: 502,
+        message: 'The answer of the agent is too large. Request a smaller one.',
+      })
+    this.#positions.set(artifactId, at)
+    artifacts[at] = { ...artifacts[at], artifactId, name, parts: append ? joined(before, parts) : [...parts] }
+  }
 }
 
-function withParts(
-  artifacts: readonly Artifact[],
-  artifactId: string,
-  parts: Part[],
-  append: boolean,
-): Artifact[] {
-  const found = artifacts.find((one) => one.artifactId === artifactId)
-  if (found === undefined) return [...artifacts, { artifactId, name: '', parts }]
-  const replaced = { ...found, parts: append ? [...found.parts, ...parts] : parts }
-  return artifacts.map((one) => (one === found ? replaced : one))
+/** Appends parts. Texts of deltas become one part. */
+function joined(before: Part[], added: readonly Part[]): Part[] {
+  for (const part of added) {
+    const last = before.at(-1)
+    if (part.kind === 'text' && last?.kind === 'text')
+      before[before.length - 1] = { kind: 'text', text: last.text + part.text }
+    else before.push(part)
+  }
+  return before
+}
+
+function charsOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, part) => {
+    if (part.kind === 'text') return sum + part.text.length
+    if (part.kind === 'data') return sum + JSON.stringify(part.data).length
+    return sum + (part.file.bytes?.length ?? 0)
+  }, 0)
 }
 
 /**
