@@ -15,6 +15,7 @@ import {
   post,
   restart,
 } from '../testing.ts'
+import { interfaceCaller } from './interface-caller.ts'
 import { answered, saying, testInterface } from './testing.ts'
 
 const env = { ...embeddedOAuth, REGISTRY_ALLOWED_HOSTS: '127.0.0.1' }
@@ -67,6 +68,30 @@ test('a token for the MCP endpoint of an agent reaches this agent only, and no c
   ] as const)
     expect((await answered(other, sender)).status).toBe(status)
   expect(board.calls).toEqual([])
+})
+
+test.each([
+  ['/mcp', ''],
+  ['/v1/', ''],
+  ['/agents/sky/mcp', '/agents/sky'],
+  ['/agents/sky', '/agents/sky'],
+  ['/other', '/other'],
+  ['/mcp/other', '/mcp/other'],
+])('the audience %s of a token for an interface becomes %s', (given, expected) => {
+  const url = 'https://gateway.example'
+  const audience = [url + given]
+  const introspection = { active: true, aud: audience }
+  const caller = {
+    id: 'a',
+    subject: 'a',
+    scopes: new Set<never>(),
+    audience,
+    credentials: { token: 't', introspection },
+  }
+  expect(interfaceCaller(caller, url)).toMatchObject({
+    audience: [url + expected],
+    credentials: { introspection: { aud: [url + expected] } },
+  })
 })
 
 test('a token for /mcp is refused by A2A, also after a call through the interface with the same token', async () => {

@@ -12,6 +12,9 @@ export function interfaceCaller(caller: AuthenticatedCaller, gatewayUrl: string)
   return { ...caller, audience: names, credentials: { ...credentials, introspection } }
 }
 
+/** The interfaces of the whole gateway. */
+const interfaces = new Set<string | undefined>(['mcp', 'v1'])
+
 /** Returns the address of the gateway or of its agent to which the interface belongs; undefined for other names. */
 function addressBelow(name: string, gatewayUrl: string): string | undefined {
   const base = gatewayUrl.replace(/\/+$/, '')
@@ -20,6 +23,6 @@ function addressBelow(name: string, gatewayUrl: string): string | undefined {
     .slice(base.length + 1)
     .replace(/\/+$/, '')
     .split('/')
-  if (folder !== 'agents') return base
+  if (folder !== 'agents') return slug === undefined && interfaces.has(folder) ? base : undefined
   return slug === undefined || rest.length === 0 ? undefined : `${base}/agents/${slug}`
 }
