@@ -196,7 +196,8 @@ function cutOff(cause?: unknown): ParleyError {
 
 const clientHasLeft = () => new ClientDisconnected('the client has disconnected')
 
-const agentIsSlow = () =>
+/** The error for an agent that does not answer in time. The message may have had its effect. */
+export const agentIsSlow = () =>
   new ParleyError('Unavailable', {
     message:
       'The agent does not answer and may have received the message: look for its task before you repeat it',

@@ -1,7 +1,8 @@
+import { once } from 'node:events'
 import { progress } from '@parley/agent'
 import { describe, expect, test } from 'vitest'
-import { gatewayForEachTest } from '../testing.ts'
-import { type Era, mcpAgent, mcpClient, postMcp } from './testing.ts'
+import { agent, gatewayForEachTest } from '../testing.ts'
+import { type Era, mcpAgent, mcpClient, postMcp, rpc } from './testing.ts'
 
 gatewayForEachTest({ MCP_TASK_AFTER_MS: '300', MCP_ANSWER_AFTER_MS: '600' })
 
@@ -67,6 +68,15 @@ describe.each(eras)('a client of %s', (era) => {
     await client.callTool({ name: 'steps__run', arguments: { text: 'go' } }, { onprogress })
     expect(messages).toContain('one')
   })
+})
+
+test('a call with progress of an agent that does not answer fails with the next step', async () => {
+  const skill = { id: 'run', name: 'Run', description: 'Runs', tags: [], input_modes: [], output_modes: [] }
+  const silent = await agent('silent', 'Never answers', { skills: [skill] })
+  silent.on['message/stream'] = ({ response }) => once(response, 'close')
+  const params = { name: 'silent__run', arguments: { text: 'go' }, _meta: { progressToken: 1 } }
+  const { text } = await rpc('tools/call', params)
+  expect(text).toContain('look for its task before you repeat it')
 })
 
 test('a request without a token is refused with the address of the metadata', async () => {

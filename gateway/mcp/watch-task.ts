@@ -1,5 +1,6 @@
 import { isResting, type Task } from '@parley/wire/model/task'
 import type { AgentMessage, CallerCalls, SentTask } from '../calls/agent-calls.ts'
+import { agentIsSlow } from '../calls/inner-requests.ts'
 import { clipped } from './clean-text.ts'
 import { textOf } from './task-results.ts'
 
@@ -39,7 +40,8 @@ export async function watchTask(
       }
     }
   } catch (error) {
-    if (sent === undefined || !ends.aborted) throw error
+    if (!ends.aborted) throw error
+    if (sent === undefined) throw signal.aborted ? error : agentIsSlow()
   } finally {
     clearInterval(quiet)
   }
