@@ -144,3 +144,24 @@ test('each request of a batch counts for the limit of the caller', async () => {
   expect((await batch(4)).status).toBe(200)
   expect((await batch(4)).status).toBe(429)
 })
+
+test('a caller has a limited number of subscriptions, which others do not share', async () => {
+  const url = new URL('/mcp', gateway().addresses.public)
+  const listen = { notifications: { toolsListChanged: true }, ...envelope('2026-07-28') }
+  const headers = { ...modern, 'mcp-method': 'subscriptions/listen' }
+  const more = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+  const leave = new AbortController()
+  const subscribe = (caller: string) =>
+    fetch(url, {
+      method: 'POST',
+      headers: { ...headers, ...more, authorization: bearer(caller) },
+      body: request('subscriptions/listen', listen),
+      signal: leave.signal,
+    })
+  const opened = await Promise.all(Array.from({ length: 65 }, () => subscribe('alice')))
+  const statuses = opened.map(({ status }) => status)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(64)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(1)
+  expect((await subscribe('bob')).status).toBe(200)
+  leave.abort()
+})

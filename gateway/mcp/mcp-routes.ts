@@ -104,6 +104,7 @@ export function addMcpRoutes(app: FastifyInstance, routes: McpRoutes): McpRoutes
   const { negotiator, waits, log } = routes
   const questions = new PushedQuestions()
   const sessions = new Sessions()
+  const subscriptions = new Map<string, number>()
   const findAgent = agentFinder(negotiator)
   const toolCalls = new ToolCalls({ catalog, questions, findAgent, ...waits })
   const exchangeOf = (request: Request) => {
@@ -136,6 +137,7 @@ export function addMcpRoutes(app: FastifyInstance, routes: McpRoutes): McpRoutes
     }
     const created = sessions.idFor(body)
     if (created !== undefined) void reply.header('mcp-session-id', created)
+    if (exchange.methods.includes('subscriptions/listen')) countSubscription(subscriptions, caller.id, reply)
     return respond(handler, reply, { request, body, exchange, exchanges })
   }
   const onRequest = originChecks(routes)
@@ -169,6 +171,31 @@ function sessionOf({ headers }: FastifyRequest<Route>, sessions: Sessions): stri
   if (typeof id !== 'string' || (typeof revision === 'string' && revision >= '2026')) return undefined
   if (sessions.isOpen(id)) return id
   throw new ParleyError('NotFound', { message: 'The session does not exist', data: { reason: 'session' } })
+}
+
+/** The subscriptions of one caller, so that none uses up those of the gateway. */
+const subscriptionsPerCaller = 64
+
+/**
+ * Counts a subscription until its response is closed.
+ * @param open the number of open subscriptions by caller
+ * @throws ParleyError TooManyRequests
+ */
+function countSubscription(open: Map<string, number>, callerId: string, { raw }: FastifyReply): void {
+  const count = open.get(callerId) ?? 0
+  if (count >= subscriptionsPerCaller)
+    throw new ParleyError('TooManyRequests', {
+      message: `You have ${count} open subscriptions: close one of them first`,
+      data: { reason: 'subscriptions' },
+      headers: { 'retry-after': '10' },
+    })
+  if (raw.closed) return
+  open.set(callerId, count + 1)
+  raw.once('close', () => {
+    const left = (open.get(callerId) ?? 1) - 1
+    if (left === 0) open.delete(callerId)
+    else open.set(callerId, left)
+  })
 }
 
 interface AuthenticatedRequest {
