@@ -62,15 +62,20 @@ const shown = (name: string) => cleanLine(name, 128)
 function jsonIn(text: string, properties: Record<string, JsonObject>): JsonObject {
   const trimmed = text.trim()
   if (trimmed.startsWith('{')) return jsonObjectOf(trimmed) ?? {}
-  const pairs = trimmed.split(/[\n;]/).map((line) => /^\s*([\w.-]{1,128})\s*[:=]\s*(.+?)\s*$/.exec(line))
-  if (!pairs.every((pair) => pair?.[1] !== undefined && pair[1] in properties)) return {}
+  const pairs = trimmed.split(/[\n;]/).map(pairIn)
+  if (!pairs.every(([name, value]) => Object.hasOwn(properties, name) && value !== '')) return {}
   return Object.fromEntries(
-    pairs.flatMap((pair) => {
-      const [, name = '', value = ''] = pair ?? []
+    pairs.flatMap(([name, value]) => {
       const read = valueIn(value, properties[name] ?? {})
       return read === undefined ? [] : [[name, read] as const]
     }),
   )
+}
+
+/** Splits at the first colon or equals sign. The texts of callers may be long, so there is no expression that could backtrack. */
+function pairIn(line: string): [name: string, value: string] {
+  const at = line.search(/[:=]/)
+  return at === -1 ? ['', ''] : [line.slice(0, at).trim(), line.slice(at + 1).trim()]
 }
 
 /** Uses the text as the value of the only field that is required and missing, or of the only field. */
@@ -94,7 +99,7 @@ function valueIn(text: string, property: JsonObject): JsonValue | undefined {
   if (types.length === 0 || types.includes('string')) return text
   if (
     (types.includes('number') || types.includes('integer')) &&
-    /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)
+    /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text)
   ) {
     const value = Number(text)
     if (types.includes('number') || Number.isInteger(value)) return value
