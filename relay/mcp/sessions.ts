@@ -64,9 +64,9 @@ export class HttpSessions extends CallsOfSessions implements Sessions {
   }
 
   open(contextId: string, signal?: AbortSignal): Promise<McpSession> {
-    const key = this.#isModern ? '' : contextId
-    return this.#opening.run([key], async () => {
-      const known = this.#open.get(key) ?? this.#open.get('')
+    return this.#opening.run([this.#isModern ? '' : contextId], async () => {
+      // The first call has shown the revision of the server.
+      const known = this.#open.get(this.#isModern ? '' : contextId)
       if (known !== undefined && !known.session.isClosed) {
         known.usedAt = Date.now()
         return known.session
@@ -76,8 +76,8 @@ export class HttpSessions extends CallsOfSessions implements Sessions {
         ...(signal !== undefined && { signal }),
       })
       this.#isModern = session.info.era === 'modern'
-      this.#open.set(this.#isModern ? '' : key, { session, usedAt: Date.now() })
-      if (this.#open.size > sessionsMax) await this.#sweep(0)
+      this.#open.set(this.#isModern ? '' : contextId, { session, usedAt: Date.now() })
+      if (this.#open.size > sessionsMax) await this.#closeExcess(session)
       return session
     })
   }
@@ -93,13 +93,23 @@ export class HttpSessions extends CallsOfSessions implements Sessions {
     await this.#server[Symbol.asyncDispose]()
   }
 
-  /** Closes sessions without calls, the longest unused first. */
-  async #sweep(unusedMs = idleMs): Promise<void> {
-    const unused = [...this.#open.values()]
-      .filter(({ session, usedAt }) => !this.isUsed(session) && Date.now() - usedAt >= unusedMs)
+  /** Closes sessions that had no calls for some time. */
+  async #sweep(): Promise<void> {
+    const old = this.#unused().filter(({ usedAt }) => Date.now() - usedAt >= idleMs)
+    await Promise.all(old.map(({ session }) => this.end(session)))
+  }
+
+  /** Closes the sessions that were unused for the longest time. The new session has no call yet. */
+  async #closeExcess(opened: McpSession): Promise<void> {
+    const excess = this.#unused()
+      .filter(({ session }) => session !== opened)
       .sort((a, b) => a.usedAt - b.usedAt)
-    const excess = unusedMs === 0 ? unused.slice(0, Math.max(1, this.#open.size - sessionsMax)) : unused
+      .slice(0, this.#open.size - sessionsMax)
     await Promise.all(excess.map(({ session }) => this.end(session)))
+  }
+
+  #unused() {
+    return [...this.#open.values()].filter(({ session }) => !this.isUsed(session))
   }
 }
 
