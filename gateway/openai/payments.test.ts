@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { encoded, price, TestWallet } from '@parley/tools/testing/paid-agent'
 import { expect, test } from 'vitest'
 import { gatewayForEachTest } from '../testing.ts'
@@ -78,6 +81,23 @@ test('auto is answered with the price of the agent that it has chosen', async ()
     messages: [user('forecast of rain')],
   })
   expect(choices[0]?.message.content).toBe('Sun after forecast of rain')
+})
+
+test('an agent that names another one in its 402 does not use the payment for that agent', async () => {
+  await using _sky = await paidAgent()
+  const server = createServer((_request, response) => {
+    response.writeHead(402, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ x402Version: 2, accepts: [], agent: 'sky' }))
+  }).listen(0, '127.0.0.1')
+  using _closed = { [Symbol.dispose]: () => void server.close() }
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await using _thief = await startAgent('thief', { handle: () => 'x' }, { url: `http://127.0.0.1:${port}` })
+  expect(await payAt(paymentIn(await errorOf(chat())).capture_url)).toBe(200)
+  const messages = [user('forecast of rain')]
+  const error = await errorOf(openAi().chat.completions.create({ model: 'thief', messages }))
+  expect(error).toMatchObject({ status: 402, message: expect.stringContaining('thief must be paid') })
+  expect(await textOf(chat())).toBe('Sun after forecast of rain')
 })
 
 test('a payment that an agent requests during its work is a message with a page', async () => {

@@ -102,7 +102,7 @@ export class TurnRun {
     } catch (error) {
       const { payment, owner } = this.#conversation
       if (!(error instanceof ParleyError) || error.status !== 402 || placed.kind !== 'message') throw error
-      const agent = agentIn(error) ?? placed.message.agent
+      const agent = placed.message.agent ?? agentIn(error)
       const paid = await this.#prompts.required({ calls: this.calls, owner }, error, {
         agent,
         skillId: skillIdIn(placed.message.message.metadata),
@@ -132,8 +132,9 @@ export class TurnRun {
 const headerText = (text: string | undefined) =>
   text !== undefined && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) ? text : undefined
 
-function agentIn({ data, headers }: ParleyError): string | undefined {
-  const agent = data['agent'] ?? headers['x-agent']
+/** The agent that the gateway has chosen. The body of the error comes from an agent, which could name another one. */
+function agentIn({ headers }: ParleyError): string | undefined {
+  const agent = headers['x-agent']
   return typeof agent === 'string' ? agent : undefined
 }
 
