@@ -1,5 +1,6 @@
 import type { ElicitResult } from '@modelcontextprotocol/client'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
+import { AgentUnreachable } from '../client/agent-errors.ts'
 import { HttpServer, type HttpServerOptions } from './http-transport.ts'
 import { McpSession, type SessionTiming } from './session.ts'
 import { type ServerCommand, stdioTransport } from './stdio-transport.ts'
@@ -118,6 +119,7 @@ export class ProcessSessions extends CallsOfSessions implements Sessions {
   readonly #server: ServerCommand
   readonly #timing: SessionTiming
   readonly #opening = new KeyedMutex()
+  readonly #stopped = new AbortController()
   #session: McpSession | undefined
   #isLegacy = false
 
@@ -129,8 +131,10 @@ export class ProcessSessions extends CallsOfSessions implements Sessions {
 
   open(_contextId: string, signal?: AbortSignal): Promise<McpSession> {
     return this.#opening.run([''], async () => {
+      this.#stopped.signal.throwIfAborted()
       if (this.#session !== undefined && !this.#session.isClosed) return this.#session
-      this.#session = await this.#start(signal)
+      const signals = [this.#stopped.signal, ...(signal === undefined ? [] : [signal])]
+      this.#session = await this.#start(AbortSignal.any(signals))
       this.#isLegacy = this.#session.info.era === 'legacy'
       return this.#session
     })
@@ -141,17 +145,19 @@ export class ProcessSessions extends CallsOfSessions implements Sessions {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#session?.[Symbol.asyncDispose]()
+    this.#stopped.abort(new AgentUnreachable('The server has been stopped', { received: false }))
+    // A start in progress ends first.
+    await this.#opening.run([''], async () => this.#session?.[Symbol.asyncDispose]())
   }
 
   /** Some legacy servers end at the request of the modern revision. */
-  async #start(signal?: AbortSignal): Promise<McpSession> {
-    const options = { timing: this.#timing, ...(signal !== undefined && { signal }) }
+  async #start(signal: AbortSignal): Promise<McpSession> {
+    const options = { timing: this.#timing, signal }
     const open = (legacy: boolean) => McpSession.open(stdioTransport(this.#server), { ...options, legacy })
     try {
       return await open(this.#isLegacy)
     } catch (error) {
-      signal?.throwIfAborted()
+      signal.throwIfAborted()
       if (this.#isLegacy) throw error
       return await open(true)
     }

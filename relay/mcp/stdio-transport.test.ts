@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
 import { ProcessSessions } from './sessions.ts'
 
@@ -41,6 +43,14 @@ async function call(sessions: ProcessSessions, name: string, args = {}) {
   return JSON.stringify(answer)
 }
 
+function isAlive(pid: string): boolean {
+  try {
+    return process.kill(Number(pid), 0)
+  } catch {
+    return false
+  }
+}
+
 test('a server that ends at an unknown first request is started again and called as one of 2025', async () => {
   const session = await start(['strict']).open('')
   expect(session.info).toMatchObject({ era: 'legacy', revision: '2025-11-25', name: 'stdio' })
@@ -80,15 +90,31 @@ test('the end of the session ends the process and its children', async () => {
   const sessions = start()
   const [, pids = ''] = /"text":"([\d ]+)"/.exec(await call(sessions, 'process_id')) ?? []
   await sessions[Symbol.asyncDispose]()
-  const isAlive = (pid: string) => {
-    try {
-      return process.kill(Number(pid), 0)
-    } catch {
-      return false
-    }
-  }
   await expect.poll(() => pids.split(' ').filter(isAlive)).toEqual([])
   expect(pids.split(' ')).toHaveLength(2)
+})
+
+test('no process remains or is started after the end', async () => {
+  const sessions = start()
+  const opening = sessions.open('')
+  opening.catch(() => {})
+  await sessions[Symbol.asyncDispose]()
+  await expect(opening).rejects.toThrow('The server has been stopped')
+  await expect(sessions.open('')).rejects.toThrow('The server has been stopped')
+})
+
+test('an exit of this process ends a server that ignores the end of its input', async () => {
+  const transport = new URL('./stdio-transport.ts', import.meta.url).href
+  const server = 'console.error(process.pid); setInterval(() => {}, 1000)'
+  const script = `
+    const { stdioTransport } = await import(${JSON.stringify(transport)})
+    const log = (pid) => process.stdout.write(pid, () => process.exit())
+    const args = ['-e', ${JSON.stringify(server)}]
+    await stdioTransport({ command: process.execPath, args, env: {}, cwd: '/', log }).start()`
+  const run = promisify(execFile)
+  const { stdout: pid } = await run(process.execPath, ['--input-type=module', '-e', script])
+  expect(Number(pid)).toBeGreaterThan(1)
+  await expect.poll(() => isAlive(pid)).toBe(false)
 })
 
 test('a program that does not exist is reported', async () => {

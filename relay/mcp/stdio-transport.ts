@@ -54,7 +54,14 @@ class ProcessTransport implements Transport {
     const { command, args, env, cwd, log } = this.#server
     const child = spawn(command, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'], detached: true })
     this.#process = child
-    child.once('close', () => this.#closed(child))
+    const kill = () => killGroup(child)
+    process.once('exit', kill)
+    child.once('close', () => {
+      process.off('exit', kill)
+      this.#closed(child)
+    })
+    // Failures of the start are reported below, and those of signals are followed by SIGKILL.
+    child.on('error', () => process.off('exit', kill))
     child.once('exit', () => {
       killGroup(child)
       // A child process that has left the group may keep the pipes open.
