@@ -54,3 +54,8 @@ export function credentialRefused(status: 401 | 403, hasCredential: boolean, rea
   const message = `The agent ${why} the credential of this gateway${detail}`
   return new AgentRefused(new ParleyError(name, { message }))
 }
+
+/** Returns the message with that of the failed connection behind it, such as a name that does not resolve. */
+export function messageWithCause({ message, cause }: Error): string {
+  return cause instanceof Error && cause.message !== '' ? `${message}: ${cause.message}` : message
+}

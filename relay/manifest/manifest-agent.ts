@@ -5,8 +5,10 @@ import type { LoadedAgent, LoadParts } from '@parley/agent/internal/server/run-a
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { ConfigError } from '@parley/kit/process/settings'
 import { isTerminal } from '@parley/wire/model/task'
+import { AgentUnreachable, InvalidAgentAnswer, messageWithCause } from '../client/agent-errors.ts'
 import { cancelAtAgent } from '../handler/cancel-at-agent.ts'
 import { cleanLine } from '../mcp/clean-text.ts'
+import { ServerRefusedCredential } from '../mcp/http-transport.ts'
 import { WaitingCalls } from '../mcp/open-call.ts'
 import { HttpSessions, ProcessSessions, type Sessions } from '../mcp/sessions.ts'
 import { toolRun } from '../mcp/tool-run.ts'
@@ -25,7 +27,7 @@ export async function loadManifestAgent(folder: string, { log, variables }: Load
   await using stack = new AsyncDisposableStack()
   const sessions = stack.use(sessionsOf(manifest, { folder, log, variables }))
   const waiting = stack.use(new WaitingCalls())
-  let tools = offeredTools(await toolsAt(sessions), manifest)
+  let tools = offeredTools(await firstTools(sessions, manifest), manifest)
   if (tools.length === 0) throw new ConfigError(['The MCP server offers no tools.'])
   let links: LinkStore | undefined
   let outputMaxBytes = 0
@@ -128,6 +130,33 @@ function systemVariables(variables: NodeJS.ProcessEnv): Record<string, string> {
 async function toolsAt(sessions: Sessions): Promise<McpTool[]> {
   const session = await sessions.open('')
   return readTools(await session.listTools(), session.info.era === 'legacy')
+}
+
+/** @throws ConfigError with what to check in the manifest, because the author of the folder reads it */
+async function firstTools(sessions: Sessions, { handler: { mcp } }: Manifest): Promise<McpTool[]> {
+  try {
+    return await toolsAt(sessions)
+  } catch (error) {
+    const isKnown =
+      error instanceof AgentUnreachable ||
+      error instanceof InvalidAgentAnswer ||
+      error instanceof ServerRefusedCredential
+    if (!isKnown) throw error
+    const reason = messageWithCause(error).replace(/\.$/, '')
+    throw new ConfigError([`The MCP server cannot be used: ${reason}. ${adviceOn(error, mcp)}`])
+  }
+}
+
+function adviceOn(error: Error, mcp: Manifest['handler']['mcp']): string {
+  if (error instanceof ServerRefusedCredential) return 'Check handler.mcp.token.'
+  if ('url' in mcp) return 'Check that handler.mcp.url is the endpoint of a running MCP server.'
+  if (error.cause instanceof Error && error.cause.message.startsWith('spawn '))
+    return 'Check that the program of handler.mcp.command is installed, and that cwd exists.'
+  const isNpx = path.basename(mcp.command) === 'npx'
+  const output = 'What it wrote is in the log, with "from": "mcp server".'
+  return isNpx
+    ? `${output} In an isolated agent, npx cannot install packages: see agent-manifest.md.`
+    : output
 }
 
 /** Applies the selection and the texts of the manifest. @throws ConfigError for a tool that the server does not offer */

@@ -1,5 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { makeLog } from '@parley/kit/process/log'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { expanded, parseManifest, variablesIn } from './manifest.ts'
+import { loadManifestAgent } from './manifest-agent.ts'
 
 const minimal = `
 name: Files
@@ -60,8 +65,36 @@ describe('a fault is described with its field and what to do', () => {
       `${minimal}skills: [{tool: a, id: "a b"}]`,
       'agent.yaml: skills.0.id may contain only letters, digits, _, . and -.',
     ],
+    [
+      'name: a\ndescription: b\nhandler: {mcp: {comand: node, args: [x]}}',
+      'agent.yaml: handler.mcp has the unknown field "comand". docs/guides/agent-manifest.md lists the fields.',
+    ],
+    ['name: a\ndescription: b', 'agent.yaml: handler is missing. It must be an object.'],
     ['a: &a [1,1]\nb: [*a,*a]\n', 'is not valid YAML'],
   ])('%j', (text, message) => {
     expect(() => parseManifest(text)).toThrow(message)
   })
+
+  test('a handler of another kind is the only fault of its field', () => {
+    expect(() => parseManifest('name: a\ndescription: b\nhandler: {http: {url: x}}')).not.toThrow('missing')
+  })
+})
+
+test.each([
+  [
+    '{ command: no-such-program }',
+    'The server could not be started: spawn no-such-program ENOENT. Check that the program of handler.mcp.command is installed',
+  ],
+  ['{ command: "false" }', 'What it wrote is in the log'],
+  [
+    '{ url: "http://127.0.0.1:9/mcp" }',
+    'Check that handler.mcp.url is the endpoint of a running MCP server.',
+  ],
+])('a server %s that cannot be used is reported with what to check', async (mcp, advice) => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'manifest-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const text = `name: a\ndescription: b\nhandler:\n  mcp: ${mcp}\n`
+  await writeFile(path.join(folder, 'agent.yaml'), text)
+  const parts = { log: makeLog({ level: 'silent', name: 'a' }), variables: process.env }
+  await expect(loadManifestAgent(folder, parts)).rejects.toThrow(advice)
 })

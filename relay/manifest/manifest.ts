@@ -84,7 +84,7 @@ export async function readManifest(folder: string): Promise<Manifest | undefined
 export function parseManifest(text: string): Manifest {
   if (Buffer.byteLength(text) > manifestMaxBytes) throw fault(`is larger than ${manifestMaxBytes} bytes`)
   const read = manifest.safeParse(yamlIn(text))
-  if (!read.success) throw new ConfigError(read.error.issues.flatMap(sentencesOf))
+  if (!read.success) throw new ConfigError(sentencesFor(read.error.issues))
   const ids = read.data.skills?.map(({ id, tool }) => id ?? tool) ?? []
   const twice = ids.find((id, at) => ids.indexOf(id) !== at)
   if (twice !== undefined)
@@ -118,21 +118,34 @@ function yamlIn(text: string): unknown {
     // Aliases could expand to a document of any size.
     return parse(text, { maxAliasCount: 0 })
   } catch (error) {
-    throw fault(`is not valid YAML: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : ''}`)
+    const [reason = ''] = error instanceof Error ? error.message.split('\n') : []
+    throw fault(`is not valid YAML: ${reason.replace(/[:.]+$/, '')}`)
   }
 }
 
 const fault = (text: string) => new ConfigError([`${manifestFile} ${text}.`])
 
+/** A handler of another kind lacks the field `mcp`, which is not a fault in addition. */
+function sentencesFor(issues: readonly z.core.$ZodIssue[]): string[] {
+  const isOtherKind = issues.some(
+    ({ code, path: at }) => code === 'unrecognized_keys' && at.join('.') === 'handler',
+  )
+  return issues
+    .filter(({ path: at }) => !(isOtherKind && at.join('.') === 'handler.mcp'))
+    .flatMap(sentencesOf)
+}
+
 function sentencesOf(issue: z.core.$ZodIssue): string[] {
   const at = issue.path.join('.')
   const where = at === '' ? manifestFile : `${manifestFile}: ${at}`
+  const unknownField = (key: string) =>
+    `${where} has the unknown field ${JSON.stringify(key)}. docs/guides/agent-manifest.md lists the fields.`
   if (issue.code === 'unrecognized_keys') {
     const isHandler = at === 'handler'
     return issue.keys.map((key) =>
       isHandler
         ? `${where} has the kind ${JSON.stringify(key)}, which this version does not support. Use mcp.`
-        : `${where} has the unknown field ${JSON.stringify(key)}. docs/guides/agent-manifest.md lists the fields.`,
+        : unknownField(key),
     )
   }
   if (issue.code === 'invalid_union') {
@@ -142,10 +155,21 @@ function sentencesOf(issue: z.core.$ZodIssue): string[] {
     )
     if (meant !== undefined)
       return meant.flatMap((one) => sentencesOf({ ...one, path: [...issue.path, ...one.path] }))
+    return [...unknownOf(issue.errors).map(unknownField), `${where} ${issue.message}.`]
   }
   if (isMissing(issue) && issue.code === 'invalid_type')
-    return [`${where} is missing. It must be a ${issue.expected}.`]
+    return [`${where} is missing. It must be ${issue.expected === 'string' ? 'a' : 'an'} ${issue.expected}.`]
   return [`${where} ${issue.message.replace(/\.$/, '')}.`]
+}
+
+/** Returns the fields that no variant knows. */
+function unknownOf(variants: readonly z.core.$ZodIssue[][]): string[] {
+  const [first = [], ...others] = variants.map((issues) =>
+    issues.flatMap((issue) =>
+      issue.code === 'unrecognized_keys' && issue.path.length === 0 ? issue.keys : [],
+    ),
+  )
+  return first.filter((key) => others.every((keys) => keys.includes(key)))
 }
 
 const isMissing = ({ code, message }: z.core.$ZodIssue) =>

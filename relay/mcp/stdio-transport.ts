@@ -79,8 +79,7 @@ class ProcessTransport implements Transport {
     try {
       await once(child, 'spawn')
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new AgentUnreachable(`The server could not be started: ${reason}`, { received: false, cause })
+      throw new AgentUnreachable('The server could not be started', { received: false, cause })
     }
   }
 
