@@ -161,5 +161,13 @@ test('parley check --mcp shows the tools of an MCP server, and calls none', asyn
 test('parley check --mcp suggests what to do about an address without an MCP server', async () => {
   const { code, stdout } = await runCli(['check', '--mcp', `${agent.url}/other`], { cwd: folder.path })
   expect(stdout).toMatch(/^FIX +server .*Is this the endpoint of an MCP server\?/m)
+  expect(stdout).toContain('For an A2A agent, leave out --mcp.')
   expect(code).toBe(1)
+})
+
+test('parley check --mcp states why a server cannot be reached', async () => {
+  const { stdout } = await runCli(['check', '--mcp', 'http://127.0.0.1:9/mcp'], {
+    cwd: folder.path,
+  })
+  expect(stdout).toMatch(/^FIX +server +The server could not be reached: The host could not be reached\./m)
 })

@@ -97,7 +97,7 @@ function noCardFinding(answers: readonly Answer[]): Finding {
   const isRedirect = answers.some(({ status }) => status >= 300 && status < 400)
   const how = isRedirect
     ? 'Redirects are not followed: give the address of the server itself'
-    : 'Give the address below which the card is'
+    : 'Give the address below which the card is. For an MCP server, use --mcp'
   return { what: 'card', fix: `There is no card: ${found.join(', ')}. ${how}.` }
 }
 

@@ -1,4 +1,5 @@
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
+import { messageWithCause } from '@parley/relay/client/agent-errors'
 import type { Finding } from './check-agent.ts'
 import { addressFindings } from './check-foreign-agent.ts'
 
@@ -44,7 +45,7 @@ export async function checkMcpServer(url: string, token: string | undefined): Pr
       ...addresses,
       {
         what: 'server',
-        fix: `${error.message.replace(/\.$/, '')}. Is this the endpoint of an MCP server? It often ends with /mcp.`,
+        fix: `${messageWithCause(error).replace(/\.$/, '')}. Is this the endpoint of an MCP server? It often ends with /mcp. For an A2A agent, leave out --mcp.`,
       },
     ]
   }

@@ -90,7 +90,9 @@ async function readCardAt(url: string, client: GuardedClient): Promise<JsonObjec
     .map(({ status }, i) => `${foreignCardPaths[i]} returned HTTP ${status}`)
     .join(', ')
   const isRedirect = [first, second].some(({ status }) => status >= 300 && status < 400)
-  const how = isRedirect ? 'Redirects are not followed' : 'Register the address below which the card is'
+  const how = isRedirect
+    ? 'Redirects are not followed'
+    : 'Register the address below which the card is, and an MCP server with --mcp'
   throw registrationError('status', `There is no card: ${statuses}. ${how}`)
 }
 

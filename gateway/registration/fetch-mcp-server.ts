@@ -1,6 +1,7 @@
 import type { AgentCredential } from '@parley/kit/auth/agent-credential'
 import { OutgoingRefused } from '@parley/kit/net/outgoing-errors'
 import { outgoingUrl } from '@parley/kit/net/outgoing-url'
+import { messageWithCause } from '@parley/relay/client/agent-errors'
 import type { AgentSecurity } from '@parley/wire/codecs/foreign-card'
 import { readListedSkills } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
@@ -94,8 +95,8 @@ function asRegistrationError(error: unknown): unknown {
   if (error instanceof OutgoingRefused) return toRegistrationError(error, 'The URL')
   if (error instanceof ParleyError || !(error instanceof Error)) return error
   const hint =
-    'Check that the address is the endpoint of an MCP server (Streamable HTTP), which often ends with /mcp'
-  return registrationError('mcp', `${error.message}. ${hint}`, error)
+    'Check that the address is the endpoint of an MCP server (Streamable HTTP), which often ends with /mcp. An A2A agent is registered without --mcp'
+  return registrationError('mcp', `${messageWithCause(error).replace(/\.$/, '')}. ${hint}`, error)
 }
 
 const resourceMetadata = z.looseObject({ authorization_servers: z.array(z.string().max(2048)).min(1) })

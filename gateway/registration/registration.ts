@@ -138,7 +138,7 @@ export class AgentRegistration {
     const { gatewayUrl, own = { addresses: [gatewayUrl] } } = this.#options
     if (relay === undefined) return
     if (own.addresses.some((address) => relay.url === address || relay.url.startsWith(`${address}/`)))
-      throw registrationError('gateway', 'The interface in the card is an address of this gateway')
+      throw registrationError('gateway', 'The agent is called at an address of this gateway')
   }
 
   /** Returns the key that signed the request or the challenge, or undefined if there is no proof. */
