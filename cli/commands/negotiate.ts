@@ -48,7 +48,7 @@ export default function negotiateCommand(io: Io): CliCommand {
     )
     .option('--limit <count>', 'number of candidates to show', wholeNumber, 10)
     .option('--json', 'print the gateway’s answer as JSON')
-    .addHelpText('after', '\nExit codes: 0 an agent can do it; 1 none can; 2 wrong use.')
+    .addHelpText('after', '\nExit codes: 0 an agent can do it; 1 none can; 2 incorrect usage.')
     .members({
       taskSummary: '<text>',
       taskDetails: '--details',

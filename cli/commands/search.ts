@@ -29,7 +29,7 @@ SCORE is from 0 to 100: how well the skills match the text, as the searched serv
 trust. npx parley negotiate also considers load, price and file types of the agents of your gateway. The address for --at
 is the base of the API of the server, or a domain with a manifest (/.well-known/ard.json) that names it.
 
-Exit codes: 0 something was found; 1 nothing was found; 2 wrong use.`,
+Exit codes: 0 something was found; 1 nothing was found; 2 incorrect usage.`,
     )
     .members({ 'query.text': '<text>', text: '<text>', pageSize: '--limit' })
     .run((text: string, options: SearchOptions) => search(io, text, options))

@@ -11,8 +11,8 @@ import type { FastifyRequest } from 'fastify'
  */
 export interface AgentCalls {
   /**
-   * @param request the request whose calls these are; its disconnection does not cancel tasks
-   * @param caller its caller, whose token the interface has checked, including its audience
+   * @param request the request that makes the calls; its disconnection does not cancel tasks
+   * @param caller the authenticated caller; the interface has checked the token, including its audience
    */
   as(request: FastifyRequest, caller: AuthenticatedCaller): CallerCalls
 }

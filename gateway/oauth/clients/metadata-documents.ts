@@ -37,7 +37,7 @@ const recentMax = 1000
 const idMaxChars = 512
 
 /**
- * Clients whose id is the https address of their metadata (OAuth Client ID Metadata Document). oidc-provider checks that the
+ * Clients with the https address of their metadata as id (OAuth Client ID Metadata Document). oidc-provider checks that the
  * document states its own address as `client_id`, and caches it as its HTTP headers say, within bounds.
  */
 export class MetadataDocuments {

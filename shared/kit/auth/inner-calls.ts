@@ -21,7 +21,7 @@ export class InnerCalls {
     return this.#running.run(call, send)
   }
 
-  /** The inner call in whose context the current code runs. */
+  /** The inner call of the current context. */
   get current(): InnerCall | undefined {
     return this.#running.getStore()
   }

@@ -19,7 +19,7 @@ export function wireObject<Shape extends z.core.$ZodLooseShape>(
   return spelledObject(z.object(shape).register(wireForms, { names }), also)
 }
 
-/** Like `wireObject`, for protocols whose own spelling is camelCase. */
+/** Like `wireObject`, for protocols that spell their fields in camelCase. */
 export function camelObject<Shape extends z.core.$ZodLooseShape>(
   shape: Shape,
   also: Readonly<Record<string, string[]>> = {},
