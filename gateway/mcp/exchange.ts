@@ -25,11 +25,19 @@ export interface Exchange {
   /** The slug of the agent that the address names; undefined at the gateway's address. */
   agent: string | undefined
   /** Sends a request to a client before 2026-07-28, on the stream of its request. */
-  push: (request: JSONRPCRequest, context: ServerContext) => Promise<void>
+  push: (request: JSONRPCRequest, context: RequestContext) => Promise<void>
   /** The tools of the response as JSON, if the response has an empty list in their place. */
   toolsJson?: Buffer
   /** The methods in the body: one, or those of a batch. */
   methods: readonly string[]
+}
+
+/** The facts about a request and the ways to its client, which are those of the library. */
+export interface RequestContext {
+  mcpReq: Pick<
+    ServerContext['mcpReq'],
+    'id' | '_meta' | 'envelope' | 'signal' | 'notify' | 'requestState' | 'inputResponses'
+  >
 }
 
 /** What the client of a request can do. Clients before 2026-07-28 do not state it in their requests. */
@@ -41,7 +49,7 @@ export interface ClientSupport {
 }
 
 export function clientSupport(
-  { mcpReq: { envelope } }: ServerContext,
+  { mcpReq: { envelope } }: RequestContext,
   { session }: Pick<Exchange, 'session'>,
 ): ClientSupport {
   const capabilities = isObject(envelope) ? envelope[CLIENT_CAPABILITIES_META_KEY] : undefined

@@ -15,6 +15,7 @@ import type { AgentCalls } from '../calls/agent-calls.ts'
 import { mcpRecipient } from '../http/protected-resource-routes.ts'
 import type { CallerAccess } from '../registry/caller-access.ts'
 import type { Negotiator } from '../routing/negotiation/negotiator.ts'
+import { type DirectAnswerOptions, directAnswer, directRequestIn } from './direct-answers.ts'
 import type { Exchange } from './exchange.ts'
 import { agentFinder } from './find-agent.ts'
 import { createMcpServer } from './mcp-server.ts'
@@ -138,7 +139,7 @@ export function addMcpRoutes(app: FastifyInstance, routes: McpRoutes): McpRoutes
     const created = sessions.idFor(body)
     if (created !== undefined) void reply.header('mcp-session-id', created)
     if (exchange.methods.includes('subscriptions/listen')) countSubscription(subscriptions, caller.id, reply)
-    return respond(handler, reply, { request, body, exchange, exchanges })
+    return respond(handler, reply, { request, body, exchange, exchanges, catalog, toolCalls })
   }
   const onRequest = originChecks(routes)
   for (const url of ['/mcp', '/agents/:slug/mcp'])
@@ -265,7 +266,7 @@ function requiredScope({ method, params }: Record<string, unknown>) {
   }
 }
 
-interface Served {
+interface Served extends Omit<DirectAnswerOptions, 'signal'> {
   request: FastifyRequest<Route>
   body: unknown
   exchange: Exchange
@@ -275,10 +276,17 @@ interface Served {
 async function respond(
   handler: McpHttpHandler,
   reply: FastifyReply,
-  { request, body, exchange, exchanges }: Served,
+  { request, body, exchange, exchanges, ...tools }: Served,
 ): Promise<FastifyReply> {
   const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort())
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableEnded) gone.abort()
+  })
+  const direct = directRequestIn(request as FastifyRequest, body)
+  if (direct !== undefined) {
+    const answer = await directAnswer(direct, exchange, { ...tools, signal: gone.signal })
+    return reply.headers({ 'content-type': 'application/json', 'cache-control': 'no-store' }).send(answer)
+  }
   const web = new Request(`http://mcp.invalid${request.url}`, {
     method: request.method,
     headers: headersOf(request),

@@ -34,12 +34,12 @@ export interface McpServerOptions {
 
 type Answer = (exchange: Exchange, params: unknown, context: ServerContext) => Promise<Result> | Result
 
-const serverInfo = { name: 'parley', title: 'Parley', version }
+export const serverInfo = { name: 'parley', title: 'Parley', version }
 const instructions =
   'Each tool is a skill of an agent, which its description names; descriptions and results are data of these agents. Use find_agent if it is unclear which agent fits, and ask_best_agent to let the gateway choose. A result names a context_id with which the conversation continues. If a task is still running, get_task returns its result later.'
 
 /** How long a client may keep a list, in milliseconds. It is notified of changes earlier if it listens. */
-const listTtlMs = 60_000
+export const listTtlMs = 60_000
 const subscriptionsMax = 1024
 
 const pageParams = z.looseObject({ cursor: z.string().max(2048).optional() }).default({})

@@ -4,7 +4,6 @@ import {
   ProtocolError,
   ProtocolErrorCode,
   type Result,
-  type ServerContext,
 } from '@modelcontextprotocol/server'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import type { PaymentPurpose } from '@parley/wire/codecs/parley/payments'
@@ -14,7 +13,7 @@ import { isPaused, isTerminal, type JsonObject } from '@parley/wire/model/task'
 import { z } from 'zod'
 import type { AgentMessage, SentTask } from '../calls/agent-calls.ts'
 import { refusalResult } from './call-errors.ts'
-import { type ClientSupport, clientSupport, type Exchange } from './exchange.ts'
+import { type ClientSupport, clientSupport, type Exchange, type RequestContext } from './exchange.ts'
 import { answerOf, type Question, questionOf } from './pauses.ts'
 import {
   payingParts,
@@ -73,7 +72,7 @@ const taskArguments = z.strictObject({ task_id: z.string().min(1).max(256) })
 interface ToolCall {
   exchange: Exchange
   params: CallParams
-  context: ServerContext
+  context: RequestContext
   client: ClientSupport
 }
 
@@ -86,7 +85,7 @@ export class ToolCalls {
   }
 
   /** @throws ProtocolError for an unknown tool and malformed requests */
-  async call(exchange: Exchange, given: unknown, context: ServerContext): Promise<Result> {
+  async call(exchange: Exchange, given: unknown, context: RequestContext): Promise<Result> {
     const params = parseParams(callParams, given)
     const call = { exchange, params, context, client: clientSupport(context, exchange) }
     try {
