@@ -15,6 +15,8 @@ import { registrationError, toRegistrationError } from './registration-errors.ts
 /** The dialect of entries that are MCP servers. */
 export const mcpDialect = 'mcp'
 
+const defaultReadMaxMs = 60_000
+
 export interface McpServerOptions {
   client: GuardedClient
   /** The credential of the server, and what is known about it from an earlier reading. */
@@ -22,6 +24,8 @@ export interface McpServerOptions {
   known?: AgentEntry | undefined
   /** The name of the agent. Default: that of the server. */
   name?: string | undefined
+  /** The time limit for all requests. The list of tools may have 100 pages. Default 60 s. */
+  readMaxMs?: number
 }
 
 /**
@@ -30,7 +34,7 @@ export interface McpServerOptions {
  * @throws ParleyError InvalidParams
  */
 export async function fetchMcpServer(url: string, options: McpServerOptions): Promise<FetchedAgent> {
-  const { client, credential, known } = options
+  const { client, credential, known, readMaxMs = defaultReadMaxMs } = options
   // The name of an entry is part of its identity.
   const named = known?.name ?? options.name
   // The client library is loaded with the first server.
@@ -45,6 +49,7 @@ export async function fetchMcpServer(url: string, options: McpServerOptions): Pr
       allowed: client.allowed,
       resolver: client.resolver,
       ca: client.ca,
+      signal: AbortSignal.timeout(readMaxMs),
     })
     const name = named ?? info.title ?? (info.name || hostOf(url))
     const description = info.instructions.slice(0, 1000) || `Tools of the MCP server ${name}`
@@ -94,6 +99,8 @@ const hostOf = (url: string) => new URL(url).host
 function asRegistrationError(error: unknown): unknown {
   if (error instanceof OutgoingRefused) return toRegistrationError(error, 'The URL')
   if (error instanceof ParleyError || !(error instanceof Error)) return error
+  if (error.name === 'TimeoutError')
+    return registrationError('mcp', 'The server did not send its list of tools in time', error)
   const hint =
     'Check that the address is the endpoint of an MCP server (Streamable HTTP), which often ends with /mcp. An A2A agent is registered without --mcp'
   return registrationError('mcp', `${messageWithCause(error).replace(/\.$/, '')}. ${hint}`, error)
