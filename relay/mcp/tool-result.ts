@@ -28,7 +28,8 @@ export function* resultOutput(result: Record<string, unknown>, maxBytes: number)
     return
   }
   // Servers repeat structured content as a text for clients that do not know it.
-  const shown = structured === undefined ? parts : parts.filter((one) => !repeats(one, structured))
+  const repeated = structured === undefined ? undefined : JSON.stringify(structured)
+  const shown = repeated === undefined ? parts : parts.filter((one) => !repeats(one, repeated))
   for (const one of shown) yield part(one)
   if (structured !== undefined)
     yield part({ kind: 'data', data: isJsonObject(structured) ? structured : { value: structured } })
@@ -39,10 +40,11 @@ function isJson(value: unknown): value is JsonValue {
   return value !== undefined
 }
 
-function repeats(one: Part, structured: JsonValue): boolean {
+/** @param structured the structured content as JSON */
+function repeats(one: Part, structured: string): boolean {
   if (one.kind !== 'text') return false
   const read = jsonObjectOf(`{"value":${one.text}}`)?.['value']
-  return read !== undefined && JSON.stringify(read) === JSON.stringify(structured)
+  return read !== undefined && JSON.stringify(read) === structured
 }
 
 function partOf(block: Record<string, unknown>, number: number): Part[] {
