@@ -1,4 +1,4 @@
-import { acceptedContent, inputRequired, McpServer } from '@modelcontextprotocol/server'
+import { McpServer } from '@modelcontextprotocol/server'
 import { startMcpServer } from '@parley/tools/testing/mcp-server'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -109,5 +109,3 @@ describe.each(['modern', 'legacy'] as const)('a %s server', (era) => {
     expect(status).toMatchObject({ state: 'failed', message: { parts: [{ text: 'out of paper' }] } })
   })
 })
-void acceptedContent
-void inputRequired
