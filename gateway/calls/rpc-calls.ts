@@ -174,10 +174,12 @@ function nameOf(status: number, error: ParleyError | undefined): ParleyError['er
 }
 
 function routedBy({ headers }: InnerResponse, { agent }: RpcOptions): Routed {
+  const receipt = textOf(headers['payment-response'])
   return {
     agent: textOf(headers['x-agent']) ?? agent,
     decisionId: textOf(headers['x-negotiation-id']),
-    receipt: jsonObjectOf(Buffer.from(textOf(headers['payment-response']) ?? '', 'base64').toString('utf8')),
+    receipt:
+      receipt === undefined ? undefined : jsonObjectOf(Buffer.from(receipt, 'base64').toString('utf8')),
   }
 }
 
