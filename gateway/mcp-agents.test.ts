@@ -83,7 +83,9 @@ test('a server that requires a credential is registered without tools, which are
   const wrong = await post(`/registry/agents/${slug}/admit`, await gateway.operator(), {
     credential: 'WRONG',
   })
-  expect(JSON.stringify(wrong.json)).toContain('does not accept the credential of this gateway')
+  expect(JSON.stringify(wrong.json)).toMatch(
+    /does not accept the credential of this gateway\. Admit it again with a credential that it accepts/,
+  )
   const admitted = await post(`/registry/agents/${slug}/admit`, await gateway.operator(), {
     credential: 'SECRET',
   })

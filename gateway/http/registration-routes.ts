@@ -184,7 +184,7 @@ function optionalBody(request: FastifyRequest): unknown {
 function toolsUnread(error: unknown): never {
   if (!(error instanceof ParleyError)) throw error
   throw new ParleyError('Conflict', {
-    message: `The server is admitted, but its tools could not be read: ${issuesIn(error) || error.message}`,
+    message: `The server is admitted, but its tools could not be read: ${issuesIn(error) || error.message}. Admit it again with a credential that it accepts, or when it is available`,
     data: { reason: 'tools_unread' },
     cause: error,
   })

@@ -142,13 +142,19 @@ async function firstTools(sessions: Sessions, { handler: { mcp } }: Manifest): P
       error instanceof InvalidAgentAnswer ||
       error instanceof ServerRefusedCredential
     if (!isKnown) throw error
+    if (error instanceof ServerRefusedCredential) throw new ConfigError([credentialFault(mcp)])
     const reason = messageWithCause(error).replace(/\.$/, '')
     throw new ConfigError([`The MCP server cannot be used: ${reason}. ${adviceOn(error, mcp)}`])
   }
 }
 
+function credentialFault(mcp: Manifest['handler']['mcp']): string {
+  return 'token' in mcp && mcp.token !== undefined
+    ? 'The MCP server does not accept the credential. Check handler.mcp.token, and handler.mcp.header if it expects another header.'
+    : 'The MCP server requires a credential. Set handler.mcp.token, for example to "${MCP_TOKEN}", a variable of the environment.'
+}
+
 function adviceOn(error: Error, mcp: Manifest['handler']['mcp']): string {
-  if (error instanceof ServerRefusedCredential) return 'Check handler.mcp.token.'
   if ('url' in mcp) return 'Check that handler.mcp.url is the endpoint of a running MCP server.'
   if (error.cause instanceof Error && error.cause.message.startsWith('spawn '))
     return 'Check that the program of handler.mcp.command is installed, and that cwd exists.'

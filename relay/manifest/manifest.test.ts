@@ -1,8 +1,11 @@
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { makeLog } from '@parley/kit/process/log'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
 import { expanded, parseManifest, variablesIn } from './manifest.ts'
 import { loadManifestAgent } from './manifest-agent.ts'
 
@@ -91,10 +94,25 @@ test.each([
     'Check that handler.mcp.url is the endpoint of a running MCP server.',
   ],
 ])('a server %s that cannot be used is reported with what to check', async (mcp, advice) => {
+  await expect(load(mcp)).rejects.toThrow(advice)
+})
+
+test.each([
+  ['', 'requires a credential. Set handler.mcp.token'],
+  ['token: wrong', 'does not accept the credential. Check handler.mcp.token'],
+])('a server that requires a credential is reported with the field for it (%j)', async (token, advice) => {
+  const server = createServer((_request, response) => void response.writeHead(401).end())
+  onTestFinished(() => void server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = z.object({ port: z.number() }).parse(server.address())
+  await expect(load(`{ url: "http://127.0.0.1:${port}/mcp", ${token} }`)).rejects.toThrow(advice)
+})
+
+async function load(mcp: string) {
   const folder = await mkdtemp(path.join(tmpdir(), 'manifest-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const text = `name: a\ndescription: b\nhandler:\n  mcp: ${mcp}\n`
   await writeFile(path.join(folder, 'agent.yaml'), text)
   const parts = { log: makeLog({ level: 'silent', name: 'a' }), variables: process.env }
-  await expect(loadManifestAgent(folder, parts)).rejects.toThrow(advice)
-})
+  return loadManifestAgent(folder, parts)
+}

@@ -29,7 +29,12 @@ export function requestedCall(context: HandlerContext, tools: readonly McpTool[]
     chooseTool(tools, { skillId, data, text }) ??
     before.flatMap((one) => chooseTool(tools, { skillId, data, text: textIn(one) }) ?? []).at(-1)
   if (chosen === undefined) {
-    if (tools.length === 0) return question(decline('The server offers no tools at the moment.'))
+    if (tools.length === 0)
+      return question(
+        decline(
+          'The server offers no tools at the moment. If it requires a credential, the operator sets it with npx parley admit <agent> --credential.',
+        ),
+      )
     const names = tools.slice(0, 50).map(({ id, description }) => `- ${id}: ${cleanLine(description, 120)}`)
     const more = tools.length > 50 ? `\n… and ${tools.length - 50} more` : ''
     return question(
