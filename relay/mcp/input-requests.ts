@@ -19,7 +19,7 @@ export interface InputRequest {
 /** The answers to requests of a server, by key. */
 export type InputResponses = Record<string, { action: 'accept' | 'decline' | 'cancel'; content?: JsonObject }>
 
-const [requestsMax, messageMax, schemaMaxChars] = [20, 4000, 64 * 1024]
+const [requestsMax, messageMax, urlMax, schemaMaxChars] = [20, 4000, 2048, 64 * 1024]
 
 /** Reads requests of a server (elicitation/create). @throws InvalidAgentAnswer for one that callers cannot answer */
 export function readInputRequests(given: unknown): InputRequest[] {
@@ -40,7 +40,7 @@ export function readElicitation(key: string, params: Record<string, unknown>): I
   const { message, requestedSchema, url, mode } = params
   const text = cleanText(typeof message === 'string' ? message.slice(0, messageMax) : '').trim()
   if (mode === 'url') {
-    const page = typeof url === 'string' ? URL.parse(url) : null
+    const page = typeof url === 'string' && url.length <= urlMax ? URL.parse(url) : null
     if (page?.protocol !== 'https:' && page?.protocol !== 'http:')
       throw new InvalidAgentAnswer('The server names a page without a valid address')
     return { key, message: text || 'The tool requires a visit of this page.', url: page.href }
