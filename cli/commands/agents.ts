@@ -28,7 +28,8 @@ export default function agentsCommand(io: Io): CliCommand {
       'after',
       `
 STATUS also names agents that are not admitted or quarantined. A "relayed" agent is a foreign A2A server or an MCP server
-that the gateway calls through its relay, in the version in parentheses; npx parley task and npx parley watch work for it as for any other.`,
+that the gateway calls through its relay, in the version in parentheses; npx parley task and npx parley watch work for it
+as for any other.`,
     )
     .run((options: AgentsOptions) => listAgents(io, options))
 }
