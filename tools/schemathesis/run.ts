@@ -47,6 +47,8 @@ export interface SchemathesisRun {
 export interface SchemathesisResult {
   requests: number
   operations: number
+  /** The number of different failures, and of operations with an error, such as no response in time. */
+  findings: number
   /** The report, with the requests that reproduce the failures; empty if there are none. */
   failures: string
 }
@@ -77,7 +79,8 @@ export async function runSchemathesis({
     const served = await fetch(`${url}openapi.json`)
     const json: unknown = await served.json()
     await writeFile(file, JSON.stringify(strict ? strictDocument(json) : json))
-    const command = ['-m', 'schemathesis.cli', 'run', file, '--url', url, ...flags, ...args]
+    const config = ['--config-file', path.join(import.meta.dirname, 'schemathesis.toml')]
+    const command = ['-m', 'schemathesis.cli', ...config, 'run', file, '--url', url, ...flags, ...args]
     const env = {
       ...process.env,
       SCHEMATHESIS_HOOKS: 'hooks',
@@ -91,9 +94,14 @@ export async function runSchemathesis({
     for (const stream of [child.stdout, child.stderr])
       stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
     const [code] = await once(child, 'close')
-    const requests = Number(/(\d+) generated/.exec(output)?.[1] ?? 0)
-    const operations = Number(/Tested: (\d+)/.exec(output)?.[1] ?? 0)
-    return { requests, operations, failures: code === 0 ? '' : output }
+    const count = (kind: RegExp) => Number(kind.exec(output)?.[1] ?? 0)
+    const findings = count(/(\d+) unique failure/) + count(/🚫 (\d+) error/u)
+    return {
+      requests: count(/(\d+) generated/),
+      operations: count(/Tested: (\d+)/),
+      findings,
+      failures: code === 0 ? '' : output,
+    }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -106,36 +114,44 @@ export async function startFuzzedDeployment() {
   const { gateway, token } = deployment
   const limited = await deployment.limitedToken()
   /** Half of the requests have a token with all scopes of a client. */
-  const at = async (slug: string) => {
+  const at = async (slug: string, name: string) => {
     const own = await deployment.tokenFor(slug)
-    return { url: deployment.direct(slug), tokens: [own, limited, own, null] }
+    return { name, url: deployment.direct(slug), tokens: [own, limited, own, null] }
   }
   return {
-    servers: [{ url: gateway, tokens: [token, limited, token, null] }, await at('quick'), await at('paid')],
+    gateway: { name: 'gateway', url: gateway, tokens: [token, limited, token, null] },
+    agents: [await at('quick', 'agent without a price'), await at('paid', 'agent with a price')],
     [Symbol.asyncDispose]: () => deployment[Symbol.asyncDispose](),
   }
 }
 
 /**
- * Prints the number of requests to each server, and the report of each failure.
+ * Prints the number of requests to each server, the number of different failures, and the report of each failure. The gateway and
+ * the agents are called at the same time.
+ * @param atLeast fewer requests in total are a failure
  * @returns whether there was no failure
  */
-export async function fuzz(perOperation: number): Promise<boolean> {
-  let isFine = true
+export async function fuzz(perOperation: number, atLeast = 0): Promise<boolean> {
   await using deployment = await startFuzzedDeployment()
-  let total = 0
-  for (const server of deployment.servers) {
-    const { requests, operations, failures } = await runSchemathesis({
-      ...server,
-      examples: perOperation,
-      strict: true,
-    })
-    total += requests
-    console.log(`${server.url}: ${requests} requests to ${operations} operations`)
-    if (failures === '') continue
-    console.log(failures)
-    isFine = false
-  }
+  const { gateway, agents } = deployment
+  const results = (await Promise.all([requestsTo([gateway]), requestsTo(agents)])).flat()
+  const total = results.reduce((sum, { requests }) => sum + requests, 0)
   console.log(`${total} requests in total`)
-  return isFine
+  return total >= atLeast && results.every(({ failures }) => failures === '')
+
+  async function requestsTo(servers: typeof agents): Promise<SchemathesisResult[]> {
+    const results = []
+    for (const server of servers) {
+      const start = performance.now()
+      const result = await runSchemathesis({ ...server, examples: perOperation, strict: true })
+      const { requests, operations, findings, failures } = result
+      const minutes = ((performance.now() - start) / 60_000).toFixed(1)
+      console.log(
+        `${server.name}: ${requests} requests to ${operations} operations, ${findings} findings (${minutes} min)`,
+      )
+      if (failures !== '') console.log(failures)
+      results.push(result)
+    }
+    return results
+  }
 }
