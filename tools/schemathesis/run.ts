@@ -95,7 +95,7 @@ export async function runSchemathesis({
       stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
     const [code] = await once(child, 'close')
     const count = (kind: RegExp) => Number(kind.exec(output)?.[1] ?? 0)
-    const findings = count(/(\d+) unique failure/) + count(/🚫 (\d+) error/u)
+    const findings = count(/(\d+) unique failure/) + count(/(\d+) errors? in [\d.]+s/)
     return {
       requests: count(/(\d+) generated/),
       operations: count(/Tested: (\d+)/),
