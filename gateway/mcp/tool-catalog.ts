@@ -28,8 +28,8 @@ export interface ToolPage {
 
 /** The tools that one caller sees at one address. */
 interface ToolView {
-  /** The skills of each agent from which the view was made. Registry entries keep the identity of unchanged skills. */
-  made: readonly Pick<AgentEntry, 'skills' | 'slug' | 'name'>[]
+  /** The revision of the directory from which the view was made. */
+  revision: string
   tools: readonly SkillTool[]
   byName: ReadonlyMap<string, SkillTool>
   /** The pages by the index of their first tool. */
@@ -79,16 +79,16 @@ export class ToolCatalog {
   }
 
   #view(directory: AgentDirectory, agent: string | undefined): ToolView {
-    const entries = agent === undefined ? directory.admitted() : admittedOnly(directory.bySlug(agent))
+    const { revision } = directory
     const views = this.#views.get(directory) ?? new Map<string, ToolView>()
     this.#views.set(directory, views)
     const key = agent ?? ''
     const known = views.get(key)
-    if (known !== undefined && isMadeFrom(known, entries)) return known
+    if (known?.revision === revision) return known
+    const entries = agent === undefined ? directory.admitted() : admittedOnly(directory.bySlug(agent))
     const tools = entries.flatMap((entry) => this.#toolsOf(entry, agent)).toSorted(byName)
-    const made = entries.map(({ skills, slug, name }) => ({ skills, slug, name }))
     const byToolName = new Map(tools.map((tool) => [tool.definition.name, tool]))
-    const view: ToolView = { made, tools, byName: byToolName, pages: new Map() }
+    const view: ToolView = { revision, tools, byName: byToolName, pages: new Map() }
     const [oldest] = views.keys()
     if (views.size >= viewsPerDirectory && oldest !== undefined) views.delete(oldest)
     views.set(key, view)
@@ -148,16 +148,6 @@ function toolOf({ slug, name }: AgentEntry, skill: ListedSkill, agent: string | 
 }
 
 const admittedOnly = (entry: AgentEntry | undefined) => (entry?.admitted === true ? [entry] : [])
-
-function isMadeFrom({ made }: ToolView, entries: readonly AgentEntry[]): boolean {
-  return (
-    made.length === entries.length &&
-    made.every(({ skills, slug, name }, at) => {
-      const entry = entries[at]
-      return entry?.skills === skills && entry.slug === slug && entry.name === name
-    })
-  )
-}
 
 const byName = (one: SkillTool, other: SkillTool): number =>
   one.definition.name < other.definition.name ? -1 : 1

@@ -14,6 +14,11 @@ export interface AgentDirectory {
   left(): readonly AgentEntry[]
   /** The agents that the caller may not see or may see in part. Undefined for a caller who may call every agent. */
   readonly restrictions?: Restrictions | undefined
+  /**
+   * Changes when an agent is added, removed, admitted or blocked, or changes its slug, name or skills, and when the caller
+   * may see more or less. Heartbeats and health do not change it.
+   */
+  readonly revision: string
 }
 
 /** What a caller may not see. The sets change when the registry does; `version` then grows. */
@@ -138,6 +143,10 @@ class View implements AgentDirectory, Restrictions {
 
   get restrictions(): Restrictions | undefined {
     return this.hidden.size === 0 && this.limited.size === 0 ? undefined : this
+  }
+
+  get revision(): string {
+    return `${this.#registry.revision} ${this.version}`
   }
 
   restrict(id: string, access: Access, skills: AgentEntry['skills']): void {

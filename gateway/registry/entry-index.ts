@@ -19,6 +19,7 @@ export class EntryIndex {
   readonly #idOfUrl = new Map<string, string>()
   /** Ids ordered by slug, cached until a slug is added or removed. Heartbeats do not invalidate the order. */
   #ordered: string[] | undefined
+  #revision = 0
 
   readonly policies = new AgentPolicies()
 
@@ -29,6 +30,11 @@ export class EntryIndex {
 
   constructor(entries: readonly AgentEntry[]) {
     for (const entry of entries) this.set(entry)
+  }
+
+  /** Grows with every change that `isListedAs` does not ignore. */
+  get revision(): number {
+    return this.#revision
   }
 
   find(name: string): AgentEntry | undefined {
@@ -74,6 +80,7 @@ export class EntryIndex {
     }
     if (before !== undefined && (before.url !== entry.url || before.replicas !== entry.replicas))
       this.#forgetUrls(before)
+    if (before === undefined || !isListedAs(before, entry)) this.#revision += 1
     this.#byId.set(entry.id, entry)
     this.#idOfSlug.set(entry.slug, entry.id)
     for (const url of urlsOf(entry)) this.#idOfUrl.set(url, entry.id)
@@ -87,6 +94,7 @@ export class EntryIndex {
     const entry = this.#byId.get(id)
     if (entry === undefined) return
     this.#byId.delete(id)
+    this.#revision += 1
     if (this.#idOfSlug.get(entry.slug) === id) this.#idOfSlug.delete(entry.slug)
     this.#forgetUrls(entry)
     if (entry.did !== undefined && this.#idOfDid.get(entry.did) === id) this.#idOfDid.delete(entry.did)
@@ -108,6 +116,17 @@ export class EntryIndex {
   #forgetUrls(entry: AgentEntry): void {
     for (const url of urlsOf(entry)) if (this.#idOfUrl.get(url) === entry.id) this.#idOfUrl.delete(url)
   }
+}
+
+/** Whether lists of agents and skills show both entries alike. Load, health and leases are not in these lists. */
+function isListedAs(before: AgentEntry, now: AgentEntry): boolean {
+  return (
+    before.skills === now.skills &&
+    before.slug === now.slug &&
+    before.name === now.name &&
+    before.admitted === now.admitted &&
+    before.left === now.left
+  )
 }
 
 function urlsOf({ url, replicas = [] }: AgentEntry): string[] {

@@ -238,3 +238,18 @@ test('a change that may reduce access returns after the cached introspection res
     'quarantined',
   ])
 })
+
+test('the revision changes with lists of agents and skills, and not with a heartbeat', async () => {
+  const { registry } = await openRegistry()
+  const entry = await registry.register(announcement())
+  const registered = registry.revision
+  registry.heartbeat(entry.id, { activeTasks: 3 })
+  registry.setStatus(entry.id, 'unreachable')
+  expect(registry.revision).toBe(registered)
+  const card = readCard({ name: 'Data Analyst', did: did(uuid), skills: [{ id: 'table' }] })
+  await registry.register(announcement(card))
+  const renewed = registry.revision
+  expect(renewed).not.toBe(registered)
+  await registry.leave(entry.id)
+  expect(registry.revision).not.toBe(renewed)
+})

@@ -103,6 +103,10 @@ export class Registry implements AgentDirectory {
     for (const entry of this.all()) listen(entry.id, entry)
   }
 
+  get revision(): string {
+    return String(this.#index.revision)
+  }
+
   /** Finds an entry by slug, DID or id. */
   find(name: string): AgentEntry | undefined {
     return unlessLeft(this.#index.find(name))
