@@ -284,11 +284,7 @@ export class Registry implements AgentDirectory {
     })
   }
 
-  #change(
-    id: string,
-    fields: Partial<AgentEntry>,
-    isExpected?: (entry: AgentEntry) => boolean,
-  ): Promise<AgentEntry> {
+  #change(id: string, fields: Partial<AgentEntry>, isExpected?: (entry: AgentEntry) => boolean) {
     return this.#entries.serialize(() => {
       const entry = this.#get(id)
       if (isExpected?.(entry) === false) throw entryChangedError()
