@@ -1,10 +1,11 @@
+import { cleanLine } from '@parley/wire/model/clean-text'
 import { agentUrl } from '../http/entry-out.ts'
 import type { ProofOf } from '../http/entry-proof.ts'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentDirectory } from '../registry/agent-policies.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { isPaidAgent } from '../routing/placement/agent-prices.ts'
-import { plainLine, plainLines } from './plain-text.ts'
+import { cleanLines } from './clean-lines.ts'
 import { type Publisher, publisherAt, type TrustManifest, trustManifestOf, withProof } from './publisher.ts'
 import { representativeQueries } from './representative-queries.ts'
 
@@ -156,14 +157,14 @@ export class CatalogEntries {
     const { gatewayUrl } = this.#options
     const { slug, name, card, skills } = agent
     const url = agentUrl(slug, gatewayUrl)
-    const displayName = plainLine(name, nameMax) || slug
-    const tags = plainLines(skills.flatMap((skill) => skill.tags).slice(0, 10 * tagsMax), wordMax)
+    const displayName = cleanLine(name, nameMax) || slug
+    const tags = cleanLines(skills.flatMap((skill) => skill.tags).slice(0, 10 * tagsMax), wordMax)
     const capabilities = skills.slice(0, capabilitiesMax).map(({ id }) => id)
-    const version = typeof card['version'] === 'string' ? plainLine(card['version'], wordMax) : ''
+    const version = typeof card['version'] === 'string' ? cleanLine(card['version'], wordMax) : ''
     const described = {
-      description: plainLine(agent.description, descriptionMax) || undefined,
+      description: cleanLine(agent.description, descriptionMax) || undefined,
       tags: unlessEmpty(tags.slice(0, tagsMax)),
-      capabilities: unlessEmpty(plainLines(capabilities, wordMax)),
+      capabilities: unlessEmpty(cleanLines(capabilities, wordMax)),
       representativeQueries: representativeQueries(agent),
       version: version || undefined,
       updatedAt: changedAt(agent),

@@ -1,8 +1,8 @@
+import { cleanLine } from '@parley/wire/model/clean-text'
 import type { AgentDirectory } from '../registry/agent-policies.ts'
 import type { Negotiator } from '../routing/negotiation/negotiator.ts'
 import type { CatalogEntries, ListedEntry } from './catalog-entry.ts'
 import type { CatalogSources } from './catalog-sources.ts'
-import { plainLine } from './plain-text.ts'
 
 /** An entry that matches a text, with its relevance from 1 to 100 and why it matches. */
 export interface FoundEntry {
@@ -48,7 +48,7 @@ export class CatalogSearch {
 
 function foundOf(listed: ListedEntry, match: number, reasons: readonly string[]): FoundEntry {
   const why = reasons.filter((reason) => reason.startsWith('skill ')).join('; ')
-  return { listed, score: Math.round(100 * match), reasons: plainLine(why, reasonsMaxChars) }
+  return { listed, score: Math.round(100 * match), reasons: cleanLine(why, reasonsMaxChars) }
 }
 
 /** The place of an entry in the results. */

@@ -1,8 +1,9 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { cleanLine } from '@parley/wire/model/clean-text'
 import { z } from 'zod'
 import { artifactTypes, type CatalogEntry } from './catalog-entry.ts'
+import { cleanLines } from './clean-lines.ts'
 import { publisherIn } from './entry-filter.ts'
-import { plainLine, plainLines } from './plain-text.ts'
 import { placeholderDomain } from './publisher.ts'
 
 /** What the manifest of another publisher contains. */
@@ -50,7 +51,7 @@ export function readManifest(json: unknown, source: URL): ReadManifest | undefin
   const read: ReadManifest = { entries: [], nested: [], embedded: [], refused: 0 }
   for (const item of list.slice(0, entriesMax)) {
     const { data: entry } = given.safeParse(item)
-    const type = plainLine(entry?.type ?? entry?.mediaType ?? '', 200).toLowerCase()
+    const type = cleanLine(entry?.type ?? entry?.mediaType ?? '', 200).toLowerCase()
     const delivered = entry && deliveryOf(entry)
     if (entry === undefined || type === '' || delivered === undefined) read.refused += 1
     else if (type === artifactTypes.catalog && delivered.data !== undefined)
@@ -80,17 +81,17 @@ function mayClaim(publisher: string, { hostname }: URL): boolean {
 function written(entry: z.output<typeof given>, type: string, source: URL): CatalogEntry {
   const { identifier, displayName = '' } = entry
   const domain = publisherIn(identifier)
-  const queries = plainLines(entry.representativeQueries.slice(0, 10), nameMax).slice(0, 5)
+  const queries = cleanLines(entry.representativeQueries.slice(0, 10), nameMax).slice(0, 5)
   return {
     identifier,
-    displayName: plainLine(displayName, nameMax) || (identifier.split(':').at(-1) ?? identifier),
+    displayName: cleanLine(displayName, nameMax) || (identifier.split(':').at(-1) ?? identifier),
     type,
     ...deliveryOf(entry),
-    description: plainLine(entry.description, descriptionMax) || undefined,
+    description: cleanLine(entry.description, descriptionMax) || undefined,
     tags: wordsOf(entry.tags),
     capabilities: wordsOf(entry.capabilities),
     representativeQueries: queries.length < 2 ? undefined : queries,
-    version: plainLine(entry.version, wordMax) || undefined,
+    version: cleanLine(entry.version, wordMax) || undefined,
     updatedAt: entry.updatedAt,
     publisher: { identifier: domain, displayName: domain, identityType: 'dns' },
     metadata: { catalog: source.href },
@@ -98,6 +99,6 @@ function written(entry: z.output<typeof given>, type: string, source: URL): Cata
 }
 
 function wordsOf(list: string[]): string[] | undefined {
-  const words = plainLines(list.slice(0, 10 * wordsMax), wordMax).slice(0, wordsMax)
+  const words = cleanLines(list.slice(0, 10 * wordsMax), wordMax).slice(0, wordsMax)
   return words.length === 0 ? undefined : words
 }

@@ -1,6 +1,6 @@
 import { skillFacts } from '@parley/wire/codecs/parley/skills'
 import type { AgentEntry } from '../registry/entry.ts'
-import { plainLines } from './plain-text.ts'
+import { cleanLines } from './clean-lines.ts'
 
 const [queriesMin, queriesMax] = [2, 5]
 const queryMaxChars = 200
@@ -17,13 +17,13 @@ export function representativeQueries({
   skills,
 }: Pick<AgentEntry, 'name' | 'description' | 'skills'>): string[] | undefined {
   const read = skills.slice(0, skillsMax)
-  const examples = plainLines(inTurn(read.map((skill) => skillFacts(skill).examples)), queryMaxChars)
+  const examples = cleanLines(inTurn(read.map((skill) => skillFacts(skill).examples)), queryMaxChars)
   if (examples.length >= queriesMin) return examples.slice(0, queriesMax)
   const described = [...read, { name, description }].flatMap((one) => [
     firstSentence(one.description),
     one.name,
   ])
-  const queries = plainLines([...examples, ...described], queryMaxChars).slice(0, queriesMax)
+  const queries = cleanLines([...examples, ...described], queryMaxChars).slice(0, queriesMax)
   return queries.length < queriesMin ? undefined : queries
 }
 

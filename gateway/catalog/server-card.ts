@@ -1,7 +1,7 @@
 import type { OperationDescription } from '@parley/kit/http/route-description'
+import { cleanLine } from '@parley/wire/model/clean-text'
 import { z } from 'zod'
 import { artifactTypes } from './catalog-entry.ts'
-import { plainLine } from './plain-text.ts'
 import { publisherAt } from './publisher.ts'
 
 interface McpServer {
@@ -20,9 +20,9 @@ export function serverCardOf(gatewayUrl: string, { name, slug, title, version, d
   return {
     $schema: 'https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json',
     name: `${domain}/${name}`,
-    title: plainLine(title ?? name, 100),
-    version: plainLine(version, 100) || '0',
-    description: plainLine(description, 100),
+    title: cleanLine(title ?? name, 100),
+    version: cleanLine(version, 100) || '0',
+    description: cleanLine(description, 100),
     websiteUrl: gatewayUrl,
     remotes: [{ type: 'streamable-http', url: `${gatewayUrl}${path}` }],
   }

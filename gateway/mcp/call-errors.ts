@@ -1,7 +1,7 @@
 import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { type ErrorName, ParleyError } from '@parley/wire/errors'
+import { cleanLine, cleanText, clipped } from '@parley/wire/model/clean-text'
 import { z } from 'zod'
-import { cleanLine, cleanText, clipped } from './clean-text.ts'
 
 /** What a model can do about an error. */
 const nextSteps: Partial<Record<ErrorName, string>> = {

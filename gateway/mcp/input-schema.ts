@@ -1,6 +1,6 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { cleanText, clipped, hasUnsafeCharacters } from '@parley/wire/model/clean-text'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
-import { cleanText, clipped, hasUnsafeCharacters } from './clean-text.ts'
 
 /** Schemas of foreign agents beyond these limits are replaced by the schema for texts. */
 const schemaMaxChars = 32 * 1024

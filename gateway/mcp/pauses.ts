@@ -1,8 +1,8 @@
 import type { InputRequests } from '@modelcontextprotocol/server'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { cleanLine, cleanObject, clipped } from '@parley/wire/model/clean-text'
 import type { JsonObject, Part, Task } from '@parley/wire/model/task'
 import { z } from 'zod'
-import { cleanLine, cleanObject, clipped } from './clean-text.ts'
 import { textOf } from './task-results.ts'
 
 /** What a client can do with the question of a paused task. */

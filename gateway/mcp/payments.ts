@@ -2,11 +2,11 @@ import type { CallToolResult } from '@modelcontextprotocol/server'
 import { networkOfVersion1 } from '@parley/engine/payments/x402/version-1-networks'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { cleanLine, cleanObject } from '@parley/wire/model/clean-text'
 import { isJsonObject } from '@parley/wire/model/json-text'
 import type { PaymentSession } from '@parley/wire/model/payment'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
 import type { CallerCalls } from '../calls/agent-calls.ts'
-import { cleanLine, cleanObject } from './clean-text.ts'
 import type { AgentTask } from './task-results.ts'
 
 /** The keys of x402 over MCP (spec/mcp.md#payments). */

@@ -1,7 +1,7 @@
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server'
+import { cleanJson, cleanLine, cleanObject, cleanText } from '@parley/wire/model/clean-text'
 import type { Artifact, JsonObject, Part, Task } from '@parley/wire/model/task'
 import { artifactUri } from './artifact-resources.ts'
-import { cleanJson, cleanLine, cleanObject, cleanText } from './clean-text.ts'
 import { isTextual, sniffMediaType } from './media-type.ts'
 
 /** A task with the agent that has it, if the interface states it. */

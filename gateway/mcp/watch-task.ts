@@ -1,7 +1,7 @@
+import { clipped } from '@parley/wire/model/clean-text'
 import { isResting, type Task } from '@parley/wire/model/task'
 import type { AgentMessage, CallerCalls, SentTask } from '../calls/agent-calls.ts'
 import { agentIsSlow } from '../calls/inner-requests.ts'
-import { clipped } from './clean-text.ts'
 import { textOf } from './task-results.ts'
 
 export interface WatchOptions {

@@ -1,8 +1,8 @@
 import { ParleyError } from '@parley/wire/errors'
+import { cleanLine, cleanText } from '@parley/wire/model/clean-text'
 import { millisOf } from '@parley/wire/model/timestamp'
 import type { AgentDirectory } from '../registry/agent-policies.ts'
 import type { AgentEntry } from '../registry/entry.ts'
-import { visible } from './task-answer.ts'
 import { negotiatedModel } from './turn.ts'
 
 const owner = 'parley'
@@ -23,7 +23,7 @@ export function requireModel(agents: AgentDirectory, model: string): AgentEntry 
   const entry = agents.bySlug(model)
   if (entry?.admitted === true) return entry
   throw new ParleyError('NotFound', {
-    message: `The model ${JSON.stringify(visible(model).slice(0, 100))} does not exist, or you may not use it. GET /v1/models lists the models.`,
+    message: `The model ${JSON.stringify(cleanText(model).slice(0, 100))} does not exist, or you may not use it. GET /v1/models lists the models.`,
     data: { reason: 'agent', param: 'model' },
   })
 }
@@ -46,10 +46,7 @@ function modelOf({ slug, name, description, registeredAt }: AgentEntry) {
     object: 'model',
     created: Math.floor(millisOf(registeredAt) / 1000),
     owned_by: owner,
-    name: oneLine(name, 100),
-    description: oneLine(description, 500),
+    name: cleanLine(name, 100),
+    description: cleanLine(description, 500),
   }
 }
-
-const oneLine = (text: string, maxChars: number) =>
-  visible(text).replace(/\s+/g, ' ').trim().slice(0, maxChars)

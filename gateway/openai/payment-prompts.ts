@@ -1,6 +1,7 @@
 import { withPaymentSession } from '@parley/wire/codecs/parley/metadata'
 import { sessionOut } from '@parley/wire/codecs/parley/payments'
 import { ParleyError } from '@parley/wire/errors'
+import { cleanText } from '@parley/wire/model/clean-text'
 import type { PaymentSession } from '@parley/wire/model/payment'
 import type { JsonObject, Task } from '@parley/wire/model/task'
 import { z } from 'zod'
@@ -8,7 +9,6 @@ import type { CallerCalls } from '../calls/agent-calls.ts'
 import type { OAuthStore } from '../oauth/oauth-store.ts'
 import { idOfValues } from './ids.ts'
 import type { PaymentPage } from './question.ts'
-import { visible } from './task-answer.ts'
 
 const model = 'PaymentPrompt'
 const stored = z.object({ agent: z.string(), sessionId: z.string() })
@@ -128,7 +128,7 @@ function paymentRequired(
       : `Pay at ${captureUrl} and send the message again. Programs pay with the header PAYMENT-SIGNATURE (x402).`
   return new ParleyError(error.error, {
     status: 402,
-    message: visible(`${price}. ${how}`),
+    message: cleanText(`${price}. ${how}`),
     data: {
       reason: 'payment_required',
       ...(agent !== undefined && { agent }),

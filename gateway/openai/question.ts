@@ -1,5 +1,6 @@
+import { cleanText } from '@parley/wire/model/clean-text'
 import type { JsonObject, Part, Task } from '@parley/wire/model/task'
-import { plainText, visible } from './task-answer.ts'
+import { plainText } from './task-answer.ts'
 
 /** Where and what to pay, for a task that waits for a payment. */
 export interface PaymentPage {
@@ -53,7 +54,7 @@ function dataOf({ status }: Task): JsonObject {
 
 function textIn(data: JsonObject, key: string): string {
   const value = data[key]
-  return typeof value === 'string' ? visible(value).slice(0, 200) : '?'
+  return typeof value === 'string' ? cleanText(value).slice(0, 200) : '?'
 }
 
 /** Returns the id of the task to which the text of the assistant belongs. */

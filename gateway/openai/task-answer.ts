@@ -1,3 +1,4 @@
+import { cleanText } from '@parley/wire/model/clean-text'
 import { isPaused, type Part, type Task } from '@parley/wire/model/task'
 import { type FileAddress, fileId } from './ids.ts'
 
@@ -60,7 +61,7 @@ function textOfGroups(groups: readonly Group[]): string {
 }
 
 export function plainText(parts: readonly Part[]): string {
-  return parts.map((part) => (part.kind === 'text' ? visible(part.text) : '')).join('')
+  return parts.map((part) => (part.kind === 'text' ? cleanText(part.text) : '')).join('')
 }
 
 function resultOf({ artifacts, status }: Task): Group[] {
@@ -91,19 +92,13 @@ export function fileAt(task: Task, address: FileAddress): AnswerFile | undefined
 }
 
 function fileName(name: string | undefined): string {
-  const shown = visible(name ?? '')
+  const shown = cleanText(name ?? '')
     .replace(/[\s"\\[\]()<>/]+/g, '_')
     .slice(0, 100)
   return shown === '' ? 'file' : shown
 }
 
 const fenced = (data: object) => `\`\`\`json\n${JSON.stringify(data, null, 2)}\n\`\`\``
-
-/** Removes control characters, which could affect a terminal, except tabs and line ends. */
-export function visible(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- these are the characters to remove
-  return text.replace(/[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069]/g, '')
-}
 
 /** Images up to this size are part of the text of a chat answer. Clients send it back with each later message. */
 const inlineImageMaxChars = 256 * 1024

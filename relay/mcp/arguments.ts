@@ -1,6 +1,6 @@
+import { cleanLine } from '@parley/wire/model/clean-text'
 import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
-import { cleanLine } from './clean-text.ts'
 import { propertiesOf } from './tools.ts'
 
 /** The values for a schema: complete, incomplete with the names of the missing fields, or with faults. */

@@ -1,9 +1,9 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { cleanText } from '@parley/wire/model/clean-text'
 import { isJsonObject } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import { InvalidAgentAnswer } from '../client/agent-errors.ts'
 import { argumentsFor, fieldsText } from './arguments.ts'
-import { cleanText } from './clean-text.ts'
 import { propertiesOf } from './tools.ts'
 
 /** What a server requests from the caller of a tool: the fields of a form, or the visit of a page. */

@@ -1,9 +1,9 @@
 import type { HandlerContext } from '@parley/agent/internal/author/context'
 import type { Output } from '@parley/agent/internal/author/output'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { cleanLine } from '@parley/wire/model/clean-text'
 import type { JsonObject, Message } from '@parley/wire/model/task'
 import { argumentsFor, fieldsText, schemaOf } from './arguments.ts'
-import { cleanLine } from './clean-text.ts'
 import { chooseTool } from './tool-choice.ts'
 import type { McpTool } from './tools.ts'
 

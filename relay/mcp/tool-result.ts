@@ -1,9 +1,9 @@
 import { type Output, part, pause } from '@parley/agent/internal/author/output'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { cleanLine, cleanText } from '@parley/wire/model/clean-text'
 import { isJsonObject, jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonValue, Part } from '@parley/wire/model/task'
 import { InvalidAgentAnswer } from '../client/agent-errors.ts'
-import { cleanLine, cleanText } from './clean-text.ts'
 
 /** The maximum number of parts of one result. */
 const partsMax = 2000

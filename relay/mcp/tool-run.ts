@@ -2,10 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { HandlerContext } from '@parley/agent/internal/author/context'
 import { type Output, pause, progress } from '@parley/agent/internal/author/output'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { cleanLine } from '@parley/wire/model/clean-text'
 import { AgentRefused, AgentUnreachable, InvalidAgentAnswer } from '../client/agent-errors.ts'
 import { RelayedTaskFailed } from '../handler/outcome.ts'
 import type { LinkStore, TaskLink } from '../store/links.ts'
-import { cleanLine } from './clean-text.ts'
 import {
   type InputRequest,
   type InputResponses,

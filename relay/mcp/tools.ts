@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { toolSkillOut } from '@parley/wire/codecs/parley/skills'
+import { cleanLine, cleanText } from '@parley/wire/model/clean-text'
 import { keptInputSchema } from '@parley/wire/model/input-schema'
 import { isJsonObject } from '@parley/wire/model/json-text'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
 import { z } from 'zod'
-import { cleanLine, cleanText } from './clean-text.ts'
 
 /** A tool of an MCP server, as the skill of an agent. Its texts are bounded and without control characters. */
 export interface McpTool {

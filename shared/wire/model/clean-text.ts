@@ -1,5 +1,5 @@
-import { isObject } from '@parley/wire/jsonrpc/envelope'
-import type { JsonObject, JsonValue } from '@parley/wire/model/task'
+import { isObject } from '../jsonrpc/envelope.ts'
+import type { JsonObject, JsonValue } from './task.ts'
 
 /** Escape sequences of terminals: CSI, OSC (with its text) and the others, which have two characters. */
 const escapeSequences =
@@ -11,7 +11,7 @@ const escapeSequences =
  * invisible characters, in which instructions to a model can be hidden.
  */
 const unsafeCharacters =
-  /(?![\t\n\r])\p{Cc}|[\u200B\u2028\u2029\u202A-\u202E\u2060-\u2064\u2066-\u206F\uFEFF\uFFF9-\uFFFB]|[\u{E0000}-\u{E0FFF}]/gu
+  /(?![\t\n\r])\p{Cc}|\p{Bidi_Control}|[\u200B\u2028\u2029\u2060-\u206F\uFEFF\uFFF9-\uFFFB]|[\u{E0000}-\u{E0FFF}]/gu
 
 const isUnsafe = new RegExp(unsafeCharacters.source, 'u')
 
@@ -28,7 +28,7 @@ export function cleanText(text: string): string {
 /** Returns a clean text in one line, of at most `maxChars` characters. */
 export function cleanLine(text: string, maxChars: number): string {
   return clipped(
-    cleanText(text.slice(0, 4 * maxChars))
+    cleanText(text.slice(0, 4 * maxChars).toWellFormed())
       .replace(/\s+/g, ' ')
       .trim(),
     maxChars,
