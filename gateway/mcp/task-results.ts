@@ -1,8 +1,8 @@
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server'
 import { cleanJson, cleanLine, cleanObject, cleanText } from '@parley/wire/model/clean-text'
+import { signatureMaxBytes, sniffMediaType } from '@parley/wire/model/media-signature'
 import type { Artifact, JsonObject, Part, Task } from '@parley/wire/model/task'
 import { artifactUri } from './artifact-resources.ts'
-import { isTextual, sniffMediaType } from './media-type.ts'
 
 /** A task with the agent that has it, if the interface states it. */
 export interface AgentTask {
@@ -15,6 +15,18 @@ export interface AgentTask {
 
 /** Larger images and audio files become links. */
 const mediaMaxBytes = 1024 * 1024
+/** The formats that models read inline. The declared type of a file is not trusted. */
+const inlineTypes: ReadonlySet<string> = new Set([
+  'image/png',
+  'image/jpeg',
+  'image/gif',
+  'image/webp',
+  'audio/wav',
+  'audio/mpeg',
+  'audio/ogg',
+  'audio/flac',
+  'audio/mp4',
+])
 /** Larger files become links. */
 const fileMaxBytes = 64 * 1024
 const textMaxChars = 256 * 1024
@@ -153,9 +165,9 @@ function fileBlock(
   if (bytes === undefined)
     return link({ uri: cleanLine(address ?? '', 2048), name: named, mimeType: declared })
   const size = bytesIn(bytes)
-  const media = sniffMediaType(bytes)
+  const media = sniffMediaType(Buffer.from(bytes.slice(0, 2 * signatureMaxBytes), 'base64'))
   const fits = bytes.length <= budget.charsLeft
-  if (media !== undefined && size <= mediaMaxBytes && fits) {
+  if (media !== undefined && inlineTypes.has(media) && size <= mediaMaxBytes && fits) {
     budget.charsLeft -= bytes.length
     return { type: media.startsWith('image/') ? 'image' : 'audio', data: bytes, mimeType: media }
   }
@@ -170,6 +182,13 @@ function fileBlock(
     type: 'resource',
     resource: fileContents(uri ?? `parley://files/${encodeURIComponent(named)}`, type, bytes),
   }
+}
+
+/** Whether a file of this type is text, so that its content may be read as UTF-8. */
+function isTextual(mediaType: string): boolean {
+  return /^text\/|[/+](json|xml|yaml|x-yaml|javascript|toml|csv|markdown)$/.test(
+    mediaType.split(';', 1)[0]?.trim().toLowerCase() ?? '',
+  )
 }
 
 /** Returns the content of a file: as text if it is text without control characters, else in base64. */

@@ -1,6 +1,6 @@
+import { sniffMediaType } from '@parley/wire/model/media-signature'
 import type { Part } from '@parley/wire/model/task'
 import { z } from 'zod'
-import { imageTypeOf, typeOfName } from './media-type.ts'
 import { refused, unsupported } from './request-error.ts'
 
 const texts = z.object({ type: z.enum(['text', 'input_text', 'output_text']), text: z.string() })
@@ -103,6 +103,29 @@ function dataFile(text: string, name: string | undefined, param: string): Part {
   const isVague = declared === undefined || declared === '' || declared === 'application/octet-stream'
   const mimeType = imageTypeOf(bytes) ?? (isVague ? typeOfName(name) : declared)
   return filePart({ bytes, name, mimeType })
+}
+
+const typeOfExtension: Readonly<Record<string, string>> = {
+  csv: 'text/csv',
+  tsv: 'text/tab-separated-values',
+  txt: 'text/plain',
+  md: 'text/markdown',
+  html: 'text/html',
+  json: 'application/json',
+  xml: 'application/xml',
+  svg: 'image/svg+xml',
+  pdf: 'application/pdf',
+}
+
+/** Returns the type of a file by the extension of its name. */
+function typeOfName(name: string | undefined): string {
+  const extension = /\.([a-z\d]+)$/i.exec(name ?? '')?.[1]?.toLowerCase() ?? ''
+  return typeOfExtension[extension] ?? 'application/octet-stream'
+}
+
+function imageTypeOf(content: Uint8Array): string | undefined {
+  const type = sniffMediaType(content)
+  return type?.startsWith('image/') === true ? type : undefined
 }
 
 function filePart({

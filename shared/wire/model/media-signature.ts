@@ -1,15 +1,19 @@
-/** The formats that models read inline, by their first bytes. The declared type of a file is not trusted. */
-const signatures: readonly {
+interface Signature {
   mediaType: string
   at?: number
   bytes: string
   also?: { at: number; bytes: string }
-}[] = [
+}
+
+const signatures: readonly Signature[] = [
   { mediaType: 'image/png', bytes: '\u0089PNG\r\n\u001A\n' },
   { mediaType: 'image/jpeg', bytes: '\u00FF\u00D8\u00FF' },
   { mediaType: 'image/gif', bytes: 'GIF87a' },
   { mediaType: 'image/gif', bytes: 'GIF89a' },
   { mediaType: 'image/webp', bytes: 'RIFF', also: { at: 8, bytes: 'WEBP' } },
+  // Texts may begin with the two letters. The reserved bytes of a bitmap are zero.
+  { mediaType: 'image/bmp', bytes: 'BM', also: { at: 6, bytes: '\u0000\u0000\u0000\u0000' } },
+  { mediaType: 'image/avif', at: 4, bytes: 'ftypavif' },
   { mediaType: 'audio/wav', bytes: 'RIFF', also: { at: 8, bytes: 'WAVE' } },
   { mediaType: 'audio/mpeg', bytes: 'ID3' },
   { mediaType: 'audio/mpeg', bytes: '\u00FF\u00FB' },
@@ -19,18 +23,14 @@ const signatures: readonly {
   { mediaType: 'audio/mp4', at: 4, bytes: 'ftypM4A' },
 ]
 
-/** Returns the media type of an image or audio file, read from its first bytes; undefined for other content. */
-export function sniffMediaType(base64: string): string | undefined {
-  const head = Buffer.from(base64.slice(0, 32), 'base64').toString('latin1')
+/** The number of bytes that `sniffMediaType` reads. */
+export const signatureMaxBytes = 16
+
+/** Returns the media type of an image or audio file by its first bytes; undefined for other content. */
+export function sniffMediaType(content: Uint8Array): string | undefined {
+  const head = Buffer.from(content.subarray(0, signatureMaxBytes)).toString('latin1')
   return signatures.find(
     ({ at = 0, bytes, also }) =>
       head.startsWith(bytes, at) && (also === undefined || head.startsWith(also.bytes, also.at)),
   )?.mediaType
-}
-
-/** Whether a file of this type is text, so that its content may be read as UTF-8. */
-export function isTextual(mediaType: string): boolean {
-  return /^text\/|[/+](json|xml|yaml|x-yaml|javascript|toml|csv|markdown)$/.test(
-    mediaType.split(';', 1)[0]?.trim().toLowerCase() ?? '',
-  )
 }
