@@ -1,3 +1,4 @@
+import type http from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { agent, bearer, type Call, call, fail, gateway, gatewayForEachTest } from '../testing.ts'
@@ -139,10 +140,22 @@ test('the answers of an agent are bounded by the budget of the caller, which the
 test('answers that one request reads at the same time count together for the budget of the caller', async () => {
   const sky = await agent('sky', weather)
   const parts = [{ kind: 'text', text: 'x'.repeat(2_000_000) }]
-  sky.on['tasks/get'] = () => taskIn('completed', { artifacts: [{ artifact_id: 'a', name: 'n', parts }] })
+  const json = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    result: taskIn('completed', { artifacts: [{ artifact_id: 'a', name: 'n', parts }] }),
+  })
+  const begun: http.ServerResponse[] = []
+  // No answer ends before both have been read in part.
+  sky.on['tasks/get'] = ({ response }) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).write(json.slice(0, -100))
+    begun.push(response)
+    if (begun.length === 2) setTimeout(() => begun.forEach((one) => one.end(json.slice(-100))), 500)
+  }
   const task = { taskId, agent: 'sky' }
   const refused = await answered({ getAll: [task, task] })
   expect([refused.status, refused.json.error?.data]).toEqual([429, { reason: 'unread_answers' }])
+  sky.on['tasks/get'] = ({ response }) => response.end(json)
   expect((await answered({ getAll: [task] })).status).toBe(200)
 })
 
