@@ -80,7 +80,8 @@ function securityOf(access: Access) {
   if (access === 'public') return []
   if (access === 'basic') return [{ basic: [] }]
   const scopes = access === 'optional' || access === 'token' ? [] : [access]
-  return [...(access === 'optional' ? [{}] : []), { bearer: scopes }, { dpop: scopes }]
+  const withoutToken: Record<string, string[]>[] = access === 'optional' ? [{}] : []
+  return [...withoutToken, { bearer: scopes }, { dpop: scopes }]
 }
 
 /** Errors with equal names have one response in the components of the document. */

@@ -59,7 +59,10 @@ export function skillDetailOut(
   }
 }
 
-/** A skill as its agent listed it, spelled as in `GET /agent/skills`. A registry stores it and passes it on. */
+/**
+ * A skill as its agent listed it, spelled as in `GET /agent/skills`. A registry stores it and passes it on. The field
+ * `input_schema` may have the JSON Schema of the structured input (`keptInputSchema`).
+ */
 export interface ListedSkill extends JsonObject {
   id: string
   name: string
@@ -67,8 +70,6 @@ export interface ListedSkill extends JsonObject {
   tags: string[]
   input_modes: string[]
   output_modes: string[]
-  /** The JSON Schema of the skill's structured input (`keptInputSchema`). */
-  input_schema?: JsonObject
 }
 
 const line = z.string().max(512)
