@@ -156,10 +156,7 @@ export class SupervisedAgent {
           await this.#announce(message, introduction.identity)
           const hangs = await watchForHang(message.url, over.signal, this.#timing.watchdog)
           if (hangs) kill('stopped responding to /health')
-        } else if (this.#hooks.isAssigned(message.url, port)) {
-          // The skills of the agent have changed.
-          await this.#announce(message, introduction.identity)
-        }
+        } else await this.#announceChange(message, introduction.identity, port)
       }
       const launch = await this.#hooks.launch(this.folder, port)
       let sweep: Promise<void> | undefined
@@ -205,6 +202,15 @@ export class SupervisedAgent {
     await this.#hooks.onReady(agent)
     this.#log.info({ url: agent.url, agent_pid: this.pid }, `agent ${this.folder.name} is ready`)
     this.#settle({ name, number, state: 'ready', agent })
+  }
+
+  /** Registers the changed skills of a running agent. If the message is refused, the agent keeps the registered ones. */
+  async #announceChange(message: ReadyMessage, identity: Introduction['identity'], port: number) {
+    try {
+      if (this.#hooks.isAssigned(message.url, port)) await this.#announce(message, identity)
+    } catch (error) {
+      this.#log.warn({ err: error }, `the changed card of agent ${this.folder.name} was refused`)
+    }
   }
 }
 
