@@ -67,7 +67,7 @@ export async function directAnswer(
   request: DirectRequest,
   exchange: Exchange,
   options: DirectAnswerOptions,
-): Promise<string | Buffer> {
+): Promise<string | readonly Buffer[]> {
   const { id } = request
   try {
     return request.method === 'tools/list'
@@ -81,19 +81,22 @@ export async function directAnswer(
 
 const serverMeta = { [SERVER_INFO_META_KEY]: serverInfo }
 
-/** The JSON of the tools is that of the page, which is kept until the tools change. */
+/**
+ * Returns the answer in pieces, because a copy of each page would make most of the garbage of the process. The JSON of the
+ * tools is that of the page, which is kept until the tools change.
+ */
 function listAnswer(
   { id, params }: Extract<DirectRequest, { method: 'tools/list' }>,
   { directory, agent, caller }: Exchange,
   { catalog }: DirectAnswerOptions,
-): Buffer {
+): Buffer[] {
   const { json, nextCursor } = catalog.page(directory, agent, caller.id, params.cursor)
   const facts = { nextCursor, ttlMs: listTtlMs, cacheScope: 'private', resultType: 'complete' }
-  return Buffer.concat([
+  return [
     Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"tools":`),
     json,
     Buffer.from(`,${JSON.stringify({ ...facts, _meta: serverMeta }).slice(1)}}`),
-  ])
+  ]
 }
 
 async function callAnswer(

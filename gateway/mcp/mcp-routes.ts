@@ -285,7 +285,10 @@ async function respond(
   const direct = directRequestIn(request as FastifyRequest, body)
   if (direct !== undefined) {
     const answer = await directAnswer(direct, exchange, { ...tools, signal: gone.signal })
-    return reply.headers({ 'content-type': 'application/json', 'cache-control': 'no-store' }).send(answer)
+    void reply.headers({ 'content-type': 'application/json', 'cache-control': 'no-store' })
+    if (typeof answer === 'string') return reply.send(answer)
+    const bytes = answer.reduce((sum, piece) => sum + piece.byteLength, 0)
+    return reply.header('content-length', bytes).send(Readable.from(answer, { objectMode: false }))
   }
   const web = new Request(`http://mcp.invalid${request.url}`, {
     method: request.method,
