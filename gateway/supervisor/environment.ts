@@ -1,17 +1,6 @@
+import { machineVariables } from '@parley/kit/process/machine-variables'
 import { agentSettings, commonSettings, type Setting } from '@parley/kit/process/settings'
 import type { AgentFolder } from './agent-folders.ts'
-
-/** The machine's variables that every agent receives. */
-const machineVariables = [
-  'PATH',
-  'HOME',
-  'LANG',
-  'LC_ALL',
-  'TZ',
-  'TMPDIR',
-  'XDG_CACHE_HOME',
-  'NODE_EXTRA_CA_CERTS',
-]
 
 /** Agents receive these variables and the common settings marked `toAgents`. All others stay in the gateway. */
 const forwardedVariables = [

@@ -3,6 +3,7 @@ import { resolveAgent } from '@parley/agent/internal/author/agent'
 import type { SkillDefinition } from '@parley/agent/internal/author/define-agent'
 import type { LoadedAgent, LoadParts } from '@parley/agent/internal/server/run-agent'
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
+import { machineVariables } from '@parley/kit/process/machine-variables'
 import { ConfigError } from '@parley/kit/process/settings'
 import { cleanLine } from '@parley/wire/model/clean-text'
 import { isTerminal } from '@parley/wire/model/task'
@@ -107,20 +108,9 @@ function programOf(command: string, folder: string): string {
   return command.startsWith('.') ? path.resolve(folder, command) : command
 }
 
-const systemNames = [
-  'PATH',
-  'HOME',
-  'LANG',
-  'LC_ALL',
-  'TZ',
-  'TMPDIR',
-  'XDG_CACHE_HOME',
-  'NODE_EXTRA_CA_CERTS',
-]
-
 function systemVariables(variables: NodeJS.ProcessEnv): Record<string, string> {
   return Object.fromEntries(
-    systemNames.flatMap((name) => {
+    machineVariables.flatMap((name) => {
       const value = variables[name]
       return value === undefined ? [] : [[name, value] as const]
     }),
