@@ -1,5 +1,6 @@
 import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
 import type { PaymentPurpose } from '@parley/wire/codecs/parley/payments'
+import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage } from '@parley/wire/model/call'
 import type { PaymentSession } from '@parley/wire/model/payment'
 import type { JsonObject, Part, Task, TaskStatus } from '@parley/wire/model/task'
@@ -101,3 +102,9 @@ export type TaskChange =
       append: boolean
       last: boolean
     }
+
+/** Returns undefined for the error of a task that does not exist, or that belongs to another caller. @throws other errors */
+export function unlessMissing(error: unknown): undefined {
+  if (error instanceof ParleyError && error.status === 404) return undefined
+  throw error
+}

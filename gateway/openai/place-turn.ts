@@ -1,7 +1,7 @@
-import { ParleyError } from '@parley/wire/errors'
 import { idsOf } from '@parley/wire/model/ids'
 import type { JsonObject, Task } from '@parley/wire/model/task'
 import type { AgentMessage, CallerCalls, TaskAddress } from '../calls/agent-calls.ts'
+import { unlessMissing } from '../calls/agent-calls.ts'
 import { idOfValues } from './ids.ts'
 import { answerTo, isQuestionOf, taskIdIn } from './question.ts'
 import { isQuestion } from './task-answer.ts'
@@ -131,8 +131,3 @@ function idOf({ owner, idempotencyKey }: Conversation, parts: Turn['parts']): st
 }
 
 const modesOf = ({ isJson }: Turn) => (isJson ? ['application/json'] : undefined)
-
-function unlessMissing(error: unknown): undefined {
-  if (error instanceof ParleyError && error.status === 404) return undefined
-  throw error
-}

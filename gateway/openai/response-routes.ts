@@ -2,6 +2,7 @@ import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { isResting, type Task } from '@parley/wire/model/task'
 import type { FastifyReply } from 'fastify'
+import { unlessMissing } from '../calls/agent-calls.ts'
 import { parseResponseId } from './ids.ts'
 import type { ApiRequest } from './open-ai-routes.ts'
 import { questionOf } from './question.ts'
@@ -96,11 +97,6 @@ async function previousTask(api: ApiRequest, id: string, model: string): Promise
     message: 'The previous response is still in progress. Wait until it is complete, or cancel it.',
     data: { reason: 'response_in_progress', param: 'previous_response_id', taskId: task.id },
   })
-}
-
-function unlessMissing(error: unknown): undefined {
-  if (error instanceof ParleyError && error.status === 404) return undefined
-  throw error
 }
 
 const responseNotFound = (param: string) =>
