@@ -27,13 +27,19 @@ const api: OperationDescription = {
 
 /** Adds `GET /openapi.json`, which describes every route of the server (spec/http-api.md#openapi-document). It is public. */
 export function addOpenApiRoute(app: FastifyInstance, { address, ...info }: OpenApiRoute): void {
-  let document: Promise<object> | undefined
+  let document: Promise<string> | undefined
   app.get(openApiPath, { config: { api } }, async (request, reply) => {
     // The document is made when it is requested for the first time, because many processes never send it.
-    document ??= import('./openapi-document.ts').then((builder) =>
-      builder.openApiDocument(recordedRoutes(app), info),
-    )
-    const json = JSON.stringify({ ...(await document), servers: [{ url: address(request) }] })
-    return sendCacheable(request, reply, json)
+    document ??= documentText(app, info).catch((error: unknown) => {
+      document = undefined
+      throw error
+    })
+    const servers = JSON.stringify([{ url: address(request) }])
+    return sendCacheable(request, reply, `${(await document).slice(0, -1)},"servers":${servers}}`)
   })
+}
+
+async function documentText(app: FastifyInstance, info: DocumentOptions): Promise<string> {
+  const { openApiDocument } = await import('./openapi-document.ts')
+  return JSON.stringify(await openApiDocument(recordedRoutes(app), info))
 }
