@@ -5,7 +5,7 @@
  */
 export const layers: Record<string, string[][]> = {
   'shared/wire': [['errors.ts'], ['jsonrpc'], ['model'], ['codecs']],
-  'shared/kit': [['net', 'database'], ['process'], ['did'], ['auth'], ['http']],
+  'shared/kit': [['net', 'database', 'telemetry'], ['process'], ['did'], ['auth'], ['http']],
   'shared/engine': [['store', 'queue', 'events'], ['payments', 'migration'], ['tasks'], ['webhooks']],
   'shared/engine/payments': [['x402'], ['facilitators'], ['ledger'], ['capture']],
   'shared/negotiation': [['words'], ['score'], ['index']],
@@ -22,11 +22,12 @@ export const layers: Record<string, string[][]> = {
   gateway: [
     ['store', 'did', 'keys', 'config.ts', 'addresses.ts'],
     ['registry', 'oauth'],
-    ['health', 'registration'],
+    ['health', 'registration', 'records'],
     ['isolation'],
     ['routing', 'supervisor'],
     ['http', 'calls'],
-    ['mcp', 'openai', 'catalog'],
+    ['mcp', 'openai', 'catalog', 'operator'],
+    ['console'],
   ],
   'gateway/routing': [['store', 'forwarding'], ['learning'], ['placement'], ['negotiation'], ['rpc']],
 }
@@ -39,6 +40,9 @@ export const drivers: Record<string, RegExp> = {
   ioredis: /\/(bullmq|redis[^/]*|redis\/[^/]+)\.ts$/,
   viem: /^(shared\/engine\/payments\/(facilitators\/(typed-data|chain[^/]*)|x402\/wallet)|tools\/(testing\/chain|exchanges\/wallet))\.ts$/,
   'oidc-provider': /^gateway\/oauth\//,
+  '@opentelemetry/api': /^(shared\/kit\/telemetry\/otlp|tools\/testing)\//,
+  '@opentelemetry/sdk-trace': /^shared\/kit\/telemetry\/otlp\//,
+  '@opentelemetry/exporter-trace-otlp-proto': /^shared\/kit\/telemetry\/otlp\//,
 }
 
 /** Files that may read the environment; they pass it on as one frozen object. */

@@ -42,6 +42,11 @@ export function ownsFor({ id, delegate }: Pick<Caller, 'id' | 'delegate'>, owner
   return owner === id || (delegate === undefined && owner.startsWith(`${id}${ownerSeparator}`))
 }
 
+/** The client for which an owner acts: the owner itself, or the client for which agents created a task. */
+export function subjectOf(owner: string): string {
+  return owner.split(ownerSeparator, 1)[0] ?? owner
+}
+
 /** The client ids of all agents that act for the subject, the current one first. */
 export function actingAgents({ actors = [], gateways }: Pick<Caller, 'actors' | 'gateways'>): string[] {
   return actors.filter((name) => !isGateway(name, gateways))

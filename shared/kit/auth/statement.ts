@@ -1,20 +1,8 @@
 import { hash } from 'node:crypto'
-import { ParleyError } from '@parley/wire/errors'
-import { jsonOf } from '@parley/wire/model/json-text'
-import {
-  createLocalJWKSet,
-  decodeJwt,
-  decodeProtectedHeader,
-  errors,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  jwtVerify,
-} from 'jose'
-import { request } from 'undici'
-import { z } from 'zod'
+import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
 import { RecentMap } from '../did/recent-map.ts'
-import { boundedText } from '../net/bounded-text.ts'
 import { type Introspection, type Introspector, introspectionClaims } from './introspection.ts'
+import { PublishedKeys } from './published-keys.ts'
 
 /** The `typ` of a statement, which distinguishes it from every other JWT. */
 export const statementType = 'parley-statement+jwt'
@@ -26,33 +14,11 @@ export const statementTokenType = 'urn:ietf:params:oauth:token-type:jwt'
 /** The path of the gateway's public keys, below its URL. */
 export const statementKeysPath = '/.well-known/jwks.json'
 
-const keysMax = 64
-/** The keys that sign a gateway's statements (RFC 7517), and the gateway's issuer. */
-const keySet = z.object({
-  issuer: z.string(),
-  keys: z.array(z.looseObject({ kty: z.string(), kid: z.string() })).max(keysMax),
-})
-
-/** The answer of a gateway that signs no statements. A proxy in front of a gateway that starts may return 404 as well. */
-const signsNone = z.object({ error: z.object({ data: z.object({ reason: z.literal('statement_keys') }) }) })
-
-const timeoutMs = 2000
-/** Keys are fetched again after this time, so that a removed key is no longer accepted. */
-const keysMaxAgeMs = 300_000
-/** An unknown key or a failure does not cause requests to the gateway more often than this. */
-const refetchMs = 3000
 /** Tolerated difference between the clocks of the gateway and the agent. */
 const toleranceSeconds = 5
 /** A statement that is valid for longer than this was not issued by a gateway. */
 const lifetimeMaxSeconds = 300
 const statementsMax = 5000
-
-interface Keys {
-  issuer: string
-  keyFor: JWTVerifyGetKey
-  ids: ReadonlySet<string>
-  fetchedAt: number
-}
 
 interface VerifiedStatement {
   introspection: Introspection
@@ -65,15 +31,12 @@ interface VerifiedStatement {
  * (spec/authentication.md#statements). The audience is left to the Authenticator, which knows the agent's names.
  */
 export class StatementVerifier {
-  readonly #url: string
+  readonly #keys: PublishedKeys
   readonly #verified = new RecentMap<string, VerifiedStatement>(statementsMax)
-  #keys: Keys | undefined
-  #fetching: Promise<Keys> | undefined
-  #attemptedAt = Number.NEGATIVE_INFINITY
 
   /** @param gatewayUrl the address of the gateway that the agent has joined */
   constructor(gatewayUrl: string) {
-    this.#url = gatewayUrl.replace(/\/+$/, '') + statementKeysPath
+    this.#keys = new PublishedKeys(gatewayUrl, statementKeysPath)
   }
 
   /**
@@ -85,7 +48,7 @@ export class StatementVerifier {
     const known = this.#verified.get(name)
     if (known !== undefined) return stillValid(known)
     const { kid } = decodeProtectedHeader(statement)
-    const keys = await this.#keysFor(kid)
+    const keys = await this.#keys.with(kid)
     try {
       const { payload } = await jwtVerify(statement, keys.keyFor, {
         algorithms: [statementAlgorithm],
@@ -113,51 +76,8 @@ export class StatementVerifier {
    */
   async gateways(): Promise<readonly string[] | undefined> {
     // Keys of any age will do: a gateway keeps its address.
-    const { issuer } = this.#keys ?? (await this.#keysFor(undefined))
+    const { issuer } = this.#keys.known ?? (await this.#keys.with(undefined))
     return issuer === '' ? undefined : [issuer]
-  }
-
-  /** Returns the current keys. Fetches them if they are old, or do not contain the key. */
-  async #keysFor(kid: string | undefined): Promise<Keys> {
-    const now = performance.now()
-    const known = this.#keys
-    const isFresh = known !== undefined && now - known.fetchedAt < keysMaxAgeMs
-    if (isFresh && (kid === undefined || known.ids.has(kid))) return known
-    if (now - this.#attemptedAt < refetchMs && this.#fetching === undefined) {
-      if (isFresh) return known
-      throw gatewayUnavailable(undefined)
-    }
-    this.#attemptedAt = this.#fetching === undefined ? now : this.#attemptedAt
-    this.#fetching ??= this.#fetch().finally(() => {
-      this.#fetching = undefined
-    })
-    return this.#fetching.catch((error: unknown) => {
-      if (isFresh) return known
-      throw gatewayUnavailable(error)
-    })
-  }
-
-  async #fetch(): Promise<Keys> {
-    const fetchedAt = performance.now()
-    const response = await request(this.#url, {
-      signal: AbortSignal.timeout(timeoutMs),
-      headers: { accept: 'application/json' },
-    })
-    const text = await boundedText(response.body)
-    if (response.statusCode === 404 && signsNone.safeParse(jsonOf(text)).success)
-      return this.#use({ issuer: '', keys: [] }, fetchedAt)
-    if (response.statusCode !== 200) throw new Error(`${this.#url} returned ${response.statusCode}`)
-    return this.#use(keySet.parse(JSON.parse(text)), fetchedAt)
-  }
-
-  #use({ issuer, keys }: z.infer<typeof keySet>, fetchedAt: number): Keys {
-    this.#keys = {
-      issuer,
-      keyFor: createLocalJWKSet({ keys }),
-      ids: new Set(keys.map(({ kid }) => kid)),
-      fetchedAt,
-    }
-    return this.#keys
   }
 }
 
@@ -220,13 +140,4 @@ function read(
 function stillValid({ introspection, exp }: VerifiedStatement): Introspection {
   if (exp + toleranceSeconds <= Date.now() / 1000) return { active: false, exp }
   return { ...introspection, exp: exp + toleranceSeconds }
-}
-
-function gatewayUnavailable(cause: unknown): ParleyError {
-  return new ParleyError('Unavailable', {
-    message: 'The gateway’s keys cannot be read, so its statement cannot be verified',
-    data: { reason: 'gateway_keys' },
-    headers: { 'retry-after': '3' },
-    cause,
-  })
 }

@@ -40,7 +40,7 @@ const allowedHeaders = [
 ]
 
 /** Response headers that cross-origin pages may read, in addition to the safelisted ones. */
-const exposedHeaders = [
+export const exposedHeaders = [
   'X-Request-Id',
   'X-Next-Cursor',
   'X-Agent',

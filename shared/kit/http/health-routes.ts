@@ -43,7 +43,7 @@ const api: OperationDescription = {
 export function addHealthRoute(app: FastifyInstance, options: HealthOptions): FailingChecks {
   const started = process.hrtime.bigint()
   const runChecks = shared(() => Promise.all([checkAll(options.mandatory), checkAll(options.optional)]))
-  app.get('/health', { config: { api } }, async (_request, reply) => {
+  app.get('/health', { config: { api, trace: 'never' } }, async (_request, reply) => {
     const [mandatory, optional] = await runChecks()
     const strictReady = Object.values(mandatory).every((result) => result === 'ok')
     const ready = strictReady && !options.draining()

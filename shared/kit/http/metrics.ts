@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Metrics } from '../process/metrics.ts'
 import type { RequestSeries } from '../process/request-series.ts'
+import { exportMetrics } from '../telemetry/telemetry.ts'
 import type { OperationDescription } from './route-description.ts'
 
 const api: OperationDescription = {
@@ -11,9 +12,14 @@ const api: OperationDescription = {
   responses: { 200: { description: 'Metrics', content: { 'text/plain': z.string() } } },
 }
 
-/** Adds `GET /metrics` in the text exposition format, version 0.0.4 (spec/operations.md#metrics). */
+/**
+ * Adds `GET /metrics` in the text exposition format, version 0.0.4 (spec/operations.md#metrics). A process that exports metrics
+ * exports the same ones.
+ */
 export function addMetricsRoute(app: FastifyInstance, metrics: Metrics): void {
-  app.get('/metrics', { config: { api } }, async (_request, reply) =>
+  const exported = exportMetrics(metrics.registry)
+  app.addHook('onClose', async () => exported[Symbol.dispose]())
+  app.get('/metrics', { config: { api, trace: 'never' } }, async (_request, reply) =>
     reply.type('text/plain; version=0.0.4; charset=utf-8').send(await metrics.registry.metrics()),
   )
 }

@@ -74,11 +74,22 @@ const securitySchemes = {
     description: 'An access token that is bound to a key, with a proof in the header DPoP (RFC 9449)',
   },
   basic: { type: 'http', scheme: 'basic', description: 'The credentials of an OAuth client' },
+  statement: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An operator statement of the gateway of the agent',
+  },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: '__Host-parley_console',
+    description: 'A session of the console; without TLS, the name has no prefix',
+  },
 } as const
 
 function securityOf(access: Access) {
   if (access === 'public') return []
-  if (access === 'basic') return [{ basic: [] }]
+  if (['basic', 'session', 'statement'].includes(access)) return [{ [access]: [] }]
   const scopes = access === 'optional' || access === 'token' ? [] : [access]
   const withoutToken: Record<string, string[]>[] = access === 'optional' ? [{}] : []
   return [...withoutToken, { bearer: scopes }, { dpop: scopes }]
@@ -179,6 +190,7 @@ function errorsByStatus(
     ...(needsToken ? (['InvalidTokenSignature', 'InsufficientPermissions'] as const) : []),
     ...(hasParams ? (['NotFound'] as const) : []),
     ['InvalidRequest', 413],
+    ['InvalidRequest', 431],
     'TooManyRequests',
     'InternalError',
     'Unavailable',

@@ -79,6 +79,7 @@ test('an operation lists its errors by status, with the codes of the error table
     '412',
     '413',
     '429',
+    '431',
     '500',
     '503',
   ])

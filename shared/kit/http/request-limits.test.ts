@@ -244,3 +244,16 @@ test('requests are rejected with 503 and Retry-After if the store fails', async 
   ])
   expect(answer.text).not.toContain('ECONNREFUSED')
 })
+
+test('requests of a session count for its client until it has ended, and all others for their address', async () => {
+  const limits = new RequestLimits({ perMinute: 2, sessionOf: ({ headers }) => headers.cookie })
+  const server = await limitedServer(limits)
+  const [of, unknown] = [{ cookie: 'session' }, { cookie: 'unknown' }]
+  limits.recognize('session', { client_id: 'alice' })
+  expect(await statuses(2, () => get(server, unknown))).toEqual([200, 200])
+  expect(await statuses(3, () => get(server, of))).toEqual([200, 200, 429])
+  limits.recognize('session', {})
+  limits.recognize('other', { client_id: 'bob', requests_per_minute: 1 })
+  expect(await statuses(2, () => get(server, { cookie: 'other' }))).toEqual([200, 429])
+  expect(await get(server, of)).toBe(429)
+})

@@ -19,6 +19,8 @@ export interface RequestLimitOptions {
   store?: Pick<RateLimitPluginOptions, 'store' | 'redis' | 'nameSpace'>
   /** Whether the request in progress is part of a request that was counted. Default: no request is. */
   isCounted?: () => boolean
+  /** Returns the credentials of a request without `Authorization`, such as the cookie of a session. Default: none. */
+  sessionOf?: ((request: Pick<FastifyRequest, 'headers'>) => string | undefined) | undefined
 }
 
 type CountRequest = ReturnType<FastifyInstance['createRateLimit']>
@@ -26,12 +28,12 @@ type Counter = (counted: Counted) => ReturnType<CountRequest>
 
 const windowMs = 60_000
 
-/** Never limited, so that monitoring continues to work under load. */
-const exempt = /^\/(health|metrics)(\?|$)/
+/** Never limited: monitoring continues to work under load, and a page of the console loads many small files. */
+const exempt = /^\/((health|metrics)(\?|$)|console\/(assets|vendor)\/)/
 
-/** Paths to which a server sends a request for each request from its callers. */
+/** Paths to which a server sends a request for each request from its callers, or a gateway for operators. */
 const checkerPath =
-  /^\/(oauth2\/(introspect(\?|$)|introspection-leases(\?|$)|clients\/)|registry\/agents\/[^/]+\/signatures\/)/
+  /^\/(operator\/|oauth2\/(introspect(\?|$)|introspection-leases(\?|$)|clients\/)|registry\/agents\/[^/]+\/signatures\/)/
 
 /** Used in place of a client for the credentials of a server that checks tokens, which is exempt at `checkerPath`. */
 const uncounted = ''
@@ -46,6 +48,7 @@ export interface LimitsOptions {
   log: Log
   /** See `RequestLimitOptions`. */
   isCounted?: () => boolean
+  sessionOf?: RequestLimitOptions['sessionOf']
 }
 
 /**
@@ -127,6 +130,15 @@ export class RequestLimits {
   }
 
   /**
+   * Counts further requests with the credentials of a session for its client, as those with a token of the client. Without a
+   * client, the session has ended, and they are counted for their address.
+   */
+  recognize(session: string, { client_id, requests_per_minute }: Partial<Introspection>): void {
+    if (client_id === undefined) this.#clientOfToken.delete(printOf(session))
+    else this.#clientOfToken.set(printOf(session), { client: client_id, perMinute: requests_per_minute })
+  }
+
+  /**
    * Sets whether these credentials (the part of `Authorization` after the scheme) belong to a server that checks
    * tokens. Such a server is limited at all endpoints except those for introspection and clients.
    */
@@ -149,7 +161,8 @@ export class RequestLimits {
 
   async #countArrival(request: FastifyRequest): Promise<void> {
     if (exempt.test(request.url) || this.#options.isCounted?.() === true) return
-    const credentials = credentialsOf(request.headers.authorization)
+    const { sessionOf } = this.#options
+    const credentials = credentialsOf(request.headers.authorization) ?? sessionOf?.(request)
     const client = credentials === undefined ? undefined : this.#clientOfToken.get(printOf(credentials))
     if (client?.client === uncounted && checkerPath.test(request.url)) return
     if (client !== undefined && client.client !== uncounted) await this.#countClient(client)

@@ -21,17 +21,20 @@ export const tags = {
   registry: 'Registered agents and their policies',
   clients: 'OAuth clients and long-lived keys',
   oauth: 'The OAuth 2.0 server',
+  operator: 'What the agents do: tasks, decisions, webhooks, usage and the audit log',
   operations: 'Health, metrics and maintenance',
   agents: 'Requests that the gateway forwards to an agent',
   mcp: 'Model Context Protocol',
   openai: 'The OpenAI-compatible API',
+  console: 'The console for people',
 } as const
 
 /**
  * Who may call a route: every caller, a caller with a valid token, with a token of a scope, or with the HTTP Basic credentials
- * of a client. With `optional`, a token is not required, but one that is sent must be valid.
+ * of a client. With `optional`, a token is not required, but one that is sent must be valid. `statement` is an operator statement
+ * of the gateway, and `session` the cookie of a session of the console.
  */
-export type Access = 'public' | 'optional' | 'token' | 'basic' | Scope
+export type Access = 'public' | 'optional' | 'token' | 'basic' | 'session' | 'statement' | Scope
 
 /** Content by media type. */
 export type Content = Readonly<Record<string, z.ZodType>>

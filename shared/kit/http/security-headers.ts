@@ -1,3 +1,6 @@
+/** The policy of responses that are no pages. */
+export const contentPolicy = "default-src 'none'; frame-ancestors 'none'"
+
 /**
  * Returns the security headers for every response: no content sniffing, no scripts, no framing, no referrer.
  * @fastify/helmet is not used, because it computes each header per request and mostly sets headers for pages; the
@@ -7,7 +10,7 @@
 export function securityHeaders(publicUrl: string | undefined): Record<string, string> {
   return {
     'x-content-type-options': 'nosniff',
-    'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    'content-security-policy': contentPolicy,
     'referrer-policy': 'no-referrer',
     ...(publicUrl?.startsWith('https:') === true && {
       'strict-transport-security': 'max-age=31536000',

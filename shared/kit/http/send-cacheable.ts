@@ -13,6 +13,8 @@ interface CacheOptions {
   modified?: ModificationTimes
   /** The media type. */
   type?: string
+  /** A header of the response that depends on the request, so that a browser with another value gets the whole response. */
+  header?: string
 }
 
 /** The age of a new content, which leaves a time for each of the contents that a path has within a minute. */
@@ -50,10 +52,10 @@ export function sendCacheable(
   request: FastifyRequest,
   reply: FastifyReply,
   json: string,
-  { perCaller = false, vary, modified, type = jsonType }: CacheOptions = {},
+  { perCaller = false, vary, modified, type = jsonType, header = '' }: CacheOptions = {},
 ): FastifyReply {
   const scope = perCaller && request.headers.authorization !== undefined ? 'private' : 'public'
-  const etag = `"${createHash('sha256').update(json).digest('base64url').slice(0, 22)}"`
+  const etag = `"${createHash('sha256').update(header).update(json).digest('base64url').slice(0, 22)}"`
   reply.headers({ etag, 'cache-control': `${scope}, max-age=60` })
   const since = modified?.of(partsOf(request.url).path, etag) ?? Number.POSITIVE_INFINITY
   const isDated = since <= Date.now()

@@ -25,6 +25,7 @@ import type { RequestLimits } from './request-limits.ts'
 import { findRestCall } from './rest-call.ts'
 import { recordRoutes } from './route-description.ts'
 import { securityHeaders } from './security-headers.ts'
+import { traceRequests } from './trace-requests.ts'
 import { watchRoutes } from './wrong-method.ts'
 
 declare module 'fastify' {
@@ -49,6 +50,8 @@ declare module 'fastify' {
 export interface ServerOptions {
   log: Log
   metrics: Metrics
+  /** Whether the current request is sent by another route of the server, and is not counted. Default: no. */
+  isInner?: () => boolean
   /** Maximum size of a request body. Default 10 MiB. */
   bodyMaxBytes?: number
   /** Time limit for receiving the head of a request. Default 20 s. */
@@ -115,7 +118,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('onRequest', (request, reply, done) => {
-    countRequest(options.metrics.requests, request, reply)
+    if (options.isInner?.() !== true) countRequest(options.metrics.requests, request, reply)
     reply.headers(headers).header('x-request-id', request.id)
     done(faultOfHead(request.raw))
   })
@@ -127,6 +130,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   // CORS comes before the limits, so that a page can read a 429.
   allowOrigins(app, corsOrigins)
   limits?.attach(app, audit)
+  traceRequests(app)
   return app
 }
 

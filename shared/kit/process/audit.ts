@@ -18,20 +18,32 @@ export interface Decision {
 
 const fieldMaxChars = 256
 
+/** Receives each entry of level `info`, truncated and cleaned. Must not block or throw. */
+export type AuditSink = (decision: Decision) => void
+
+const sink = Symbol('audit sink')
+
+/** Passes the entries of all audit logs that write to `log` or its child loggers to `receive`, too. */
+export function receiveAudit(log: Log, receive: AuditSink): void {
+  Object.assign(log, { [sink]: receive })
+}
+
 /**
  * The audit log has one line per decision, marked with `audit: true`. Level `info`: refusals with their reason,
  * changes in the registry and in the OAuth server, and operators' actions. Level `debug`: accepted work
  * (message/send, cancel, clear, feedback), which the tasks also record. Successful reads are not logged.
  */
 export class Audit {
-  readonly #log: Log
+  readonly #log: Log & { [sink]?: AuditSink }
 
   constructor(log: Log) {
     this.#log = log.child({ audit: true })
   }
 
   record(decision: Decision): void {
-    this.#log.info(fieldsOf(decision), 'decision')
+    const cleaned = cleanedDecision(decision)
+    this.#log.info(fieldsOf(cleaned), 'decision')
+    this.#log[sink]?.(cleaned)
   }
 
   /** Whether `logWork` writes anything at the current log level. */
@@ -41,15 +53,21 @@ export class Audit {
 
   /** Logs accepted work. */
   logWork(decision: Decision): void {
-    if (this.logsWork) this.#log.debug(fieldsOf(decision), 'decision')
+    if (this.logsWork) this.#log.debug(fieldsOf(cleanedDecision(decision)), 'decision')
   }
 }
 
-function fieldsOf({ allowed, requestId, ...texts }: Decision) {
-  const fields: Record<string, string | boolean> = { allowed }
-  for (const [name, value] of Object.entries(texts)) if (value !== undefined) fields[name] = bounded(value)
-  if (requestId !== undefined) fields['request_id'] = bounded(requestId)
-  return fields
+function cleanedDecision({ allowed, action, ...texts }: Decision): Decision {
+  const cleaned: Decision = { allowed, action: bounded(action) }
+  for (const name of ['who', 'address', 'target', 'reason', 'requestId'] as const) {
+    const value = texts[name]
+    if (value !== undefined) cleaned[name] = bounded(value)
+  }
+  return cleaned
+}
+
+function fieldsOf({ requestId, ...fields }: Decision) {
+  return { ...fields, ...(requestId !== undefined && { request_id: requestId }) }
 }
 
 /** Truncates the text and replaces control characters and line breaks. */

@@ -1,6 +1,7 @@
 import path from 'node:path'
 import type { Deprecation } from '@parley/wire/model/deprecation'
 import { type AllowedHosts, parseAllowedHosts } from '../net/allowed-hosts.ts'
+import type { TelemetryOptions } from '../telemetry/telemetry.ts'
 import type { AnswerLimits } from './answer-budget.ts'
 import {
   agentSettings,
@@ -10,6 +11,7 @@ import {
   readSettings,
   type Values,
 } from './settings.ts'
+import { telemetryOptions } from './telemetry-settings.ts'
 
 /** Frozen configuration for the gateway and all agents. Secrets are in a separate object that is never logged. */
 export interface CommonConfig {
@@ -57,13 +59,20 @@ export interface PaymentConfig {
   rpcUrl: string | undefined
   signerKeyFile: string | undefined
   sandbox: boolean
+  /** Confirmations that a direct transfer needs. */
+  transferConfirmations: number
   /**
    * URL without a trailing slash. Default: the agent's address. Calls through a gateway use the address at the
    * gateway.
    */
   captureBaseUrl?: string | undefined
   /** Timeouts and intervals. They are not settings but are set by programs that embed an agent. */
-  timing?: { decideTimeoutMs?: number; settleTimeoutMs?: number; reconcileIntervalMs?: number }
+  timing?: {
+    decideTimeoutMs?: number
+    settleTimeoutMs?: number
+    reconcileIntervalMs?: number
+    transferIntervalMs?: number
+  }
 }
 
 export interface AgentConfig extends CommonConfig {
@@ -89,6 +98,8 @@ export interface AgentSecrets {
   /** Initial access token for registering an OAuth client. */
   initialToken: string | undefined
   webhookToken: string | undefined
+  /** Undefined if nothing is exported. Contains the headers for the collector. */
+  telemetry: TelemetryOptions | undefined
 }
 
 /** @throws ConfigError */
@@ -108,6 +119,7 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
         rpcUrl: values.PAYMENT_RPC_URL,
         signerKeyFile: values.PAYMENT_SIGNER_KEY_FILE,
         sandbox: values.PAYMENT_SANDBOX ?? !common.production,
+        transferConfirmations: values.PAYMENT_TRANSFER_CONFIRMATIONS,
         captureBaseUrl: trimSlash(values.CAPTURE_BASE_URL),
       },
       audiences: (values.OAUTH_AUDIENCES ?? []).map((name) => name.replace(/\/+$/, '')),
@@ -125,6 +137,7 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
       gatewayToken: values.GATEWAY_TOKEN,
       initialToken: values.OAUTH_INITIAL_TOKEN,
       webhookToken: values.WEBHOOK_TOKEN,
+      telemetry: telemetryOptions(values),
     }),
   }
 }

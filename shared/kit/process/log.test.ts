@@ -1,6 +1,11 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { ParleyError } from '@parley/wire/errors'
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { type Log, makeLog, markStopping } from './log.ts'
+import { frequentLog, type Log, makeLog, markStopping } from './log.ts'
 
 function logged(write: (log: Log) => void): Record<string, unknown>[] {
   const lines: string[] = []
@@ -54,4 +59,27 @@ test('other errors keep their level and stack even during shutdown', () => {
     { level: 50, msg: 'text alone' },
     { level: 50, msg: 'nothing' },
   ])
+})
+
+test('lines of a frequent logger are written to a file together', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'parley-log-'))
+  const file = path.join(folder, 'log')
+  const fd = openSync(file, 'a')
+  const destination = pino.destination({ fd, sync: true })
+  const log = makeLog({ level: 'info', name: 'test', destination })
+  const frequent = frequentLog(log)
+  frequent.info({ task_id: 'a' }, 'task accepted')
+  frequent.info({ task_id: 'a' }, 'task ended')
+  frequent.debug('not at this level')
+  expect(readFileSync(file, 'utf8')).toBe('')
+  while (readFileSync(file, 'utf8') === '') await wait(5)
+  log.info('one')
+  const texts = readFileSync(file, 'utf8').trimEnd().split('\n')
+  expect(texts.map((line): unknown => JSON.parse(line))).toMatchObject([
+    { task_id: 'a', msg: 'task accepted' },
+    { task_id: 'a', msg: 'task ended' },
+    { msg: 'one' },
+  ])
+  closeSync(fd)
+  rmSync(folder, { recursive: true })
 })

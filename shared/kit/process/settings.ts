@@ -5,6 +5,9 @@ import { catalogSettings } from './catalog-settings.ts'
 import { isolationSettings } from './isolation-settings.ts'
 import { keySettings } from './key-settings.ts'
 import { mcpSettings } from './mcp-settings.ts'
+import { operatorSettings } from './operator-settings.ts'
+import { paymentSettings } from './payment-settings.ts'
+import { telemetrySettings } from './telemetry-settings.ts'
 
 /**
  * A setting read from the environment, with its default and meaning. `.env.example` is generated from these tables,
@@ -195,6 +198,7 @@ export const commonSettings = {
     meaning: 'production: strict defaults',
     toAgents: true,
   },
+  ...telemetrySettings,
 } as const satisfies Record<string, Setting>
 
 /** Settings for agents. */
@@ -235,32 +239,7 @@ export const agentSettings = {
       'non-public hosts, addresses or CIDR blocks that webhooks may be sent to, comma-separated (default: localhost; none with NODE_ENV=production); none = no exceptions',
     toAgents: true,
   },
-  PAYMENT_FACILITATOR_URL: {
-    schema: optionalUrl,
-    example: '',
-    meaning: 'x402 facilitator that verifies and settles the payments of an agent with a price',
-    toAgents: true,
-  },
-  PAYMENT_RPC_URL: {
-    schema: optionalUrl,
-    example: '',
-    meaning:
-      'JSON-RPC endpoint of the chain: for the built-in facilitator, or, with PAYMENT_FACILITATOR_URL, to look up settlements without a response; prices are checked against it',
-    toAgents: true,
-  },
-  PAYMENT_SIGNER_KEY_FILE: {
-    schema: optional,
-    example: '',
-    meaning: 'file (mode 0600) with the private key that pays gas for the built-in facilitator',
-    toAgents: true,
-  },
-  PAYMENT_SANDBOX: {
-    schema: yesNo.optional(),
-    example: '',
-    meaning:
-      'whether an agent with a price accepts test payments if neither facilitator is set (default yes; no with NODE_ENV=production)',
-    toAgents: true,
-  },
+  ...paymentSettings,
   CAPTURE_BASE_URL: {
     schema: optionalUrl,
     example: '',
@@ -292,6 +271,7 @@ export const agentSettings = {
 export const gatewaySettings = {
   ...keySettings,
   ...mcpSettings,
+  ...operatorSettings,
   REGISTRY_OPEN: {
     schema: yesNo.default(false),
     example: '',

@@ -39,7 +39,11 @@ export const agentIndexes: Record<string, Index[]> = {
     },
     { name: 'tasks_in_state', key: { agent_id: 1, state: 1, position: 1 } },
     { name: 'tasks_due', key: { agent_id: 1, due_at: 1 }, having: 'due_at' },
-    { name: 'tasks_ended', key: { agent_id: 1, ended_at: 1 }, having: 'ended_at' },
+    {
+      name: 'tasks_ended_by_status',
+      key: { agent_id: 1, state: 1, status_position: -1 },
+      having: 'ended_at',
+    },
   ],
   contexts: [{ name: 'contexts_of_owner', key: { agent_id: 1, owner: 1, position: -1 } }],
   parts: [{ name: 'parts_of_task', key: { agent_id: 1, task: 1 } }],
@@ -52,6 +56,7 @@ export const agentIndexes: Record<string, Index[]> = {
   push_configs: [
     { name: 'configs_of_task', key: { agent_id: 1, task: 1, registered: -1 } },
     { name: 'configs_open', key: { agent_id: 1, open: 1, registered: 1 }, having: 'open' },
+    { name: 'configs_of_agent', key: { agent_id: 1, registered: -1 } },
   ],
   payments: [
     { name: 'payments_of_nonce', key: { agent_id: 1, nonce_key: 1 }, having: 'nonce_key' },
@@ -63,6 +68,11 @@ export const agentIndexes: Record<string, Index[]> = {
     { name: 'payments_unpaid', key: { agent_id: 1, state: 1, updated_at: 1 } },
     { name: 'payments_due', key: { agent_id: 1, due_at: 1 }, having: 'due_at' },
   ],
+  transfer_offers: [
+    { name: 'transfer_offers_of_session', key: { agent_id: 1, session_id: 1 }, having: 'session_id' },
+    { name: 'transfer_offers_by_block', key: { agent_id: 1, from_block: 1 }, having: 'from_block' },
+  ],
+  usage_days: [{ name: 'usage_of_day', key: { agent_id: 1, day: 1 } }],
   removals: [{ name: 'removals_left', key: { agent_id: 1, at: 1 } }],
 }
 
@@ -72,7 +82,7 @@ export type Migration = (db: Db) => Promise<void>
  * Migration n upgrades version n to n + 1. It may run again after a crash, and while an older process is running. A
  * released migration never changes.
  */
-export const agentMigrations: readonly Migration[] = [async () => {}, addStatusPositions]
+export const agentMigrations: readonly Migration[] = [async () => {}, addStatusPositions, replaceIndexOfEnded]
 
 interface StoredTask {
   _id: string
@@ -103,6 +113,19 @@ async function addStatusPositions(db: Db): Promise<void> {
     if (updates.length >= tasksAtOnce) await write()
   }
   await write()
+}
+
+/** Removes the index that `tasks_ended_by_status` replaces. */
+async function replaceIndexOfEnded(db: Db): Promise<void> {
+  const there = await indexNames(db, 'tasks')
+  if (!there.some(({ name }) => name === 'tasks_ended')) return
+  // Another process may have removed it.
+  await db
+    .collection('tasks')
+    .dropIndex('tasks_ended')
+    .catch(async (error: unknown) => {
+      if ((await indexNames(db, 'tasks')).some(({ name }) => name === 'tasks_ended')) throw error
+    })
 }
 
 interface SchemaDocument {
