@@ -37,6 +37,12 @@ test.each<[string, unknown, string]>([
   ['an unknown network', { ...price, network: 'base' }, 'CAIP-2'],
   ['a chain that is not EVM', { ...price, network: 'solana:mainnet' }, 'CAIP-2'],
   ['a misspelled field', { ...price, payto: price.payTo }, 'payto'],
+  [
+    'transfers of an asset with few decimals',
+    { ...price, amount: '1', decimals: 2, transfers: true },
+    'transfers requires an asset with at least 6 decimals',
+  ],
+  ['transfers that are no boolean', { ...price, transfers: 'yes' }, 'transfers must be true or false'],
   ['one asset twice', [price, { ...price, amount: '2' }], 'each asset of a network once'],
 ])('%s is reported as a start-up error that names the fault', (_what, given, text) => {
   expect(() => agentWith(given)).toThrow(text)

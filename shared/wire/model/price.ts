@@ -15,10 +15,17 @@ export interface PriceDefinition {
   decimals?: number
   /** The `name` and `version` of the token's EIP-712 domain. Default: those of USDC, `USD Coin` and `2`. */
   extra?: { name: string; version: string }
+  /**
+   * Whether a person may also pay a session with a plain transfer, which the exact amount identifies. Set it only if
+   * nothing else receives money at `payTo` (docs/spec/payments.md#direct-transfers). Default `false`.
+   */
+  transfers?: boolean | undefined
 }
 
 /** A validated price with all defaults applied. */
-export interface Price extends Required<PriceDefinition> {
+export interface Price
+  extends Required<Omit<PriceDefinition, 'transfers'>>,
+    Pick<PriceDefinition, 'transfers'> {
   /** The amount in atomic units, as a decimal string. */
   atomic: string
 }
@@ -27,6 +34,8 @@ const address = z.string().regex(/^0x[\da-fA-F]{40}$/, 'must be an address: 0x a
 const zero = /^0x0{40}$/
 /** The maximum of a uint256. */
 const mostAtomic = 2n ** 256n - 1n
+/** The last digits of the amount identify a direct transfer. They must be worth little. */
+export const transferDecimalsMin = 6
 
 const definition = z
   .strictObject({
@@ -40,9 +49,15 @@ const definition = z
     extra: z
       .strictObject({ name: z.string().min(1).max(200), version: z.string().min(1).max(50) })
       .default({ name: 'USD Coin', version: '2' }),
+    transfers: z.boolean('must be true or false').optional(),
   })
   .transform((price, context): Price => {
     if (!isDecimal(price.amount)) return z.NEVER
+    if (price.transfers === true && price.decimals < transferDecimalsMin) {
+      const message = `requires an asset with at least ${transferDecimalsMin} decimals, because the last digits of the amount identify the payment`
+      context.addIssue({ code: 'custom', path: ['transfers'], message })
+      return z.NEVER
+    }
     try {
       const atomic = toAtomic(price.amount, price.decimals)
       if (atomic > mostAtomic) throw new RangeError('exceeds the largest amount of a token (uint256)')

@@ -67,6 +67,9 @@ export interface EntryDetail {
   registeredAt: Timestamp
   /** Changes whenever the agent's identity, card or skills change. */
   revision: string
+  /** The revision that an operator admitted, and when. */
+  admittedRevision: string | null
+  admittedAt: Timestamp | null
   keys: readonly string[]
   /** The `resource` of tokens for this agent. */
   tokenResource: string

@@ -50,7 +50,7 @@ const status: z.ZodType<WireStatus> = z
   .object({ state: z.enum(taskStates), timestamp: time, message: message.exactOptional() })
   .meta({ id: 'TaskStatus' })
 
-const artifact: z.ZodType<WireArtifact> = z
+export const artifact: z.ZodType<WireArtifact> = z
   .object({
     artifact_id: z.string(),
     name: z.string(),

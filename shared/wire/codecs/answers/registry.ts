@@ -57,6 +57,8 @@ const details = {
   ...summary,
   registered_at: time,
   revision: z.string(),
+  admitted_revision: z.string().nullable().describe('The revision that an operator admitted'),
+  admitted_at: time.nullable(),
   keys: z.array(z.string()),
   token_resource: z.string(),
   card_changes: z.array(z.object({ at: time, field: z.string(), before: jsonValue, after: jsonValue })),

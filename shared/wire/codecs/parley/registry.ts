@@ -37,6 +37,8 @@ export function entryDetailOut(entry: EntryDetail) {
     ...entrySummaryOut(entry.summary),
     registered_at: entry.registeredAt,
     revision: entry.revision,
+    admitted_revision: entry.admittedRevision,
+    admitted_at: entry.admittedAt,
     keys: entry.keys,
     token_resource: entry.tokenResource,
     card_changes: entry.cardChanges,
