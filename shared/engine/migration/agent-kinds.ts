@@ -15,6 +15,7 @@ import { pushConfigCollection, pushConfigOf, pushConfigRow } from '../store/push
 import { signatureCollection } from '../store/signatures.ts'
 import { decodeTask, type TaskRow, taskColumns } from '../store/sqlite/record.ts'
 import type { SqliteSource } from '../store/sqlite/source.ts'
+import { copiedUsage, usageCollection } from '../store/usage-days.ts'
 import { taskKey } from '../store/webhook-store.ts'
 import { MigrationFailed } from './copy.ts'
 import { collectionKind, type Documents, type Kind, type Plan } from './kind.ts'
@@ -30,8 +31,9 @@ const kept = [
   'push_configs',
   'signatures',
   'settings',
+  'usage_days',
 ]
-const keptOfPayments = ['payments', 'payment_claims', 'test_purses', 'test_transfers']
+const keptOfPayments = ['payments', 'payment_claims', 'test_purses', 'test_transfers', 'transfer_offers']
 
 /** An agent's collections: tasks with their parts, the ledger, and records about callers. */
 export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
@@ -54,6 +56,7 @@ export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
         until: row.until,
       })),
       cursorKey(store),
+      collectionKind({ title: 'usage', scope, declaration: usageCollection }, copiedUsage),
       ...paymentKinds(scope),
     ],
     collections: [...kept, ...keptOfPayments],

@@ -1,6 +1,7 @@
 import { type ClaimDocument, claimsOf } from '@parley/kit/database/mongodb/unique-values'
 import { paymentCollection, paymentOf, paymentRow } from '../store/payments.ts'
 import { purseCollection, transferCollection, transferOf, transferRow } from '../store/test-money.ts'
+import { offerCollection } from '../store/transfer-offers.ts'
 import { asDocuments, collectionKind, type Kind } from './kind.ts'
 
 /** The kinds for the ledger with its unique values, and for test money. */
@@ -30,5 +31,9 @@ export function paymentKinds(scope: string): Kind[] {
     collectionKind({ title: 'test transfers', scope, declaration: transferCollection }, (row) =>
       transferRow({ nonceKey: row.nonce_key ?? '', move: 'migrated', ...transferOf(row) }),
     ),
+    collectionKind({ title: 'transfer offers', scope, declaration: offerCollection }, (row) => ({
+      ...row,
+      amount_key: row.amount_key ?? '',
+    })),
   ]
 }

@@ -10,6 +10,8 @@ import { buy, type Purchase, type PurchaseResult, releasePurchase } from './ledg
 import { PaymentReconciler } from './ledger/reconciliation.ts'
 import { PaymentSessions } from './ledger/sessions.ts'
 import { isStillPaid } from './ledger/still-paid.ts'
+import { TransferWatcher } from './ledger/transfer-watcher.ts'
+import { type TransferPrice, Transfers } from './ledger/transfers.ts'
 import type { PresentedPayment } from './x402/presented-payment.ts'
 
 export interface PaymentsOptions {
@@ -21,10 +23,13 @@ export interface PaymentsOptions {
   agentId: string
   /** Whether other processes use the same store. */
   shared: boolean
+  /** The payment options for which the author accepts plain transfers. Default: none. */
+  transferPrices?: readonly TransferPrice[] | undefined
   /** See `CollectorOptions`. */
   decideTimeoutMs?: number | undefined
   settleTimeoutMs?: number | undefined
   reconcileIntervalMs?: number | undefined
+  transferIntervalMs?: number | undefined
 }
 
 /** The payments of an agent that charges for its tasks. */
@@ -32,15 +37,17 @@ export class Payments implements AsyncDisposable {
   readonly sandbox: boolean
   readonly sessions: PaymentSessions
   readonly ledger: Ledger
+  readonly transfers: Transfers
   readonly #collector: Collector
   readonly #reconciler: PaymentReconciler
+  readonly #watcher: TransferWatcher | undefined
   readonly #facilitator: Facilitator
   readonly #tasks: PaidTasks
   readonly #log: Log
 
   constructor(options: PaymentsOptions) {
     const { facilitator, tasks, log, shared } = options
-    const { decideTimeoutMs, settleTimeoutMs, reconcileIntervalMs } = options
+    const { decideTimeoutMs, settleTimeoutMs, reconcileIntervalMs, transferIntervalMs } = options
     this.sandbox = facilitator.sandbox
     this.#facilitator = facilitator
     this.#tasks = tasks
@@ -57,6 +64,18 @@ export class Payments implements AsyncDisposable {
     })
     const collector = this.#collector
     this.sessions = new PaymentSessions({ ledger, collector, sandbox: this.sandbox })
+    const source = facilitator.transfers
+    this.transfers = new Transfers({ ledger, source, prices: options.transferPrices ?? [], log })
+    this.#watcher =
+      source &&
+      new TransferWatcher({
+        store: options.store,
+        source,
+        transfers: this.transfers,
+        log,
+        shared,
+        intervalMs: transferIntervalMs,
+      })
     const interval = reconcileIntervalMs === undefined ? {} : { intervalMs: reconcileIntervalMs }
     this.#reconciler = new PaymentReconciler({ ledger, collector, tasks, log, shared, ...interval })
   }
@@ -140,12 +159,14 @@ export class Payments implements AsyncDisposable {
 
   start(): void {
     this.#reconciler.start()
+    this.#watcher?.start()
   }
 
   /** Waits up to the limit for settlements in progress. */
-  drain(limitMs: number): Promise<void> {
+  async drain(limitMs: number): Promise<void> {
     this.#reconciler[Symbol.dispose]()
-    return this.#collector.drain(limitMs)
+    await this.#watcher?.[Symbol.asyncDispose]()
+    await this.#collector.drain(limitMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -68,6 +68,10 @@ export interface PaymentRecord {
   reason?: string
   /** Number of settlement requests that had no definite result. */
   attempts: number
+  /** The skill that a session pays for, if its price is not that of the agent. */
+  skillId?: string
+  /** The http(s) address of the link with which the payer returns to the program that requested the payment. */
+  returnUrl?: string
   /** Unguessable token in the URL at which a session is paid. */
   captureToken?: string
   /** When the session expires (milliseconds since 1970). */
@@ -112,6 +116,23 @@ export interface PaymentStore {
     /** Absent on the last page. */
     nextCursor?: number
   }>
+  /**
+   * Lists rows in these states, those created last first. A page is full or has examined 20,000 rows. Rows that several processes created in the same microsecond may be
+   * missing at the border of two pages.
+   */
+  listPayments(query: {
+    states: readonly PaymentState[]
+    /** The client ID of the owner. Payments of agents that act for the owner are included. */
+    owner?: string | undefined
+    /** Only rows that were created before this time. */
+    until?: Timestamp | undefined
+    limit: number
+    cursor?: number | undefined
+  }): Promise<{
+    items: PaymentRecord[]
+    /** Absent on the last page. */
+    nextCursor?: number
+  }>
   /** Returns rows whose `dueAt` has passed, earliest first. */
   listDuePayments(now: number, limit: number): Promise<PaymentRecord[]>
   /** Returns the number of open sessions for this owner and for all owners. */
@@ -133,6 +154,36 @@ export interface PaymentStore {
   findTestTransfer(nonceKey: string): Promise<TestTransfer | undefined>
   /** Returns the remaining balance. */
   testPurse(purse: string, filledWith: bigint): Promise<bigint>
+
+  /** Adds the offer, or returns false if another session has the same amount (`amountKeyOf`). */
+  addTransferOffer(offer: TransferOffer): Promise<boolean>
+  /** Finds the offer with this amount. `amountKeyOf` returns the key. */
+  findTransferOffer(amountKey: string): Promise<TransferOffer | undefined>
+  /** Returns the first offer of the session. */
+  transferOfferOf(sessionId: string): Promise<TransferOffer | undefined>
+  /** Returns the offers with the earliest blocks. */
+  listTransferOffers(limit: number): Promise<TransferOffer[]>
+  /** Makes the amount available to other sessions. */
+  removeTransferOffer(offer: TransferOffer): Promise<void>
+  /**
+   * Takes or extends the lease for reading transfers from the chain. Returns false while another holder has it. The
+   * lease only saves requests: a transfer that two processes read is counted once.
+   */
+  takeTransferLease(lease: { holder: string; now: number; until: number }): Promise<boolean>
+}
+
+/** A session that can be paid with a plain transfer of an amount that no other session has. */
+export interface TransferOffer {
+  sessionId: string
+  owner: string
+  /** The terms with the exact amount. */
+  terms: PaymentTerms
+  /** The newest block at the time of the offer. Only transfers in later blocks count. */
+  fromBlock: number
+  /** When the session expires (milliseconds since 1970). */
+  expiresAt: number
+  /** Transfers up to this time belong to the session (milliseconds since 1970). */
+  until: number
 }
 
 export interface TestTransfer {

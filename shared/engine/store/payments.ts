@@ -1,11 +1,14 @@
+import { ownsFor } from '@parley/kit/auth/caller'
 import {
   type DocumentDatabase,
+  type Documents,
   declareCollection,
   type Found,
   type Row,
   type Written,
 } from '@parley/kit/database/documents'
 import { keyText } from '@parley/kit/database/keys'
+import { millisOf } from '@parley/wire/model/timestamp'
 import {
   type PaymentConflict,
   type PaymentRecord,
@@ -13,6 +16,7 @@ import {
   paymentStates,
 } from './payment-store.ts'
 import { testMoney } from './test-money.ts'
+import { transferOffers } from './transfer-offers.ts'
 
 const fields = {
   id: 'key',
@@ -98,6 +102,39 @@ function complete(record: PaymentRecord, row: Found<typeof fields>): void {
   if (dueAt !== undefined) record.dueAt = dueAt
 }
 
+type Payments = Documents<typeof fields, 'id', keyof typeof paymentCollection.indexes>
+
+/** The number of rows that one page examines, and that are read together. */
+const [examinedMax, batchSize] = [20_000, 200]
+
+/** The order of insertion is the same in all states, so that one position continues the list in each of them. */
+async function listNewest(
+  payments: Payments,
+  { states, owner, until, limit, cursor }: Parameters<PaymentStore['listPayments']>[0],
+): ReturnType<PaymentStore['listPayments']> {
+  const items: PaymentRecord[] = []
+  let before = cursor ?? Number.MAX_SAFE_INTEGER
+  for (let examined = 0; examined < examinedMax; ) {
+    const query = { before, descending: true, limit: batchSize }
+    const found = await Promise.all(states.map((state) => payments.find('of_state', { state }, query)))
+    const rows = found
+      .flat()
+      .sort((a, b) => b.sequence - a.sequence)
+      .slice(0, batchSize)
+    for (const row of rows) {
+      if (items.length >= limit) return { items, nextCursor: before }
+      before = row.sequence
+      const record = paymentOf(row)
+      const isVisible = owner === undefined || ownsFor({ id: owner }, record.owner)
+      if (isVisible && (until === undefined || millisOf(record.createdAt) < millisOf(until)))
+        items.push(record)
+    }
+    examined += rows.length
+    if (rows.length < batchSize) return { items }
+  }
+  return { items, nextCursor: before }
+}
+
 export function paymentStore(database: DocumentDatabase): PaymentStore {
   const payments = database.collection(paymentCollection)
   const first = async (found: Promise<Found<typeof fields>[]>) => {
@@ -134,6 +171,7 @@ export function paymentStore(database: DocumentDatabase): PaymentStore {
       const records = items.map(paymentOf)
       return next === undefined ? { items: records } : { items: records, nextCursor: next }
     },
+    listPayments: (query) => listNewest(payments, query),
     listDuePayments: async (now, limit) =>
       (await payments.find('due', {}, { atMost: now, limit })).map(paymentOf),
     countOpen: async (owner) => ({
@@ -148,6 +186,7 @@ export function paymentStore(database: DocumentDatabase): PaymentStore {
     },
     removeUnpaid: (before, limit) => payments.removeMany('unpaid', {}, { before, limit }),
     ...testMoney(database),
+    ...transferOffers(database),
   }
 }
 

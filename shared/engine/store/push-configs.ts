@@ -27,6 +27,8 @@ const fields = {
   claimed_until: 'integer?',
   /** Whether another process tried to claim the config. */
   wanted: 'flag',
+  /** The ranges of events to be sent again, as JSON. */
+  resend: 'text?',
   /** All fields that never change, as JSON. */
   body: 'text',
   health: 'text',
@@ -52,6 +54,7 @@ export const pushConfigCollection = declareCollection({
     // MongoDB stores the task as one field.
     of_task: { equals: ['task_id', 'owner', 'task_created_at', 'task'], order: 'sequence' },
     open: { only: { open: true }, order: 'sequence', sqlite: 'push_configs_open' },
+    all: { order: 'sequence' },
   },
   sqlite: { without: claimFields },
   mongodb: {
@@ -71,7 +74,7 @@ export const pushConfigTask = (task: TaskKey) => ({
 
 /** @param whole whether the body also contains the key, because a database may not return the fields of a key */
 export function pushConfigRow(config: PushConfig, whole: boolean): Row<typeof fields> {
-  const { revision, settled, open, health, ...once } = config
+  const { revision, settled, open, resend, health, ...once } = config
   const { task: _task, id: _id, ...rest } = once
   return {
     ...pushConfigTask(config.task),
@@ -79,6 +82,7 @@ export function pushConfigRow(config: PushConfig, whole: boolean): Row<typeof fi
     revision,
     settled,
     ...(open && { open }),
+    ...(resend !== undefined && { resend: JSON.stringify(resend) }),
     body: JSON.stringify(whole ? once : rest),
     health: JSON.stringify(health),
   }
@@ -89,12 +93,12 @@ export function pushConfigOf(row: Found<typeof fields>): PushConfig {
   const task = { id: taskId, owner, createdAt }
   const once: PushConfig = { task, ...(id !== undefined && { id }), ...JSON.parse(row.body) }
   const { settled, open = false, revision = once.revision } = row
-  return { ...once, revision, settled, open, health: JSON.parse(row.health) }
+  const resend = row.resend === undefined ? {} : { resend: JSON.parse(row.resend) }
+  return { ...once, revision, settled, open, ...resend, health: JSON.parse(row.health) }
 }
 
 export function webhookStore(database: DocumentDatabase, now: () => number): WebhookStore {
   const configs = database.collection(pushConfigCollection)
-  const configKey = ({ task, id }: ConfigKey) => ({ ...pushConfigTask(task), id })
   return {
     savePushConfig: async (config, perTaskMax) => {
       const quota = { index: 'of_task' as const, equals: pushConfigTask(config.task), max: perTaskMax }
@@ -113,25 +117,61 @@ export function webhookStore(database: DocumentDatabase, now: () => number): Web
       )
       return removed && pushConfigOf(removed)
     },
-    settlePushConfig: async ({ task, id, revision }, { settled, open, health }, sender) => {
-      const unsettled = [{ settled: below(settled) }, { settled, open: true as const }]
-      const claimed = sender === undefined || !database.shared ? {} : { sender }
-      const set = { settled, open: open || undefined, health: JSON.stringify(health) }
-      const where = { revision, ...claimed, any: unsettled }
-      return (await configs.update(configKey({ task, id }), set, where)) === 'written'
+    ...settlements(database),
+    listAllPushConfigs: async ({ limit, cursor }) => {
+      const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor)
+      const rows = await configs.find('all', {}, { before, descending: true, limit })
+      return rows.map((row) => ({ config: pushConfigOf(row), cursor: String(row.sequence) }))
     },
     ...(database.shared ? claims(database, now) : claimsOfOneProcess),
     listOpenPushConfigs: async ({ limit, cursor = 0, unclaimed = false }) => {
       const where = unclaimed && database.shared ? { where: { any: unclaimedAt(now()) } } : {}
       const { items, next } = await configs.page('open', {}, { limit, after: cursor, ...where })
       const open = items.map((row) => {
-        const { task, id, url, settled } = pushConfigOf(row)
-        return { task, id, url, settled }
+        const { task, id, url, settled, resend } = pushConfigOf(row)
+        return { task, id, url, settled, ...(resend !== undefined && { resends: true as const }) }
       })
       return next === undefined ? { items: open } : { items: open, nextCursor: next }
     },
   }
 }
+
+const configKey = ({ task, id }: ConfigKey) => ({ ...pushConfigTask(task), id })
+
+/** Progress of deliveries. Each step is one compare-and-set, and two only if a config with events to be sent again would be closed. */
+function settlements(
+  database: DocumentDatabase,
+): Pick<WebhookStore, 'settlePushConfig' | 'resendPushConfig'> {
+  const configs = database.collection(pushConfigCollection)
+  return {
+    settlePushConfig: async ({ task, id, revision }, settlement, sender) => {
+      const { settled, open, health, resend } = settlement
+      const key = configKey({ task, id })
+      const set = { settled, open: open || undefined, health: JSON.stringify(health) }
+      const claimed = sender === undefined || !database.shared ? {} : { sender }
+      const where = {
+        revision,
+        ...claimed,
+        any: [{ settled: below(settled) }, { settled, open: true as const }],
+      }
+      const settle = async (changes: typeof set & { resend?: string | undefined }, resent: Resent) =>
+        (await configs.update(key, changes, { ...where, ...resent })) === 'written'
+      if (resend !== undefined) {
+        const after = resend.after.length === 0 ? undefined : JSON.stringify(resend.after)
+        return settle({ ...set, open: true, resend: after }, { resend: JSON.stringify(resend.before) })
+      }
+      if (open) return settle(set, {})
+      return (await settle(set, { resend: absent })) || settle({ ...set, open: true }, { resend: present })
+    },
+    resendPushConfig: async ({ task, id, revision }, events) => {
+      const set = { resend: JSON.stringify(events), open: true as const }
+      return (await configs.update(configKey({ task, id }), set, { revision, resend: absent })) === 'written'
+    },
+  }
+}
+
+/** The condition on the events to be sent again under which an event is settled. */
+type Resent = { resend?: string | typeof absent }
 
 type Claims = Pick<WebhookStore, 'claimPushConfig' | 'renewPushConfig' | 'releasePushConfig'>
 
@@ -150,7 +190,6 @@ const unclaimedAt = (now: number) => [{ sender: absent }, { claimed_until: atMos
  */
 function claims(database: DocumentDatabase, now: () => number): Claims {
   const configs = database.collection(pushConfigCollection)
-  const configKey = ({ task, id }: ConfigKey) => ({ ...pushConfigTask(task), id })
   return {
     claimPushConfig: (config, sender, forMs) => {
       const key = configKey(config)

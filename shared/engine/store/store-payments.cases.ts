@@ -40,6 +40,22 @@ const next = (record: PaymentRecord, fields: Partial<PaymentRecord>): PaymentRec
 
 /** A payment has one row, a nonce and a purpose are taken only once, and test money is counted exactly. */
 export function paymentCases(open: OpenStore): void {
+  test('payments of several states are listed newest first, page by page and by owner', async () => {
+    await using store = await open()
+    const states = ['earned', 'orphaned', 'failed', 'orphaned'] as const
+    const records = states.map((state, i) => samplePayment({ state, owner: i === 3 ? bob : alice }))
+    for (const record of records) await store.payments.addPayment(record)
+    const ids = records.map(({ id }) => id)
+    const query = { states: ['earned', 'orphaned'] as const, limit: 2 }
+    const first = await store.payments.listPayments(query)
+    const second = await store.payments.listPayments({ ...query, cursor: first.nextCursor })
+    const listed = [...first.items, ...second.items].map(({ id }) => id)
+    expect(listed).toEqual([ids[3], ids[1], ids[0]])
+    expect(second.nextCursor).toBeUndefined()
+    const ofAlice = await store.payments.listPayments({ ...query, owner: alice })
+    expect(ofAlice.items.map(({ id }) => id)).toEqual([ids[1], ids[0]])
+  })
+
   test('is found by its id, but only for its owner', async () => {
     await using store = await open()
     const record = samplePayment({ nonceKey: 'n', purpose: 'p', taskId: 't', captureToken: 'c', dueAt: 5 })

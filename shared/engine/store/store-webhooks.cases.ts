@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { describe, expect, test } from 'vitest'
-import type { PushConfig, TaskKey, WebhookStore } from './webhook-store.ts'
+import type { EventRange, PushConfig, TaskKey, WebhookStore } from './webhook-store.ts'
 
 export const sampleTask = (given: Partial<TaskKey> = {}): TaskKey => ({
   id: randomUUID(),
@@ -58,6 +58,42 @@ export function webhookStoreCases(name: string, open: () => Promise<WebhookStore
       const settlement = { settled: 1, open: true, health: config.health }
       expect(await store.settlePushConfig({ ...config, task }, settlement)).toBe(false)
       expect(await store.findPushConfig(config.task, config.id)).toEqual(config)
+    })
+
+    test('events are sent again once per request, which keeps a closed config open until they are settled', async () => {
+      await using store = await open()
+      const config = samplePushConfig({ settled: 3, open: false })
+      await store.savePushConfig(config, 5)
+      expect(await store.resendPushConfig({ ...config, revision: 'old' }, [[1, 1]])).toBe(false)
+      const both = await Promise.all([1, 2].map(() => store.resendPushConfig(config, [[1, 2]])))
+      expect(both.filter(Boolean)).toHaveLength(1)
+      const read = () => store.findPushConfig(config.task, config.id)
+      expect(await read()).toMatchObject({ settled: 3, open: true, resend: [[1, 2]] })
+      const { health } = config
+      const resent = (before: EventRange[], after: EventRange[]) =>
+        store.settlePushConfig(config, { settled: 3, open: true, health, resend: { before, after } })
+      expect(await resent([[2, 2]], [])).toBe(false)
+      expect(await resent([[1, 2]], [[2, 2]])).toBe(true)
+      expect(await resent([[1, 2]], [[2, 2]])).toBe(false)
+      expect(await store.settlePushConfig(config, { settled: 4, open: false, health })).toBe(true)
+      expect(await read()).toMatchObject({ settled: 4, open: true, resend: [[2, 2]] })
+      const last = { settled: 4, open: true, health, resend: { before: [[2, 2] as EventRange], after: [] } }
+      expect(await store.settlePushConfig(config, last)).toBe(true)
+      expect(await store.settlePushConfig(config, { settled: 4, open: false, health })).toBe(true)
+      expect(await read()).toEqual({ ...config, settled: 4, open: false })
+    })
+
+    test('the configs of all tasks are listed page by page, each once', async () => {
+      await using store = await open()
+      const configs = [1, 2, 3, 4].map((i) => samplePushConfig({ open: i !== 2 }))
+      for (const config of configs) await store.savePushConfig(config, 5)
+      const first = await store.listAllPushConfigs({ limit: 3 })
+      const rest = await store.listAllPushConfigs({ limit: 3, cursor: first.at(-1)?.cursor })
+      expect([first.length, rest.length]).toEqual([3, 1])
+      const listed = [...first, ...rest].map(({ config }) => config)
+      expect(listed.filter(({ open: isOpen }) => isOpen)).toEqual(configs.filter((one) => one.open).reverse())
+      expect(new Set(listed.map(({ id }) => id)).size).toBe(4)
+      expect(await store.listAllPushConfigs({ limit: 3, cursor: rest.at(-1)?.cursor })).toEqual([])
     })
 
     test('the newest config comes first, even if it replaced another one', async () => {

@@ -1,7 +1,10 @@
+import type { TraceContext } from '@parley/kit/telemetry/trace-context'
 import type { StoredEvent } from '@parley/wire/model/event'
 import type { Task, TaskLink, TaskState } from '@parley/wire/model/task'
 import type { Timestamp } from '@parley/wire/model/timestamp'
+import type { AllTasksPage, AllTasksQuery } from './all-tasks.ts'
 import type { PaymentStore } from './payment-store.ts'
+import type { UsageStore } from './usage-days.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 /** A task with the server's internal data. A record is one document and changes in one atomic commit. */
@@ -15,6 +18,13 @@ export interface TaskRecord extends Task {
   updatedAt: Timestamp
   /** Number of times a handler was started for the current message. */
   starts: number
+  /**
+   * The starts of a handler while the task was working, which have no event: after the process of the earlier start was lost, or
+   * released the task because it stopped.
+   */
+  restarts?: { at: Timestamp; after: 'lost' | 'released' }[]
+  /** When a process that stopped released the task. Absent once the task has started again. */
+  releasedAt?: Timestamp
   /** Working time of finished runs in milliseconds, because a deadline limits working time. */
   workedMs: number
   /** The process that runs the task and the end of its lease (milliseconds since 1970); absent if none runs it. */
@@ -48,6 +58,8 @@ export interface TaskRecord extends Task {
   authority?: string
   /** The calls of other agents, in order. */
   children?: ChildTask[]
+  /** The request with the newest message, in its trace. The runs and webhooks of the task are steps of the same trace. */
+  trace?: TraceContext
 }
 
 /** The parties on behalf of which a task runs (spec/delegation.md#callers). */
@@ -209,6 +221,11 @@ export interface Store extends AsyncDisposable {
    */
   outlineTasks(query: TaskQuery, admit: Admit): Promise<Page<TaskOutline>>
   /**
+   * Lists tasks of all owners by status, newest first. Only for operators.
+   * @throws ParleyError InvalidParams for an invalid cursor
+   */
+  listAllTasks(query: AllTasksQuery): Promise<AllTasksPage>
+  /**
    * Returns the tasks to resume at startup, oldest first: submitted or working tasks without a lease, or with one
    * that ended before `now`. In an `exclusive` store, any other holder's lease has ended. `left` selects tasks that a
    * process had started.
@@ -273,4 +290,7 @@ export interface Store extends AsyncDisposable {
 
   /** The payment ledger. */
   readonly payments: PaymentStore
+
+  /** The usage of tasks per day and owner. */
+  readonly usage: UsageStore
 }

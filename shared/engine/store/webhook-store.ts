@@ -34,7 +34,24 @@ export interface PushConfig {
   settled: number
   /** Whether there may be undelivered events, because the task has not ended or some events are not settled. */
   open: boolean
+  /** Events to be sent again, in order and before the next undelivered event. Each range has its first and last number. */
+  resend?: EventRange[]
   health: DeliveryHealth
+}
+
+/** The numbers of the first and the last event of a range. */
+export type EventRange = [from: number, to: number]
+
+/** One attempt to deliver one event. */
+export interface DeliveryAttempt {
+  /** Milliseconds since 1970. */
+  at: number
+  sequence: number
+  durationMs: number
+  status?: number
+  error?: string
+  /** The delay before the next attempt. Absent if there is none. */
+  retryMs?: number
 }
 
 /** Delivery status as shown to the owner. */
@@ -47,6 +64,10 @@ export interface DeliveryHealth {
   lastStatus?: number
   lastError?: string
   lastAttemptAt?: Timestamp
+  /** The newest attempts, oldest first. The owner does not see them. */
+  tries?: DeliveryAttempt[]
+  /** The dropped events that were not delivered later, and when the last one of each range was dropped (milliseconds since 1970). */
+  lost?: (readonly [...EventRange, at: number])[]
 }
 
 /** Result of delivering an event. */
@@ -54,6 +75,8 @@ export interface Settlement {
   settled: number
   open: boolean
   health: DeliveryHealth
+  /** For an event that was sent again: the events that were to be sent again before and after it. */
+  resend?: { before: EventRange[]; after: EventRange[] }
 }
 
 export type ConfigKey = Pick<PushConfig, 'task' | 'id'>
@@ -67,6 +90,14 @@ export interface OpenPushConfig {
   id: string
   url: string
   settled: number
+  /** Whether settled events are to be sent again. */
+  resends?: true
+}
+
+/** A config in a list, with the cursor that continues the list after it. */
+export interface ListedPushConfig {
+  config: PushConfig
+  cursor: string
 }
 
 /**
@@ -88,13 +119,23 @@ export interface WebhookStore {
   removePushConfig(task: TaskKey, id: string, revision?: string): Promise<PushConfig | undefined>
   /**
    * Returns false and changes nothing if the config was replaced or removed, has already reached this point, or is
-   * not claimed by the given sender.
+   * not claimed by the given sender. A config with events to be sent again stays open.
    */
   settlePushConfig(
     config: Pick<PushConfig, 'task' | 'id' | 'revision'>,
     settlement: Settlement,
     sender?: string,
   ): Promise<boolean>
+  /**
+   * Schedules settled events of this revision to be sent again. Returns false and changes nothing if the config was
+   * replaced or removed, or if events of it are already scheduled.
+   */
+  resendPushConfig(
+    config: Pick<PushConfig, 'task' | 'id' | 'revision'>,
+    events: readonly EventRange[],
+  ): Promise<boolean>
+  /** Lists the configs of all tasks, open ones and others, those registered last first. */
+  listAllPushConfigs(query: { limit: number; cursor?: string | undefined }): Promise<ListedPushConfig[]>
   /**
    * Claims a config's deliveries for `forMs`, or extends the claim. If another sender holds the claim, that sender is
    * notified when it releases the config. Always returns `ours` if no other process delivers events.

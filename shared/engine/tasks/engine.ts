@@ -1,6 +1,8 @@
 import type { TaskMetrics } from '@parley/kit/process/metrics'
+import { inSpan, type SpanOptions, tracing } from '@parley/kit/telemetry/tracing'
 import { ParleyError } from '@parley/wire/errors'
 import { isTerminal, taskStates } from '@parley/wire/model/task'
+import { millisOf } from '@parley/wire/model/timestamp'
 import type { EventBus } from '../events/event-bus.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
 import { eventsAfter } from './task-events.ts'
@@ -21,7 +23,9 @@ export class TaskEngine {
   readonly #bus: EventBus
   readonly #metrics: TaskMetrics
   readonly #agentId: string
+  readonly #queueWait: { observe(seconds: number): void }
   readonly #committed: CommitListener
+  readonly #accepted: (record: TaskRecord) => void
   readonly #watchers = new Map<string, (record: TaskRecord) => void>()
 
   constructor(parts: {
@@ -30,19 +34,26 @@ export class TaskEngine {
     metrics: TaskMetrics
     agentId: string
     committed?: CommitListener | undefined
+    /** Called after a task is created. Must not block or throw. */
+    accepted?: ((record: TaskRecord) => void) | undefined
   }) {
     this.store = parts.store
     this.#bus = parts.bus
     this.#metrics = parts.metrics
     this.#agentId = parts.agentId
+    // With the label resolved, because prom-client hashes all labels of each observation.
+    this.#queueWait = parts.metrics.queueWait.labels(parts.agentId)
     this.#committed = parts.committed ?? (() => {})
+    this.#accepted = parts.accepted ?? (() => {})
   }
 
   /** Creates the task. Returns false if the id is taken. Resolves once the task is durable. */
   async create(record: TaskRecord): Promise<boolean> {
-    const created = await this.store.createTask(record)
-    if (created) this.#count(undefined, record)
-    return created
+    const created = await traced(record, () => this.store.createTask(record))
+    if (!created) return false
+    this.#count(undefined, record)
+    this.#accepted(record)
+    return true
   }
 
   /**
@@ -105,8 +116,9 @@ export class TaskEngine {
     after: TaskRecord,
     { mayBeStored, soon }: CommitAttempt,
   ): Promise<boolean> {
-    if (!(await this.store.commitTask(after, soon)) && !(mayBeStored && (await this.#isStored(after))))
-      return false
+    const isStored = async () =>
+      (await this.store.commitTask(after, soon)) || (mayBeStored && (await this.#isStored(after)))
+    if (!(await traced(after, isStored))) return false
     this.#count(before, after)
     this.#watchers.get(after.id)?.(after)
     this.#bus.publish(after.id, eventsAfter(after, before.events.length))
@@ -126,6 +138,7 @@ export class TaskEngine {
   }
 
   #count(before: TaskRecord | undefined, after: TaskRecord): void {
+    if (before?.status.state === 'submitted') this.#countWait(before, after)
     // If there are several processes, only the store has the counts.
     if (!this.store.exclusive) return
     const agent = { agent_id: this.#agentId }
@@ -136,6 +149,36 @@ export class TaskEngine {
     if (isTerminal(to)) this.#metrics.completed.inc({ ...agent, state: to })
     else this.#metrics.active.inc({ ...agent, state: to })
   }
+
+  /** Counts how long a task waited for its handler. One commit may contain the start and the end of a task. */
+  #countWait(before: TaskRecord, after: TaskRecord): void {
+    for (let at = before.events.length; at < after.events.length; at += 1) {
+      const event = after.events[at]
+      if (event?.kind !== 'status-update' || event.status.state !== 'working') continue
+      const waitedMs = millisOf(event.timestamp) - millisOf(before.status.timestamp)
+      this.#queueWait.observe(Math.max(0, waitedMs) / 1000)
+      return
+    }
+  }
+}
+
+/** Makes a commit a step of the current trace, or of the trace of the task. */
+function traced(record: TaskRecord, commit: () => Promise<boolean>): Promise<boolean> {
+  const active = tracing()
+  if (active === undefined) return commit()
+  const options: SpanOptions = {
+    parent: active.current() ?? record.trace ?? 'none',
+    attributes: {
+      'parley.task.id': record.id,
+      'parley.task.state': record.status.state,
+      'parley.task.version': record.version,
+    },
+  }
+  return inSpan('commit task', options, async (span) => {
+    const isCommitted = await commit()
+    if (!isCommitted) span.set({ 'parley.conflict': true })
+    return isCommitted
+  })
 }
 
 interface CommitAttempt {

@@ -62,7 +62,8 @@ export type Change =
    */
   | { kind: 'children'; children: ChildTask[]; dueAt?: number }
   | { kind: 'reject'; message: Message; payment?: StatusPayment | undefined }
-  | { kind: 'cancel' }
+  /** The message says who canceled the task, if not its caller. */
+  | { kind: 'cancel'; message?: Message }
 
 /** A payment that was accepted for a message. Its receipt is absent while the settlement is uncertain. */
 export interface AcceptedPayment {
@@ -72,7 +73,7 @@ export interface AcceptedPayment {
 }
 
 /** The fields of a task that each message of its caller sets. */
-export type MessageTerms = Pick<TaskRecord, 'delegation' | 'authority' | 'deadlineAt'>
+export type MessageTerms = Pick<TaskRecord, 'delegation' | 'authority' | 'deadlineAt' | 'trace'>
 
 type Target = TaskState | 'paused'
 
@@ -132,7 +133,7 @@ export function apply(record: TaskRecord, change: Change): TaskRecord {
   if (payment !== record.status.payment || state !== from) next.status = withPayment(next.status, payment)
   const message = messageForHistory(change)
   if (message !== undefined) next.history = [...record.history, message]
-  applyFields(next, change)
+  applyFields(next, change, from)
   if (state !== from && isTerminal(state)) endChildren(next)
   next.events = [...record.events, ...eventsOf(next, from, at, change)]
   return next
@@ -187,12 +188,13 @@ function withPayment(status: TaskStatus, payment: StatusPayment | undefined): Ta
   return payment === undefined ? rest : { ...rest, payment }
 }
 
-function applyFields(next: TaskRecord, change: Change): void {
+function applyFields(next: TaskRecord, change: Change, from: TaskState): void {
   if (change.kind === 'refuse-payment' || change.kind === 'progress') return
   delete next.dueAt
   if (change.kind === 'pick-up') {
     // A task that was created with a lease has already counted this start.
     if (next.lease?.holder !== change.lease.holder) next.starts += 1
+    if (from === 'working') noteRestart(next)
     next.lease = change.lease
     return
   }
@@ -205,9 +207,22 @@ function applyFields(next: TaskRecord, change: Change): void {
     delete next.asked
     delete next.unpaid
   }
-  if (change.kind === 'release') next.starts -= 1
+  if (change.kind === 'release') {
+    next.starts -= 1
+    next.releasedAt = next.updatedAt
+  }
   if (change.kind === 'pause') applyPause(next, change)
   if (change.kind === 'complete') applyComplete(next, change)
+}
+
+/** The newest restarts of which a task keeps the time. */
+const restartsMax = 20
+
+/** Records a start that changes no status, and so has no event. */
+function noteRestart(next: TaskRecord): void {
+  const after = next.releasedAt === undefined ? 'lost' : 'released'
+  next.restarts = [...(next.restarts ?? []), { at: next.updatedAt, after } as const].slice(-restartsMax)
+  delete next.releasedAt
 }
 
 type Of<Kind extends Change['kind']> = Extract<Change, { kind: Kind }>
@@ -238,12 +253,14 @@ function setSigned(next: TaskRecord, signed: boolean): void {
   if (signed) next.signed = true
 }
 
-function applyTerms(next: TaskRecord, { delegation, authority, deadlineAt }: MessageTerms): void {
+function applyTerms(next: TaskRecord, { delegation, authority, deadlineAt, trace }: MessageTerms): void {
   delete next.authority
   delete next.deadlineAt
+  delete next.trace
   if (delegation !== undefined) next.delegation = delegation
   if (authority !== undefined) next.authority = authority
   if (deadlineAt !== undefined) next.deadlineAt = deadlineAt
+  if (trace !== undefined) next.trace = trace
 }
 
 function applyChildren(next: TaskRecord, { children, dueAt }: Of<'children'>): void {

@@ -6,6 +6,8 @@ import { type OutgoingUrl, outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { PinnedConnections } from '@parley/kit/net/pinned-connections'
 import { type GuardedResponse, guardedFetch } from '@parley/kit/net/pinned-fetch'
 import type { Resolver } from '@parley/kit/net/resolve-public'
+import type { TraceContext } from '@parley/kit/telemetry/trace-context'
+import { inSpan, tracing } from '@parley/kit/telemetry/tracing'
 import { dialectNamed } from '@parley/wire/codecs/dialects'
 import type { PushConfigInput } from '@parley/wire/model/call'
 import { HostLimiter } from './host-limiter.ts'
@@ -26,6 +28,8 @@ export interface Delivery extends Pick<PushConfigInput, 'token' | 'credentials' 
   owner?: string | undefined
   /** The serialized event. Every attempt sends these bytes. */
   body: Buffer
+  /** The trace of the task. Each attempt is a step of it. */
+  trace?: TraceContext | undefined
   /** Aborts the delivery before, between or during attempts. */
   signal?: AbortSignal | undefined
   /** Called before each POST. Returning false aborts the delivery. Must not reject. */
@@ -45,6 +49,8 @@ export interface Attempt {
   error?: string
   /** The attempt failed and will be retried. */
   willRetry: boolean
+  /** The delay before the retry. */
+  retryMs?: number
 }
 
 export interface DeliveryResult {
@@ -127,18 +133,20 @@ export class Deliverer implements AsyncDisposable {
     const signal = delivery.signal ?? new AbortController().signal
     let last: Omit<DeliveryResult, 'outcome' | 'reason'> = { attempts: 0 }
     while (!signal.aborted) {
-      const outcome = await this.#attempt(delivery, signal)
-      if (outcome === undefined) break
       const number = last.attempts + 1
+      const outcome = await this.#attempt(delivery, number, signal)
+      if (outcome === undefined) break
       last = resultOf(number, outcome.attempt)
       const willRetry = outcome.verdict === 'retry' && number < attemptsMax
-      delivery.onAttempt?.({ number, willRetry, ...outcome.attempt })
+      const retryMs = willRetry && {
+        retryMs: backoffMs(number, this.#options.random(), outcome.retryAfterMs),
+      }
+      delivery.onAttempt?.({ number, willRetry, ...outcome.attempt, ...retryMs })
       if (outcome.verdict === 'delivered') return { outcome: 'delivered', ...last }
       if (outcome.verdict !== 'retry') return { outcome: 'dropped', ...last, reason: outcome.verdict }
-      if (!willRetry) return { outcome: 'dropped', ...last, reason: 'exhausted' }
-      const ms = backoffMs(number, this.#options.random(), outcome.retryAfterMs)
+      if (retryMs === false) return { outcome: 'dropped', ...last, reason: 'exhausted' }
       // This rejects only when the signal aborts.
-      await this.#options.wait(ms, signal).catch(() => {})
+      await this.#options.wait(retryMs.retryMs, signal).catch(() => {})
     }
     return { outcome: 'aborted', ...last }
   }
@@ -159,7 +167,7 @@ export class Deliverer implements AsyncDisposable {
   }
 
   /** Makes one attempt. Returns undefined if the delivery was aborted. */
-  async #attempt(delivery: Delivery, signal: AbortSignal): Promise<Outcome | undefined> {
+  async #attempt(delivery: Delivery, number: number, signal: AbortSignal): Promise<Outcome | undefined> {
     let startedAt = performance.now()
     const timed = (result: Omit<Attempt, 'number' | 'willRetry' | 'durationMs'>) => ({
       durationMs: performance.now() - startedAt,
@@ -173,7 +181,9 @@ export class Deliverer implements AsyncDisposable {
         if (delivery.mayPost !== undefined && !(await delivery.mayPost())) return undefined
         answered = false
         startedAt = performance.now()
-        const answer = await this.#post(target, delivery, signal)
+        const answer = await this.#trace(target, { delivery, number }, (trace) =>
+          this.#post(target, { ...delivery, trace }, signal),
+        )
         answered = true
         const wait = retryAfterMs(answer.headers['retry-after'], Date.now())
         return {
@@ -193,12 +203,28 @@ export class Deliverer implements AsyncDisposable {
     }
   }
 
+  /** Makes an attempt a step of the trace of the task, which the receiver is informed of. */
+  async #trace(
+    { host }: OutgoingUrl,
+    { delivery: { trace }, number }: { delivery: Delivery; number: number },
+    post: (trace: TraceContext | undefined) => Promise<GuardedResponse>,
+  ): Promise<GuardedResponse> {
+    if (tracing() === undefined || trace === undefined) return post(trace)
+    const attributes = { 'server.address': host, 'http.request.method': 'POST', 'parley.attempt': number }
+    return inSpan('deliver webhook', { kind: 'client', parent: trace, attributes }, async (span) => {
+      const answer = await post(span.context)
+      span.set({ 'http.response.status_code': answer.status })
+      if (answer.status >= 300) span.fail(String(answer.status))
+      return answer
+    })
+  }
+
   #post(target: OutgoingUrl, delivery: Delivery, signal: AbortSignal): Promise<GuardedResponse> {
     const { dialect, body } = delivery
     const { allowed, resolver, timeoutMs } = this.#options
     return guardedFetch(target, {
       method: 'POST',
-      headers: dialectNamed(dialect).webhookHeaders(delivery),
+      headers: { ...dialectNamed(dialect).webhookHeaders(delivery), ...delivery.trace },
       body,
       discardBody: true,
       maxBytes: responseMaxBytes,

@@ -1,47 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { persistently } from '@parley/kit/database/retry'
-import type { Log } from '@parley/kit/process/log'
-import type { WebhookMetrics } from '@parley/kit/process/webhook-metrics'
 import { OwnerQueues } from '../queue/owner-queues.ts'
 import type { TaskRecord } from '../store/store.ts'
-import type { TaskKey } from '../store/webhook-store.ts'
+import type { DeliveryAttempt, TaskKey } from '../store/webhook-store.ts'
 import { DeferredConfigs } from './deferred-configs.ts'
-import type { Attempt, Deliverer, DeliveryResult } from './deliverer.ts'
+import type { DeliveryResult } from './deliverer.ts'
 import { DeliveryLeases } from './delivery-leases.ts'
 import { type DeliveryQueue, DeliveryQueues, hostOf, queueKey } from './delivery-queue.ts'
-import { EventBuffer, type GlobalWebhook, type NextEvent } from './event-buffer.ts'
-import { FairQueue, type FairQueueLimits } from './fair-queue.ts'
+import type { DispatcherOptions } from './dispatcher-options.ts'
+import { EventBuffer, type NextEvent } from './event-buffer.ts'
+import { FairQueue } from './fair-queue.ts'
 import { QueueCapacity } from './queue-capacity.ts'
-import type { Registrations } from './registrations.ts'
-import { healthAfter, reportOutcome, settlementOf } from './settlement.ts'
-
-export interface DispatcherOptions {
-  registrations: Registrations
-  loadTask: (id: string) => Promise<TaskRecord | undefined>
-  deliverer: Pick<Deliverer, 'deliver'>
-  globalWebhook?: GlobalWebhook | undefined
-  metrics: WebhookMetrics
-  log: Log
-  limits?: FairQueueLimits
-  /**
-   * Maximum number of queues in memory for stored configs ({@link QueueCapacity}), and the same number for
-   * the global webhook. Further stored configs are loaded later. Default 50,000.
-   */
-  queuesMax?: number
-  /**
-   * The number of loaded bytes beyond which no further large event is loaded. Each owner may hold at most as
-   * many bytes as are free. Default 64 MiB.
-   */
-  bytesMax?: number
-  /** The delay before a failed store operation is retried. Default 1 s. */
-  retryMs?: number
-  /**
-   * How often unclaimed configs are scanned, and how long a lease lasts, with several processes. Default 2 s
-   * and 6 s.
-   */
-  pollIntervalMs?: number
-  leaseMs?: number
-}
+import { healthAfter, reportOutcome, settlementOf, storedAttempt } from './settlement.ts'
 
 /** Maximum number of tasks that are loaded concurrently. */
 const loadingMax = 8
@@ -96,6 +66,12 @@ export class WebhookDispatcher {
       // The current delivery belongs to a config that was replaced or removed.
       if (queue !== undefined) this.#interrupt(queue, config === undefined)
       if (config?.open === true) this.#wake(task, config, config.settled, config.longRunning)
+    })
+    options.registrations.listenToResends((config) => {
+      const { task, settled, longRunning } = config
+      const queue = this.#queues.get(queueKey(task, config.id))
+      if (queue !== undefined) queue.changed = true
+      else this.#wake(task, config, settled, longRunning)
     })
   }
 
@@ -290,6 +266,7 @@ export class WebhookDispatcher {
     }
     const { event, ...receiver } = next
     let isFirst = true
+    const tries: DeliveryAttempt[] = []
     const mayPost = async () => {
       const isCurrent = await this.#events.isCurrent(next, isFirst)
       isFirst = false
@@ -303,7 +280,8 @@ export class WebhookDispatcher {
       signal: abort.signal,
       mayPost,
       onAttempt: (attempt) => {
-        if (attempt.willRetry) this.#inBackground(this.#recordAttempt(next, attempt))
+        tries.push(storedAttempt(event.sequence, attempt))
+        if (attempt.willRetry) this.#inBackground(this.#recordAttempt(next, [...tries]))
       },
     })
     // Releases the host's slot before waiting for the store.
@@ -312,7 +290,7 @@ export class WebhookDispatcher {
     this.#pump()
     let settled = false
     try {
-      if (result.outcome !== 'aborted') await this.#settle(queue, next, result)
+      if (result.outcome !== 'aborted') await this.#settle(queue, next, { result, tries })
       settled = result.outcome !== 'aborted'
     } finally {
       this.#finish(queue, settled)
@@ -335,12 +313,13 @@ export class WebhookDispatcher {
   }
 
   /** Records a failed attempt that will be retried. The final outcome is stored with the settlement. */
-  async #recordAttempt({ config, settled }: NextEvent, attempt: Attempt): Promise<void> {
+  async #recordAttempt(next: NextEvent, tries: readonly DeliveryAttempt[]): Promise<void> {
+    const { config, settled, resend } = next
     if (config === undefined) return
-    const { number: attempts, status: lastStatus, error: lastError } = attempt
-    const health = healthAfter(config.health, { attempts, lastStatus, lastError })
+    const kept = resend && { resend: { before: resend, after: resend } }
+    const settlement = { settled, open: true, health: healthAfter(config.health, tries), ...kept }
     try {
-      await this.#options.registrations.settle(config, { settled, open: true, health }, this.#leases.sender)
+      await this.#options.registrations.settle(config, settlement, this.#leases.sender)
     } catch (error) {
       this.#options.log.debug(
         { err: error, task_id: config.task.id },
@@ -349,16 +328,21 @@ export class WebhookDispatcher {
     }
   }
 
-  async #settle(queue: DeliveryQueue, next: NextEvent, result: DeliveryResult): Promise<void> {
+  async #settle(
+    queue: DeliveryQueue,
+    next: NextEvent,
+    ended: { result: DeliveryResult; tries: readonly DeliveryAttempt[] },
+  ): Promise<void> {
     const { registrations } = this.#options
-    const { event, config } = next
+    const { event, config, resend } = next
     this.#events.shift(queue, event)
     if (this.#events.isHalfFull) this.#events.drop(queue)
-    this.#queues.advance(queue, { settled: event.sequence })
-    reportOutcome(this.#options, queue, next, result)
+    if (resend === undefined) this.#queues.advance(queue, { settled: event.sequence })
+    else queue.changed = true
+    reportOutcome(this.#options, queue, next, ended.result)
     if (event.last) registrations.forgetTask(queue.task, registrations.mark(queue.task))
     if (config === undefined) return
-    const settlement = settlementOf(config.health, event, result)
+    const settlement = settlementOf(config, next, ended)
     const { sender } = this.#leases
     const settled = await this.#persistently(() => registrations.settle(config, settlement, sender))
     if (settled === false) this.#leases.forget(queue)

@@ -2,7 +2,7 @@ import type { Log } from '@parley/kit/process/log'
 import { isTerminal } from '@parley/wire/model/task'
 import { millisOf } from '@parley/wire/model/timestamp'
 import type { TaskRecord } from '../store/store.ts'
-import type { PushConfig, TaskKey } from '../store/webhook-store.ts'
+import type { EventRange, PushConfig, TaskKey } from '../store/webhook-store.ts'
 import type { DeliveryLeases } from './delivery-leases.ts'
 import type { DeliveryQueue, DeliveryQueues } from './delivery-queue.ts'
 import { type PreparedEvent, prepareEvents } from './prepare-events.ts'
@@ -21,13 +21,15 @@ interface Target extends GlobalWebhook {
   dialect?: string | undefined
   revision: string
   settled: number
+  /** The events to be sent again. The first of them is the next event. */
+  resend?: EventRange[] | undefined
   /** Undefined for the global webhook. */
   config: PushConfig | undefined
   /** When the config was read, measured by `performance.now()`. */
   readAt: number
 }
 
-export type NextEvent = Target & { event: PreparedEvent }
+export type NextEvent = Target & { event: PreparedEvent } & Pick<PreparedEvent, 'trace'>
 
 interface Parts {
   registrations: Registrations
@@ -83,10 +85,10 @@ export class EventBuffer {
       return undefined
     }
     // Another process may have delivered some of these events.
-    const fits = queue.batch[0]?.sequence === target.settled + 1 && queue.revision === target.revision
+    const fits = queue.batch[0]?.sequence === firstOf(target) && queue.revision === target.revision
     if (!fits) await this.#fill(queue, target)
     const [event] = queue.batch
-    return event === undefined ? undefined : { ...target, event }
+    return event === undefined ? undefined : { ...target, event, trace: event.trace }
   }
 
   /**
@@ -137,12 +139,13 @@ export class EventBuffer {
     const find = stored ? registrations.findStored(task, configId) : registrations.find(task, configId)
     const config = await find
     if (config === undefined || !config.open || (draining && config.longRunning)) return undefined
-    const { url, token, credentials, dialect, revision, settled } = config
-    return { url, token, credentials, dialect, revision, settled, config, readAt }
+    const { url, token, credentials, dialect, revision, settled, resend } = config
+    return { url, token, credentials, dialect, revision, settled, resend, config, readAt }
   }
 
-  async #fill(queue: DeliveryQueue, { revision, settled, config, dialect }: Target): Promise<void> {
+  async #fill(queue: DeliveryQueue, target: Target): Promise<void> {
     const { registrations, queues, leases } = this.#parts
+    const { revision, settled, config, dialect, resend } = target
     const record = await this.#recordOf(queue)
     this.drop(queue)
     queue.revision = revision
@@ -155,7 +158,10 @@ export class EventBuffer {
     }
     // Events that follow a config's registration do not go to the global webhook.
     const last = config === undefined ? queue.newest : record.events.length
-    const prepared = prepareEvents(record, settled, dialect).filter(({ sequence }) => sequence <= last)
+    const lastSent = resend?.[0]?.[1] ?? last
+    const prepared = prepareEvents(record, firstOf(target) - 1, dialect).filter(
+      ({ sequence }) => sequence <= lastSent,
+    )
     this.#store(queue, prepared)
     queues.advance(queue, { settled, newest: last })
     if (prepared.length > 0 || config === undefined || !isTerminal(record.status.state)) return
@@ -190,6 +196,8 @@ export class EventBuffer {
     else this.#bytesOf.delete(task.owner)
   }
 }
+
+const firstOf = ({ resend, settled }: Pick<Target, 'resend' | 'settled'>) => resend?.[0]?.[0] ?? settled + 1
 
 const isOf = (task: TaskKey, record: TaskRecord) =>
   record.owner === task.owner && record.createdAt === task.createdAt

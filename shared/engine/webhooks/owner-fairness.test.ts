@@ -4,8 +4,8 @@ import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { expect, onTestFinished, test } from 'vitest'
 import { alice, bob } from '../store/sample-record.cases.ts'
 import { Deliverer, type DelivererOptions } from './deliverer.ts'
-import type { DispatcherOptions } from './dispatcher.ts'
 import { asNew, endedTask, fixture } from './dispatcher-fixture.cases.ts'
+import type { DispatcherOptions } from './dispatcher-options.ts'
 
 /** Starts one server for every host name. The `dead*` hosts accept a POST and never respond. */
 async function receivers(options: Partial<DispatcherOptions> & { posts?: DelivererOptions } = {}) {

@@ -1,3 +1,4 @@
+import type { TraceContext } from '@parley/kit/telemetry/trace-context'
 import { dialectNamed } from '@parley/wire/codecs/dialects'
 import { isTerminal } from '@parley/wire/model/task'
 import type { TaskRecord } from '../store/store.ts'
@@ -12,6 +13,8 @@ export interface PreparedEvent {
   at: number
   /** Whether no further event follows. */
   last: boolean
+  /** The trace of the task. */
+  trace: TraceContext | undefined
 }
 
 /** The number of events per read of a task, and the size beyond which no further event is added. */
@@ -40,6 +43,7 @@ export function prepareEvents(
       body,
       at: Date.parse(event.timestamp),
       last,
+      trace: record.trace,
     })
   }
   return prepared

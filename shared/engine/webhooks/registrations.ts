@@ -5,6 +5,7 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import type {
   Claim,
   ConfigKey,
+  EventRange,
   OpenPushConfig,
   PushConfig,
   Settlement,
@@ -60,6 +61,7 @@ export class Registrations {
   readonly #perTaskMax: number
   readonly #subscribedTasks: SubscribedTasks
   #onChange: OnChange = () => {}
+  #onResend: (config: PushConfig) => void = () => {}
 
   constructor(options: RegistrationsOptions) {
     this.#options = options
@@ -84,6 +86,11 @@ export class Registrations {
    */
   listen(onChange: OnChange): void {
     this.#onChange = onChange
+  }
+
+  /** The listener is called with a config of which settled events are to be sent again. */
+  listenToResends(onResend: (config: PushConfig) => void): void {
+    this.#onResend = onResend
   }
 
   /** Checks the receiver. @throws ParleyError InvalidParams if it is not allowed */
@@ -222,6 +229,21 @@ export class Registrations {
   }
 
   /**
+   * Schedules settled events to be sent again, in order. Returns false if the config was replaced or removed, or if events
+   * of it are already scheduled.
+   */
+  async resend(config: PushConfig, events: readonly EventRange[]): Promise<boolean> {
+    if (!(await this.#storeOf(config).resendPushConfig(config, events))) return false
+    this.#onResend(config)
+    return true
+  }
+
+  /** Lists the configs of all tasks in one of the two stores, those registered last first. */
+  listAll(which: 'stored' | 'memory', query: { limit: number; cursor?: string | undefined }) {
+    return this.#options[which].listAllPushConfigs(query)
+  }
+
+  /**
    * Returns the global webhook's shared progress for the task, creating it after event `settled` if
    * necessary. Returns undefined if the progress is not shared or there is no capacity.
    */
@@ -262,7 +284,9 @@ export class Registrations {
       else if (page.items.length > 0) {
         for (const { task } of page.items) this.#subscribedTasks.observe(task)
         const counts = await countEvents?.(page.items.map(({ task }) => task.id))
-        yield* page.items.filter(({ task, settled }) => counts?.get(task.id) !== settled)
+        yield* page.items.filter(
+          ({ task, settled, resends }) => resends === true || counts?.get(task.id) !== settled,
+        )
       }
       cursor = page.nextCursor
     } while (cursor !== undefined)

@@ -1,48 +1,65 @@
 import type { Log } from '@parley/kit/process/log'
 import type { WebhookMetrics } from '@parley/kit/process/webhook-metrics'
 import { timestamp } from '@parley/wire/model/timestamp'
-import type { DeliveryHealth, Settlement } from '../store/webhook-store.ts'
-import type { DeliveryResult } from './deliverer.ts'
+import type { DeliveryAttempt, DeliveryHealth, PushConfig, Settlement } from '../store/webhook-store.ts'
+import type { Attempt, DeliveryResult } from './deliverer.ts'
 import { type DeliveryQueue, hostOf } from './delivery-queue.ts'
+import type { NextEvent } from './event-buffer.ts'
+import { addLost, removeLost, withoutFirst } from './event-ranges.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
-interface Attempts {
-  /** The number of attempts to deliver the event. */
-  attempts: number
-  /** The result of the last attempt. */
-  lastStatus?: number | undefined
-  lastError?: string | undefined
+/** The number of attempts that are kept for each config. */
+const triesMax = 20
+
+/** Returns the attempt as it is stored. Call it right after the attempt. */
+export function storedAttempt(sequence: number, attempt: Attempt): DeliveryAttempt {
+  const { durationMs, status, error, retryMs } = attempt
+  return {
+    at: Math.round(Date.now() - durationMs),
+    sequence,
+    durationMs: Math.round(durationMs),
+    ...(status !== undefined && { status }),
+    ...(error !== undefined && { error }),
+    ...(retryMs !== undefined && { retryMs: Math.round(retryMs) }),
+  }
 }
 
-/** Returns a config's health after attempts for an event that is not settled yet. */
-export function healthAfter(
-  before: DeliveryHealth,
-  { attempts, lastStatus, lastError }: Attempts,
-): DeliveryHealth {
+/** Returns a config's health after the attempts for one event, which may not be settled yet. */
+export function healthAfter(before: DeliveryHealth, tries: readonly DeliveryAttempt[]): DeliveryHealth {
+  const { status: lastStatus, error: lastError } = tries.at(-1) ?? {}
   return {
-    attempts: before.attempts + attempts,
+    attempts: before.attempts + tries.length,
     delivered: before.delivered,
     dropped: before.dropped,
     lastAttemptAt: timestamp(),
     // Only this event's errors are included, because an earlier error must not appear next to a success.
     ...(lastStatus !== undefined && { lastStatus }),
     ...(lastError !== undefined && { lastError }),
+    tries: [...(before.tries ?? []), ...tries].slice(-triesMax),
+    ...(before.lost !== undefined && { lost: before.lost }),
   }
 }
 
 /** Returns the settlement for an event that was delivered or dropped. */
 export function settlementOf(
-  before: DeliveryHealth,
-  event: PreparedEvent,
-  result: DeliveryResult,
+  { health: before, settled }: Pick<PushConfig, 'health' | 'settled'>,
+  { event, resend }: Pick<NextEvent, 'event' | 'resend'>,
+  { result, tries }: { result: DeliveryResult; tries: readonly DeliveryAttempt[] },
 ): Settlement {
-  const health = healthAfter(before, result)
-  if (result.outcome === 'delivered') health.delivered += 1
+  const { sequence, last } = event
+  const health = healthAfter(before, tries)
+  const isDelivered = result.outcome === 'delivered'
+  if (isDelivered) health.delivered += 1
   else {
     const reason = reasonOf(result)
     health.dropped = { ...before.dropped, [reason]: (before.dropped[reason] ?? 0) + 1 }
   }
-  return { settled: event.sequence, open: !event.last, health }
+  const { lost = [] } = before
+  const after = isDelivered ? removeLost(lost, sequence) : addLost(lost, sequence, Date.now())
+  if (after.length > 0) health.lost = [...after]
+  else delete health.lost
+  if (resend === undefined) return { settled: sequence, open: !last, health }
+  return { settled, open: true, health, resend: { before: resend, after: withoutFirst(resend) } }
 }
 
 const reasonOf = ({ reason }: DeliveryResult): string => reason ?? 'exhausted'

@@ -126,7 +126,28 @@ function refusalOf(error) {
   return 'Your wallet did not sign the payment. No money was taken.'
 }
 
+/** Shows times in the payer's time zone. The time in UTC stays readable as a title. */
+function showLocalTimes() {
+  for (const element of document.querySelectorAll('time[datetime]')) {
+    const at = new Date(element.dateTime)
+    if (Number.isNaN(at.getTime())) continue
+    const isClock = element.dataset.clock !== undefined
+    const parts = isClock ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'medium' }
+    element.title = element.textContent
+    element.textContent = new Intl.DateTimeFormat(undefined, parts).format(at)
+  }
+}
+
+function offerPrint() {
+  const button = document.getElementById('print')
+  if (button === null) return
+  button.hidden = false
+  button.addEventListener('click', () => print())
+}
+
 function start() {
+  showLocalTimes()
+  offerPrint()
   // A page from the back/forward cache may be outdated.
   addEventListener('pageshow', ({ persisted }) => {
     if (persisted) reload()

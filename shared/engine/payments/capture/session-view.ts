@@ -1,15 +1,21 @@
-import type { PaymentRecord } from '../../store/payment-store.ts'
+import type { PaymentRecord, PaymentTerms } from '../../store/payment-store.ts'
 import { chainIdOf } from '../facilitators/typed-data.ts'
 import { statusOf } from '../ledger/sessions.ts'
 import { requirementsOf } from '../x402/x402.ts'
 import { type Html, html } from './html.ts'
+import { explorerUrl, networkName } from './networks.ts'
+import { qrCode } from './qr-code.ts'
 import { refusalText } from './refusal-text.ts'
 
 export interface SessionView {
   session: PaymentRecord
   /** The last segment of the page's URL. Forms post to a path below it. */
   token: string
-  agent: { name: string; description: string }
+  agent: { name: string; description: string; skills: readonly { id: string; name: string }[] }
+  /** The address of the page. */
+  captureUrl: string
+  /** The terms of a direct transfer, with the exact amount, if the session offers one. */
+  transfer?: PaymentTerms | undefined
   /** The current time in milliseconds since 1970. */
   now: number
   /** The code that explains why the last attempt was refused. */
@@ -27,10 +33,10 @@ export function sessionView(view: SessionView): { title: string; main: Html; ref
   const main = html`<main${stage !== 'completed' && dataOf(view, stage)}>
 ${view.refused !== undefined && refusal(view.refused)}
 ${view.session.sandbox && testMoney}
-<p class="state" data-state="${stage}">${states[stage]}</p>
+<header><p class="seller"><bdi>${view.agent.name}</bdi></p><p class="state" data-state="${stage}">${states[stage]}</p></header>
 <h1>${heading}</h1>
-<p class="from">to <bdi>${view.agent.name}</bdi>, on ${networkName(terms.network) ?? terms.network}</p>
 <p class="amount">${terms.amount} <span><bdi>${terms.extra.name}</bdi>${view.session.sandbox && ' (test money)'}</span></p>
+<p class="from">to <bdi>${view.agent.name}</bdi>, on ${networkName(terms.network) ?? terms.network}</p>
 ${contents[stage](view)}
 </main>`
   return { title, main, ...(stage === 'on its way' && { refreshSeconds: 5 }) }
@@ -61,31 +67,48 @@ const states: Record<Stage, string> = {
 
 const contents: Record<Stage, (view: SessionView) => Html> = {
   open: (view) => html`${timeLeft(view)}
+${purchase(view)}
 <div id="news" role="status"></div>
 ${view.session.sandbox && testWallet(view)}
 ${browserWallets(view)}
 ${byPayload(view)}
+${onPhone(view)}
+${returnLink(view, 'Cancel and return to')}
 ${facts(view)}`,
   'on its way': (
     view,
   ) => html`<p>It was sent to the network and is not confirmed yet. <strong>Do not pay again</strong>: this page
 updates automatically.</p>
 <div id="news" role="status"></div>
+${purchase(view)}
 ${facts(view)}`,
   completed: (
     view,
   ) => html`<p>Thank you. You can close this page and return to the program that requested the payment.</p>
+${returnLink(view, 'Return to')}
+${receipt(view)}
 ${facts(view)}`,
   failed: (
     view,
-  ) => html`<p>${refusalText(view.session.reason ?? '')} No money was taken from your wallet. To try again, request a new
+  ) => html`<p>${refusalText(view.session.reason ?? '')} ${takenMoney(view, ' from your wallet')} To try again, request a new
 payment in the program that requested this one.</p>
+${returnLink(view, 'Return to')}
+${purchase(view)}
 ${facts(view)}`,
   expired: (
     view,
-  ) => html`<p>No money was taken. To pay, request a new payment in the program that requested this
+  ) => html`<p>${takenMoney(view, '')} To pay, request a new payment in the program that requested this
 one.</p>
+${returnLink(view, 'Return to')}
+${purchase(view)}
 ${facts(view)}`,
+}
+
+/** A transfer that the payer made directly may be late or not visible yet. */
+function takenMoney({ transfer }: SessionView, from: string): string {
+  return transfer === undefined
+    ? `No money was taken${from}.`
+    : `If you sent ${transfer.amount} ${transfer.extra.name} directly, do not send it again: a transfer in time still appears here, and a late one is listed for a refund.`
 }
 
 function stageOf(session: PaymentRecord): Stage {
@@ -118,25 +141,85 @@ ${clock(until)}</p>`
 /** Omits the seconds, because the countdown shows them. */
 function clock(ms: number): Html {
   const iso = new Date(ms).toISOString()
-  return html`<time datetime="${iso}">${iso.slice(11, 16)} UTC</time>`
+  return html`<time datetime="${iso}" data-clock>${iso.slice(11, 16)} UTC</time>`
 }
 
-function facts({ session, agent }: SessionView): Html {
-  const { terms, payer, txHash, completedAt } = session
-  const name = networkName(terms.network)
-  const row = (term: string, description: Html) => html`<div><dt>${term}</dt><dd>${description}</dd></div>
+const row = (term: string, description: Html) => html`<div><dt>${term}</dt><dd>${description}</dd></div>
 `
-  const code = (text: string) => html`<code>${text}</code>`
+const code = (text: string) => html`<code>${text}</code>`
+
+/** What the payer buys: a skill of the agent, or the agent's work. */
+function purchase({ session, agent }: SessionView): Html {
+  const skill = agent.skills.find(({ id }) => id === session.skillId)
   return html`<dl>
+${skill !== undefined && row('Service', html`<bdi>${skill.name}</bdi>`)}
 ${row('For', html`<bdi>${agent.description.slice(0, 500)}</bdi>`)}
+</dl>`
+}
+
+/** What a payer keeps. The button works only with scripts, which show it. */
+function receipt({ session, agent }: SessionView): Html {
+  const { terms, payer, txHash, completedAt, sandbox } = session
+  const skill = agent.skills.find(({ id }) => id === session.skillId)
+  const explorer = txHash === undefined ? undefined : explorerUrl({ network: terms.network, sandbox }, txHash)
+  const link =
+    explorer !== undefined &&
+    html` <a href="${explorer}" rel="noreferrer">View at ${URL.parse(explorer)?.host}</a>`
+  return html`<section aria-labelledby="receipt"><h2 id="receipt">Receipt</h2>
+<dl>
+${row('Seller', html`<bdi>${agent.name}</bdi>`)}
+${row('For', html`<bdi>${skill?.name ?? agent.description.slice(0, 500)}</bdi>`)}
+${row('Amount', html`${terms.amount} <bdi>${terms.extra.name}</bdi>${sandbox && ' (test money)'}`)}
+${completedAt !== undefined && row('Paid at', html`<time datetime="${completedAt}">${completedAt.slice(0, 19).replace('T', ' ')} UTC</time>`)}
+${txHash !== undefined && payer !== undefined && row('Payer', code(payer))}
+${txHash !== undefined && row('Transaction', html`${code(txHash)}${link}`)}
+</dl>
+<button type="button" class="second" id="print" hidden>Print the receipt</button></section>`
+}
+
+function facts({ session }: SessionView): Html {
+  const { terms } = session
+  const name = networkName(terms.network)
+  return html`<details class="facts"><summary>Technical details</summary><dl>
 ${row('Receiver', code(terms.payTo))}
 ${row('Network', name === undefined ? code(terms.network) : html`${name} ${code(terms.network)}`)}
 ${row('Asset', html`<bdi>${terms.extra.name}</bdi> ${code(terms.asset)}`)}
-${txHash !== undefined && payer !== undefined && row('Payer', code(payer))}
-${txHash !== undefined && row('Transaction', code(txHash))}
-${completedAt !== undefined && row('Paid at', html`<time datetime="${completedAt}">${completedAt.slice(0, 19).replace('T', ' ')} UTC</time>`)}
 ${row('Session', code(session.id))}
-</dl>`
+</dl></details>`
+}
+
+/** The address was checked when the session was created. Its host is part of the text, because the caller chose it. */
+function returnLink({ session }: SessionView, text: string): Html | undefined {
+  const url = session.returnUrl === undefined ? null : URL.parse(session.returnUrl)
+  if (url === null || !/^https?:$/.test(url.protocol)) return undefined
+  return html`<p><a class="return" href="${url.href}" rel="noreferrer">${text} <bdi>${url.host}</bdi></a></p>`
+}
+
+/**
+ * The code contains the address of this page, unless the session offers a direct transfer: a transfer of the price carries
+ * nothing that names this session, so that it would not count as its payment.
+ */
+function onPhone({ captureUrl, transfer }: SessionView): Html | undefined {
+  if (transfer !== undefined) return directTransfer(transfer)
+  const svg = qrCode(captureUrl, 'QR code with the address of this page')
+  return (
+    svg &&
+    html`<details class="phone"><summary>Pay with a wallet on your phone</summary>
+<p>Scan this code with the camera of your phone, or in the browser of your wallet app. It opens this page there.</p>
+${svg}</details>`
+  )
+}
+
+/** A request for a transfer of the exact amount (EIP-681). The amount identifies the session. */
+function directTransfer({ network, asset, payTo, amount, atomic, extra }: PaymentTerms): Html {
+  const uri = `ethereum:${asset}@${chainIdOf(network)}/transfer?address=${payTo}&uint256=${atomic}`
+  return html`<details class="phone"><summary>Pay with a wallet on your phone</summary>
+<p>Scan this code with your wallet app, or <a href="${uri}">open it in a wallet</a> on this device. Send exactly
+<strong>${amount} <bdi>${extra.name}</bdi></strong> on ${networkName(network) ?? network}: only this amount is recognized as
+this payment.</p>
+${qrCode(uri, 'QR code with the transfer for your wallet')}
+<p>Use your own wallet, because refunds go to the address that sent the money. Send it once, while this page is open: it
+appears here after a few confirmations. A transfer that is late or has another amount does not pay.</p></details>`
 }
 
 function testWallet({ token }: SessionView): Html {
@@ -145,12 +228,12 @@ function testWallet({ token }: SessionView): Html {
 <form method="post" action="${token}/form"><button name="with" value="test-wallet">Pay with the test wallet</button></form></section>`
 }
 
-function browserWallets({ session }: SessionView): Html {
+function browserWallets({ session, transfer }: SessionView): Html {
   return html`<section aria-labelledby="browser-wallet"><h2 id="browser-wallet">Browser wallet</h2>
 <noscript><p>Browser wallets require JavaScript, which is disabled. You can still pay with another program.</p></noscript>
 <p id="no-wallet">No wallet was found in this browser.</p>
 <div id="wallets"></div>
-${!session.sandbox && html`<p>Do not send money to the receiver directly: only a payment on this page counts.</p>`}</section>`
+${!session.sandbox && transfer === undefined && html`<p>Do not send money to the receiver directly: only a payment on this page counts.</p>`}</section>`
 }
 
 function byPayload({ session, token }: SessionView): Html {
@@ -161,30 +244,4 @@ function byPayload({ session, token }: SessionView): Html {
 <form method="post" action="${token}/form" id="by-payload"><label for="payment">Signed payment (JSON, or base64 of it)</label>
 <textarea id="payment" name="payment" rows="6" maxlength="24000" spellcheck="false" autocomplete="off" required></textarea>
 <button class="second" name="with" value="payload">Pay with this payment</button></form></details>`
-}
-
-/** Common names of the networks on which USDC and similar tokens exist. */
-const names: Record<string, string> = {
-  'eip155:1': 'Ethereum',
-  'eip155:10': 'Optimism',
-  'eip155:137': 'Polygon',
-  'eip155:1328': 'Sei testnet',
-  'eip155:1329': 'Sei',
-  'eip155:3338': 'peaq',
-  'eip155:4689': 'IoTeX',
-  'eip155:8453': 'Base',
-  'eip155:31337': 'Local test network',
-  'eip155:42161': 'Arbitrum One',
-  'eip155:43113': 'Avalanche Fuji (test network)',
-  'eip155:43114': 'Avalanche',
-  'eip155:80002': 'Polygon Amoy (test network)',
-  'eip155:84532': 'Base Sepolia (test network)',
-  'eip155:421614': 'Arbitrum Sepolia (test network)',
-  'eip155:11155111': 'Ethereum Sepolia (test network)',
-  'eip155:11155420': 'Optimism Sepolia (test network)',
-}
-
-/** Returns undefined if the network has no common name. */
-function networkName(network: string): string | undefined {
-  return Object.hasOwn(names, network) ? names[network] : undefined
 }

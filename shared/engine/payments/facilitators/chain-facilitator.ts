@@ -9,6 +9,7 @@ import {
   type MatchedTransfer,
   type Settlement,
   settlementOf,
+  type TransferSource,
   type VerifyResult,
 } from './facilitator.ts'
 import { type Hex, hexOf } from './typed-data.ts'
@@ -21,6 +22,8 @@ interface Options {
   /** The agent's UUID, which its transactions carry. */
   agentId: string
   timeoutMs: number
+  /** Confirmations that a plain transfer needs. Default 3. */
+  confirmations?: number | undefined
 }
 
 /** The EIP-3009 events and the function that report the state of a nonce. */
@@ -54,6 +57,7 @@ const reorgMarginSeconds = 60n
 /** Settles on a chain with the official x402 facilitator packages, and looks up past transfers. */
 export class ChainFacilitator implements Facilitator {
   readonly sandbox = false
+  readonly transfers: TransferSource
   readonly #client: PublicClient
   readonly #facilitator: x402Facilitator | undefined
 
@@ -62,17 +66,20 @@ export class ChainFacilitator implements Facilitator {
 
   private constructor(parts: {
     client: PublicClient
+    transfers: TransferSource
     facilitator?: x402Facilitator
     agentId: string
     nodeHealth: NodeHealth
   }) {
     this.#client = parts.client
+    this.transfers = parts.transfers
     this.#facilitator = parts.facilitator
     this.#agentId = idOf(parts.agentId)
     this.#nodeHealth = parts.nodeHealth
   }
 
-  static async open({ rpcUrl, chainId, privateKey, agentId, timeoutMs }: Options): Promise<ChainFacilitator> {
+  static async open(options: Options): Promise<ChainFacilitator> {
+    const { rpcUrl, chainId, privateKey, agentId, timeoutMs, confirmations = 3 } = options
     const { createPublicClient, createWalletClient, defineChain, http, publicActions } = await import('viem')
     const chain = defineChain({
       id: chainId,
@@ -83,7 +90,9 @@ export class ChainFacilitator implements Facilitator {
     const nodeHealth: NodeHealth = { failures: 0 }
     const transport = countFailures(http(rpcUrl, { timeout: timeoutMs, retryCount: 1 }), nodeHealth)
     const client = createPublicClient({ chain, transport })
-    if (privateKey === undefined) return new ChainFacilitator({ client, agentId, nodeHealth })
+    const { ChainTransfers } = await import('./chain-transfers.ts')
+    const transfers = new ChainTransfers({ client, chainId, confirmations })
+    if (privateKey === undefined) return new ChainFacilitator({ client, transfers, agentId, nodeHealth })
     const [
       { privateKeyToAccount, nonceManager },
       { x402Facilitator },
@@ -109,7 +118,7 @@ export class ChainFacilitator implements Facilitator {
     const tagged = { ...wallet, address: account.address, writeContract, getCode }
     const signer = toFacilitatorEvmSigner(tagged as never, { confirmationTimeoutMs: 45_000 })
     const facilitator = new x402Facilitator().register(`eip155:${chainId}`, new ExactEvmScheme(signer))
-    return new ChainFacilitator({ client, facilitator, agentId, nodeHealth })
+    return new ChainFacilitator({ client, transfers, facilitator, agentId, nodeHealth })
   }
 
   async verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult> {

@@ -4,7 +4,7 @@ import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 type Authorization = Pick<SignedTransfer['authorization'], 'from' | 'nonce'>
 
 /** The EIP-3009 event for a used nonce. */
-const used = {
+export const authorizationUsed = {
   type: 'event',
   name: 'AuthorizationUsed',
   inputs: [
@@ -24,7 +24,7 @@ export function paymentIn(
   { from, nonce }: Authorization,
 ): 'paid' | 'not paid' | 'unclear' {
   const ofAsset = logs.filter(({ address }) => isSame(address, asset))
-  const uses = parseEventLogs({ abi: [used], logs: ofAsset })
+  const uses = parseEventLogs({ abi: [authorizationUsed], logs: ofAsset })
   const ofPayer = uses.filter(({ args }) => isSame(args.authorizer, from))
   if (!ofPayer.some(({ args }) => isSame(args.nonce, nonce))) return 'not paid'
   if (ofPayer.length > 1) return 'unclear'

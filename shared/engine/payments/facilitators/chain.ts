@@ -12,7 +12,12 @@ const rpcTimeoutMs = 10_000
  * @throws ConfigError
  */
 export async function openChain(
-  options: { rpcUrl: string; signerKeyFile: string | undefined; agentId: string },
+  options: {
+    rpcUrl: string
+    signerKeyFile: string | undefined
+    agentId: string
+    confirmations?: number | undefined
+  },
   prices: readonly Price[],
 ): Promise<ChainFacilitator> {
   const { createPublicClient, http, erc20Abi } = await import('viem')
@@ -39,8 +44,15 @@ export async function openChain(
       ])
   }
   const privateKey = options.signerKeyFile === undefined ? undefined : await signerKey(options.signerKeyFile)
-  const { rpcUrl, agentId } = options
-  return ChainFacilitator.open({ rpcUrl, chainId, privateKey, agentId, timeoutMs: rpcTimeoutMs })
+  const { rpcUrl, agentId, confirmations } = options
+  return ChainFacilitator.open({
+    rpcUrl,
+    chainId,
+    privateKey,
+    agentId,
+    timeoutMs: rpcTimeoutMs,
+    confirmations,
+  })
 }
 
 /** @throws ConfigError, which never contains the key */

@@ -19,6 +19,54 @@ export type Settlement =
 /** `open` means that the transfer has not happened but still can, or that only `settle` can decide. */
 export type LookupResult = Settlement | { state: 'open' }
 
+/** A log of a token transfer. */
+export interface TransferLog {
+  /** Identifies the log until a reorganization of the chain. */
+  id: string
+  asset: string
+  payTo: string
+  payer: string
+  /** The amount in atomic units. */
+  atomic: string
+  txHash: string
+  block: number
+  blockHash: string
+  logIndex: number
+}
+
+/** A transfer that has the required confirmations. */
+export interface ChainTransfer extends TransferLog {
+  /** Identifies the transfer forever, so that it is counted once. */
+  key: string
+  /** Time of the block (milliseconds since 1970). */
+  minedAt: number
+  /**
+   * Whether the payer used a signed authorization (EIP-3009) of the token in the same transaction. The ledger counts such
+   * transfers by the nonce of their authorization, so that they must not be counted a second time.
+   */
+  isAuthorized: boolean
+}
+
+export interface TransferQuery {
+  assets: readonly string[]
+  payTos: readonly string[]
+  /** Both blocks are included. */
+  fromBlock: number
+  toBlock: number
+}
+
+/** The token transfers on a chain. Every method rejects if the node does not respond. */
+export interface TransferSource {
+  readonly network: string
+  /** Returns the newest block, with or without confirmations. */
+  latestBlock(): Promise<number>
+  /** Returns the newest block with the required confirmations; undefined if there is none. */
+  confirmedBlock(): Promise<{ number: number; minedAt: number } | undefined>
+  logsIn(query: TransferQuery): Promise<TransferLog[]>
+  /** @throws Error if the chain was reorganized since the log was read */
+  transferOf(log: TransferLog): Promise<ChainTransfer>
+}
+
 /**
  * Verifies and settles transfers like an x402 facilitator. A chain accepts a transfer's nonce only once, so
  * repeated calls of `settle` never move the money twice.
@@ -26,6 +74,8 @@ export type LookupResult = Settlement | { state: 'open' }
 export interface Facilitator extends AsyncDisposable {
   /** Whether the facilitator moves test money. */
   readonly sandbox: boolean
+  /** The chain on which plain transfers can be seen. Undefined without PAYMENT_RPC_URL. */
+  readonly transfers?: TransferSource | undefined
   /** Verifies a transfer without side effects. @throws Error when the facilitator is unreachable */
   verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult>
   /** Never rejects. If the response is missing or cannot be parsed, the outcome is `unknown`. */

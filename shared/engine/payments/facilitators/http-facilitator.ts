@@ -8,6 +8,7 @@ import {
   type MatchedTransfer,
   type Settlement,
   settlementOf,
+  type TransferSource,
   type VerifyResult,
 } from './facilitator.ts'
 
@@ -29,16 +30,19 @@ const settleAnswer = z.object({
 /** Looks up transfers on a chain that is configured in addition to the facilitator. */
 export interface ChainLookUp extends AsyncDisposable {
   lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult>
+  readonly transfers?: TransferSource | undefined
 }
 
 /** The operator's x402 facilitator, called over HTTP (`/verify`, `/settle`). */
 export class HttpFacilitator implements Facilitator {
   readonly sandbox = false
+  readonly transfers: TransferSource | undefined
   readonly #url: string
   readonly #chain: ChainLookUp | undefined
   constructor(options: { url: string; chain?: ChainLookUp | undefined }) {
     this.#url = options.url.replace(/\/+$/, '')
     this.#chain = options.chain
+    this.transfers = options.chain?.transfers
   }
 
   async verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult> {

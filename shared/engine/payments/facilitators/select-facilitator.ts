@@ -9,6 +9,8 @@ export interface PaymentSettings {
   rpcUrl: string | undefined
   signerKeyFile: string | undefined
   sandbox: boolean
+  /** Confirmations that a plain transfer needs. Default 3. */
+  transferConfirmations?: number | undefined
   /** The agent's UUID. */
   agentId: string
 }
@@ -22,7 +24,7 @@ export async function selectFacilitator(
   prices: readonly Price[],
   payments: PaymentStore,
 ): Promise<Facilitator> {
-  const { facilitatorUrl, rpcUrl, signerKeyFile, sandbox, agentId } = settings
+  const { facilitatorUrl, rpcUrl, signerKeyFile, sandbox, agentId, transferConfirmations } = settings
   requireNoPassword(facilitatorUrl)
   if (rpcUrl !== undefined) {
     if (facilitatorUrl === undefined && signerKeyFile === undefined) {
@@ -32,7 +34,12 @@ export async function selectFacilitator(
     }
     const { openChain } = await import('./chain.ts')
     const chain = await openChain(
-      { rpcUrl, agentId, signerKeyFile: facilitatorUrl === undefined ? signerKeyFile : undefined },
+      {
+        rpcUrl,
+        agentId,
+        signerKeyFile: facilitatorUrl === undefined ? signerKeyFile : undefined,
+        confirmations: transferConfirmations,
+      },
       prices,
     )
     if (facilitatorUrl === undefined) return chain

@@ -24,6 +24,14 @@ const changes = {
   settle: { kind: 'settle' },
   'no-answer': { kind: 'no-answer', reason: 'timeout' },
   settled: { kind: 'settled', txHash: '0x1', payer: address },
+  transferred: {
+    kind: 'transferred',
+    transferKey: 't',
+    txHash: '0x1',
+    payer: address,
+    terms: { ...samplePayment().terms, atomic: '10001' },
+    minedAt: 1000,
+  },
   failed: { kind: 'failed', reason: 'x' },
   spend: { kind: 'spend', taskId: 't', purpose: 'p' },
   'take-over': { kind: 'take-over' },
@@ -69,6 +77,21 @@ test('spends a payment that was claimed for a task on that task when it settles'
     txHash: '0x1',
     taskId: 't',
   })
+})
+
+test('a transfer that was mined in time pays an open, claimed or expired session, and no other payment', () => {
+  const session = { kind: 'session' as const, expiresAt: 1000 }
+  for (const state of paymentStates) {
+    const next = transition(samplePayment({ ...session, state, nonceKey: 'n' }), changes.transferred, at)
+    const isPayable = ['open', 'claimed', 'expired'].includes(state)
+    expect([state, next?.state]).toEqual([state, isPayable ? 'settled' : undefined])
+  }
+  const claimed = samplePayment({ ...session, state: 'claimed', nonceKey: 'n' })
+  const { transfer, ...paid } = transition(claimed, changes.transferred, at) ?? claimed
+  expect(transfer).toBeUndefined()
+  expect(paid).toMatchObject({ nonceKey: 't', txHash: '0x1', payer: address, terms: { atomic: '10001' } })
+  const late = { ...changes.transferred, minedAt: 1001 }
+  expect(transition(samplePayment({ ...session, state: 'open' }), late, at)).toBeUndefined()
 })
 
 test('a failed or orphaned payment releases its purpose and keeps its nonce', () => {

@@ -1,5 +1,5 @@
 import { millisOf } from '@parley/wire/model/timestamp'
-import type { PaymentRecord, PaymentState, SignedTransfer } from '../../store/payment-store.ts'
+import type { PaymentRecord, PaymentState, PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 
 /** Every change that can be made to a payment. */
 export type PaymentChange =
@@ -12,6 +12,15 @@ export type PaymentChange =
   /** The outcome is unknown, so the settlement is looked up until it is decided. */
   | { kind: 'no-answer'; reason: string }
   | { kind: 'settled'; txHash: string; payer: string }
+  /** A plain transfer paid the session. `terms` contain the exact amount, and `minedAt` is in milliseconds since 1970. */
+  | {
+      kind: 'transferred'
+      transferKey: string
+      txHash: string
+      payer: string
+      terms: PaymentTerms
+      minedAt: number
+    }
   | { kind: 'failed'; reason: string }
   /** The payment is assigned to the task that it pays for. */
   | { kind: 'spend'; taskId: string; purpose: string }
@@ -38,11 +47,12 @@ type To = PaymentState | 'paid'
 
 /**
  * Money moves between `settling` and `settled`. A state between the two is never reported as failed, and
- * never requires a second payment.
+ * never requires a second payment. A plain transfer that was mined in time pays a session whose signed transfer cannot
+ * have moved money, even if the session has expired since.
  */
 const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = {
-  open: { claim: 'claimed', expire: 'expired' },
-  claimed: { settle: 'settling', release: 'open', failed: 'failed' },
+  open: { claim: 'claimed', expire: 'expired', transferred: 'paid' },
+  claimed: { settle: 'settling', release: 'open', failed: 'failed', transferred: 'paid' },
   settling: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed' },
   unknown: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed', 'start-lookup': 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
@@ -51,7 +61,7 @@ const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = 
   earned: {},
   refunded: { refund: 'refunded' },
   failed: { notified: 'failed' },
-  expired: {},
+  expired: { transferred: 'paid' },
 }
 
 /** The reason for orphaning a payment whose task does not exist. */
@@ -90,7 +100,9 @@ export function transition(
 }
 
 /** Checks the conditions that depend on more than the state. */
-function isAllowed({ state, reason, refundTxHash }: PaymentRecord, change: PaymentChange): boolean {
+function isAllowed(record: PaymentRecord, change: PaymentChange): boolean {
+  const { kind, state, reason, refundTxHash, expiresAt = 0 } = record
+  if (change.kind === 'transferred') return kind === 'session' && change.minedAt <= expiresAt
   if (change.kind === 'reclaim') return reason === noTask
   // A refund is recorded before the money is sent. Its transaction may be added once, later.
   if (change.kind === 'refund' && state === 'refunded')
@@ -115,6 +127,15 @@ function applyFields(next: PaymentRecord, change: PaymentChange, timestamp: stri
       next.reason = change.reason
       break
     case 'settled':
+      next.txHash = change.txHash
+      next.payer = change.payer
+      next.completedAt = timestamp
+      delete next.reason
+      break
+    case 'transferred':
+      delete next.transfer
+      next.nonceKey = change.transferKey
+      next.terms = change.terms
       next.txHash = change.txHash
       next.payer = change.payer
       next.completedAt = timestamp

@@ -38,7 +38,11 @@ export class PaymentSessions {
   }
 
   /** Starts a session. @throws ParleyError TooManyRequests or Unavailable if there are too many unpaid sessions */
-  async start(owner: string, terms: PaymentTerms): Promise<PaymentRecord> {
+  async start(
+    owner: string,
+    terms: PaymentTerms,
+    { skillId, returnUrl }: Partial<Record<'skillId' | 'returnUrl', string | undefined>> = {},
+  ): Promise<PaymentRecord> {
     const { ledger, sandbox } = this.#parts
     const open = await ledger.store.countOpen(owner)
     if (open.owner >= openMax.owner) throw tooManySessions('TooManyRequests', openMax.owner)
@@ -53,6 +57,8 @@ export class PaymentSessions {
       version: 0,
       terms: storedTerms(terms),
       sandbox,
+      ...(skillId !== undefined && { skillId }),
+      ...(returnUrl !== undefined && { returnUrl }),
       captureToken: randomBytes(24).toString('base64url'),
       expiresAt,
       dueAt: expiresAt,

@@ -7,6 +7,7 @@ import { paymentStore } from '../payments.ts'
 import { webhookStore } from '../push-configs.ts'
 import { signatures } from '../signatures.ts'
 import type { Store } from '../store.ts'
+import { usageStore } from '../usage-days.ts'
 import { contextMethods } from './contexts.ts'
 import { type MemoryContext, taskMethods } from './tasks.ts'
 
@@ -44,6 +45,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     ...signatures(documents, now),
     webhooks: webhookStore(documents, now),
     payments: paymentStore(documents),
+    usage: usageStore(documents),
     [Symbol.asyncDispose]: async () => {},
   }
 }

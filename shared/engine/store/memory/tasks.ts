@@ -1,7 +1,9 @@
+import { ownsFor } from '@parley/kit/auth/caller'
 import type { Cursors } from '@parley/kit/database/cursor'
 import { LazyPart } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import { isTerminal, pausedStates, type TaskState, terminalStates } from '@parley/wire/model/task'
+import type { AllTasksPage, AllTasksQuery } from '../all-tasks.ts'
 import type { LargeParts } from '../large-parts.ts'
 import type {
   Admit,
@@ -59,6 +61,7 @@ type TaskMethods = Pick<
   | 'commitTask'
   | 'listTasks'
   | 'outlineTasks'
+  | 'listAllTasks'
   | 'listUnfinished'
   | 'countEvents'
   | 'listDue'
@@ -76,6 +79,7 @@ export function taskMethods(store: MemoryContext): TaskMethods {
     listTasks: async (query) =>
       page(store, query, pageMaxLength, (task) => ({ item: recordOf(store, task), length: lengthOf(task) })),
     outlineTasks: async (query, admit) => outlineTasks(store, query, admit),
+    listAllTasks: async (query) => listAllTasks(store, query),
     renewLeases: async (holder, taskIds, until) =>
       taskIds.filter((id) => {
         const task = tasks.get(id)
@@ -284,6 +288,28 @@ function page<T>(
     ...(more && { nextCursor: cursors.seal(list, owner, positionOf(last)) }),
     ...(count && { total: all.length }),
   }
+}
+
+function listAllTasks(store: MemoryContext, query: AllTasksQuery): AllTasksPage {
+  const { owner, contextId, states, since = '', until = '\uffff', limit, cursor } = query
+  const { tasks, cursors } = store
+  const before = cursor === undefined ? '\uffff' : String(cursors.open('all tasks', '', cursor))
+  const found = [...tasks.values()]
+    .filter(
+      (task) =>
+        (owner === undefined || ownsFor({ id: owner }, task.owner)) &&
+        (contextId === undefined || task.contextId === contextId) &&
+        (states === undefined || states.includes(task.state)) &&
+        task.statusAt >= since &&
+        task.statusAt < until &&
+        byStatus(task) < before,
+    )
+    .sort((a, b) => (byStatus(a) < byStatus(b) ? 1 : -1))
+  const page = found.slice(0, limit)
+  const items = page.map((task) => outlineOf(store, task, false).task)
+  const last = page.at(-1)
+  const more = last !== undefined && page.length < found.length
+  return more ? { items, nextCursor: cursors.seal('all tasks', '', byStatus(last)) } : { items }
 }
 
 const byCreation = ({ sequence }: StoredTask) => String(sequence).padStart(15, '0')

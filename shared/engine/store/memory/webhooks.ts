@@ -1,5 +1,14 @@
 import { ParleyError } from '@parley/wire/errors'
-import type { Claim, ConfigKey, PushConfig, TaskKey, WebhookStore } from '../webhook-store.ts'
+import type {
+  Claim,
+  ConfigKey,
+  EventRange,
+  ListedPushConfig,
+  PushConfig,
+  Settlement,
+  TaskKey,
+  WebhookStore,
+} from '../webhook-store.ts'
 
 export interface MemoryWebhooksOptions {
   /** Maximum number of configs. Default 100,000. An owner may have half of them with undelivered events. */
@@ -15,6 +24,9 @@ export class MemoryWebhooks implements WebhookStore {
   readonly #closed = new Set<PushConfig>()
   /** Number of configs with undelivered events for each owner. */
   readonly #owing = new Map<string, number>()
+  /** All configs in order of registration, with its number. */
+  readonly #registered = new Map<string, ConfigKey & { number: number }>()
+  #lastNumber = 0
   #size = 0
 
   constructor(options: MemoryWebhooksOptions = {}) {
@@ -35,6 +47,8 @@ export class MemoryWebhooks implements WebhookStore {
     const ofTask = this.#tasks.get(key) ?? new Map<string, PushConfig>()
     this.#tasks.set(key, ofTask)
     this.#put(ofTask, { ...config })
+    this.#lastNumber += 1
+    this.#registered.set(configKey(config), { task: config.task, id: config.id, number: this.#lastNumber })
     this.#size += 1
     return true
   }
@@ -56,16 +70,47 @@ export class MemoryWebhooks implements WebhookStore {
 
   async settlePushConfig(
     { task, id, revision }: Pick<PushConfig, 'task' | 'id' | 'revision'>,
-    settlement: Pick<PushConfig, 'settled' | 'open' | 'health'>,
+    { settled, open, health, resend }: Settlement,
   ): Promise<boolean> {
     const found = this.#find({ task, id })
     if (found === undefined || found.revision !== revision) return false
-    const { settled } = settlement
     if (settled < found.settled || (settled === found.settled && !found.open)) return false
-    const ofTask = this.#tasks.get(keyOf(task)) ?? new Map<string, PushConfig>()
-    this.#uncount(found)
-    this.#put(ofTask, { ...found, ...settlement })
+    if (resend !== undefined && JSON.stringify(resend.before) !== JSON.stringify(found.resend)) return false
+    const { resend: scheduled = [], ...rest } = found
+    const left = resend?.after ?? scheduled
+    const staysOpen = open || resend !== undefined || left.length > 0
+    this.#replace(found, {
+      ...rest,
+      settled,
+      open: staysOpen,
+      health,
+      ...(left.length > 0 && { resend: left }),
+    })
     return true
+  }
+
+  async resendPushConfig(
+    { task, id, revision }: Pick<PushConfig, 'task' | 'id' | 'revision'>,
+    events: readonly EventRange[],
+  ): Promise<boolean> {
+    const found = this.#find({ task, id })
+    if (found?.revision !== revision || found.resend !== undefined) return false
+    this.#replace(found, { ...found, resend: [...events], open: true })
+    return true
+  }
+
+  async listAllPushConfigs(query: {
+    limit: number
+    cursor?: string | undefined
+  }): Promise<ListedPushConfig[]> {
+    const { limit, cursor = Number.POSITIVE_INFINITY } = query
+    const found: ListedPushConfig[] = []
+    for (const key of [...this.#registered.values()].reverse()) {
+      if (found.length >= limit) break
+      const config = key.number < Number(cursor) ? this.#find(key) : undefined
+      if (config !== undefined) found.push({ config, cursor: String(key.number) })
+    }
+    return found
   }
 
   async claimPushConfig({ task, id }: ConfigKey): Promise<Claim> {
@@ -89,6 +134,11 @@ export class MemoryWebhooks implements WebhookStore {
     return this.#tasks.get(keyOf(task))?.get(id)
   }
 
+  #replace(found: PushConfig, config: PushConfig): void {
+    this.#uncount(found)
+    this.#put(this.#tasks.get(keyOf(found.task)) ?? new Map<string, PushConfig>(), config)
+  }
+
   #put(ofTask: Map<string, PushConfig>, config: PushConfig): void {
     ofTask.set(config.id, config)
     if (!config.open) this.#closed.add(config)
@@ -100,6 +150,7 @@ export class MemoryWebhooks implements WebhookStore {
     const key = keyOf(config.task)
     const ofTask = this.#tasks.get(key)
     if (ofTask?.delete(config.id) === true) this.#size -= 1
+    this.#registered.delete(configKey(config))
     if (ofTask?.size === 0) this.#tasks.delete(key)
     this.#uncount(config)
   }
@@ -126,6 +177,7 @@ export class MemoryWebhooks implements WebhookStore {
 }
 
 const keyOf = ({ id, owner, createdAt }: TaskKey) => `${id} ${createdAt} ${owner}`
+const configKey = ({ task, id }: ConfigKey) => `${keyOf(task)} ${id}`
 
 function full(): ParleyError {
   return new ParleyError('Unavailable', {

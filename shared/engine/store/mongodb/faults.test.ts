@@ -93,7 +93,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     const page = await store.listTasks({ owner: alice, limit: 1000, order: 'status', count: true })
     expect(page.items.map(({ id }) => id)).toEqual(tasks.map(({ id }) => id))
     expect(page.total).toBe(450)
-    expect(await schema.findOne({ _id: 'agent_store' })).toMatchObject({ version: 2 })
+    expect(await schema.findOne({ _id: 'agent_store' })).toMatchObject({ version: 3 })
   })
 
   test('several processes can create the schema of a database concurrently', async () => {

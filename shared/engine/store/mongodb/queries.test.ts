@@ -69,13 +69,18 @@ describe.skipIf(!hasMongodb)('queries of the MongoDB store (needs mongod)', () =
 })
 
 /** Fields that are checked only on the documents found by the rest of the query, which are always few. */
-const lookedAt: Record<string, string[]> = { tasks_due: ['state'], tasks_in_state: ['holder', 'lease_until'] }
+const lookedAt: Record<string, string[]> = {
+  tasks_due: ['state'],
+  tasks_in_state: ['holder', 'lease_until'],
+  tasks_ended_by_status: ['ended_at'],
+}
 
 /** Returns the key, or the index that contains every field of the filter and of the sort order. */
 function indexFor(shape: string): string | undefined {
   const [collection, filter, sort = {}] = JSON.parse(shape) as [string, Command, Command?]
   if ('_id' in filter) return '_id'
-  const fields = [...Object.keys(filter), ...Object.keys(sort ?? {})].filter((field) => field !== '$or')
+  const all = new Set([...Object.keys(filter), ...Object.keys(sort ?? {})])
+  const fields = [...all].filter((field) => field !== '$or')
   return agentIndexes[collection]?.find(({ name, key }) => {
     const wanted = fields.filter((field) => !lookedAt[name]?.includes(field))
     return (
@@ -108,6 +113,13 @@ async function askAll(store: Store): Promise<void> {
   await store.listDue(5, 1, 'ended')
   await store.renewLeases('h', [id, randomUUID()], 1)
   await store.countByState()
+  for (const query of [
+    {},
+    { owner: alice },
+    { contextId },
+    { states: ['failed' as const], since: '2026', until: '2027' },
+  ])
+    await store.listAllTasks({ ...query, limit: 1 })
   const contexts = await store.listContexts({ owner: alice, limit: 1 })
   const cursor = (await store.listTasks({ owner: alice, limit: 1 })).nextCursor
   const at = (await store.listTasks({ owner: alice, limit: 1, order: 'status' })).nextCursor

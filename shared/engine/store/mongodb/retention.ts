@@ -1,3 +1,4 @@
+import { terminalStates } from '@parley/wire/model/task'
 import { removeContextIfEmpty } from './contexts.ts'
 import { keyedIn, type MongoContext } from './record.ts'
 import { type Leaving, ofRemoval, type RemovalDocument, removeBelongings, removeTasks } from './removal.ts'
@@ -9,8 +10,14 @@ export async function removeEnded(store: MongoContext, before: string, limit: nu
   const { agentId, tasks } = store
   await finishRemovals(store, limit)
   const ended = await tasks
-    .find({ agent_id: agentId, ended_at: { $exists: true, $lt: before } })
-    .sort({ ended_at: 1 })
+    .find({
+      agent_id: agentId,
+      state: { $in: [...terminalStates] },
+      // A task changes last when it gets its final status, or later.
+      status_position: { $lt: before },
+      ended_at: { $exists: true, $lt: before },
+    })
+    .sort({ status_position: 1 })
     .limit(limit)
     .project<Leaving>(ofRemoval)
     .toArray()

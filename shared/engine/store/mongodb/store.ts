@@ -15,6 +15,8 @@ import { paymentStore } from '../payments.ts'
 import { webhookStore } from '../push-configs.ts'
 import { signatures } from '../signatures.ts'
 import type { Store } from '../store.ts'
+import { usageStore } from '../usage-days.ts'
+import { listAllTasks } from './all-tasks.ts'
 import { clearContext, findContext, isAnothersContext } from './contexts.ts'
 import { findFeedback, saveFeedback } from './feedback.ts'
 import { refuseUnfinishedImport } from './import.ts'
@@ -88,6 +90,7 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
     exclusive: false,
     webhooks: guard(webhookStore(store.documents, store.now)),
     payments: guard(paymentStore(store.documents)),
+    usage: guard(usageStore(store.documents)),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
@@ -119,7 +122,7 @@ async function cursorKey(settings: Collection<SettingDocument>, agentId: string)
   return key.buffer
 }
 
-type Methods = Omit<Store, 'exclusive' | 'webhooks' | 'payments' | typeof Symbol.asyncDispose>
+type Methods = Omit<Store, 'exclusive' | 'webhooks' | 'payments' | 'usage' | typeof Symbol.asyncDispose>
 
 function storeOf(store: MongoContext, settings: Collection<SettingDocument>): Methods {
   const { claimIdempotencyKey, removeExpiredKeys } = idempotencyKeys(store.documents, store.now)
@@ -137,6 +140,7 @@ function storeOf(store: MongoContext, settings: Collection<SettingDocument>): Me
     commitTask: (record) => commitTask(store, record),
     listTasks: (query) => listTasks(store, query),
     outlineTasks: (query, admit) => outlineTasks(store, query, admit),
+    listAllTasks: (query) => listAllTasks(store, query),
     listUnfinished: (now, _holder, which) => listUnfinished(store, now, which),
     countEvents: (taskIds) => countEvents(store, taskIds),
     listDue: (now, limit, which) => listDue(store, now, limit, which),

@@ -68,6 +68,7 @@ export const scripts = {
   local at = redis.call('INCR', sequence)
   redis.call('HSET', config, 'registered', at, 'owner', owner, 'body', ARGV[7], 'revision', ARGV[8],
     'settled', ARGV[9], 'open', ARGV[10], 'health', ARGV[11])
+  redis.call('HDEL', config, 'resend')
   redis.call('ZADD', ofTask, at, id)
   redis.call('ZREM', closed, member)
   stand(ARGV[10] == '1', ARGV[5], ARGV[6])
@@ -81,15 +82,30 @@ export const scripts = {
   drop(member)
   return fields`,
 
+  /** ARGV[10] and ARGV[11] are the events to be sent again before and after this one, or empty. */
   settle: `${names}
-  local there = redis.call('HMGET', config, 'revision', 'settled', 'open', 'sender')
+  local there = redis.call('HMGET', config, 'revision', 'settled', 'open', 'sender', 'resend')
   local settled = tonumber(ARGV[4])
   if there[1] ~= ARGV[3] then return 0 end
   if ARGV[7] ~= '' and there[4] ~= ARGV[7] then return 0 end
   local known = tonumber(there[2])
   if settled < known or (settled == known and there[3] ~= '1') then return 0 end
-  redis.call('HSET', config, 'settled', settled, 'open', ARGV[5], 'health', ARGV[6])
-  stand(ARGV[5] == '1', ARGV[8], ARGV[9])
+  local open = ARGV[5]
+  if ARGV[10] ~= '' then
+    if there[5] ~= ARGV[10] then return 0 end
+    if ARGV[11] == '' then redis.call('HDEL', config, 'resend')
+    else redis.call('HSET', config, 'resend', ARGV[11]) end
+    open = '1'
+  elseif there[5] then open = '1' end
+  redis.call('HSET', config, 'settled', settled, 'open', open, 'health', ARGV[6])
+  stand(open == '1', ARGV[8], ARGV[9])
+  return 1`,
+
+  resend: `${names}
+  local there = redis.call('HMGET', config, 'revision', 'resend')
+  if there[1] ~= ARGV[3] or there[2] then return 0 end
+  redis.call('HSET', config, 'resend', ARGV[4], 'open', '1')
+  stand(true, ARGV[5], ARGV[6])
   return 1`,
 
   claim: `${names} ${clock}
@@ -114,18 +130,19 @@ export const scripts = {
   redis.call('HDEL', config, 'sender', 'claimed_until')
   return 1`,
 
-  /** Returns the next cursor, then the body and settled number of each config. */
+  /** Returns the next cursor, then the body, the settled number and the events to be sent again of each config. */
   open: `${clock}
   local open, configs = KEYS[1], KEYS[2]
   local limit = tonumber(ARGV[2])
   local page = redis.call('ZRANGEBYSCORE', open, '(' .. ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, limit + 1)
   local found = { '' }
   for i = 1, math.min(#page, limit * 2), 2 do
-    local there = redis.call('HMGET', configs .. page[i], 'body', 'settled', 'sender', 'claimed_until')
+    local there = redis.call('HMGET', configs .. page[i], 'body', 'settled', 'sender', 'claimed_until', 'resend')
     if not there[1] then redis.call('ZREM', open, page[i])
     elseif ARGV[3] == '0' or not there[3] or tonumber(there[4]) <= now then
       found[#found + 1] = there[1]
       found[#found + 1] = there[2]
+      found[#found + 1] = there[5] or ''
     end
   end
   if #page > limit * 2 then found[1] = page[limit * 2] end

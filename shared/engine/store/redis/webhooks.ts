@@ -3,7 +3,17 @@ import { unavailable } from '@parley/kit/database/errors'
 import { connectRedis, type RedisConnection } from '@parley/kit/process/redis'
 import { ParleyError } from '@parley/wire/errors'
 import type { Redis } from 'ioredis'
-import type { Claim, ConfigKey, OpenPushConfig, PushConfig, TaskKey, WebhookStore } from '../webhook-store.ts'
+import type {
+  Claim,
+  ConfigKey,
+  EventRange,
+  ListedPushConfig,
+  OpenPushConfig,
+  PushConfig,
+  Settlement,
+  TaskKey,
+  WebhookStore,
+} from '../webhook-store.ts'
 import { scripts } from './webhook-scripts.ts'
 
 export interface RedisWebhooksOptions extends RedisConnection {
@@ -69,7 +79,7 @@ class RedisWebhooks implements SharedWebhooks {
   }
 
   async #save(config: PushConfig, perTaskMax: number, mayReplace: boolean): Promise<boolean> {
-    const { revision, settled, open, health, ...once } = config
+    const { revision, settled, open, health, resend: _resend, ...once } = config
     const said = [JSON.stringify(once), revision, settled, open ? 1 : 0, JSON.stringify(health)]
     const { max, perOwnerMax, openMs, closedMs } = this.#bounds
     const bounds = [perTaskMax, max, openMs, closedMs]
@@ -101,13 +111,57 @@ class RedisWebhooks implements SharedWebhooks {
 
   async settlePushConfig(
     config: Pick<PushConfig, 'task' | 'id' | 'revision'>,
-    settlement: Pick<PushConfig, 'settled' | 'open' | 'health'>,
+    settlement: Settlement,
     sender = '',
   ): Promise<boolean> {
-    const { settled, open, health } = settlement
+    const { settled, open, health, resend } = settlement
     const { openMs, closedMs } = this.#bounds
-    const said = [settled, open ? 1 : 0, JSON.stringify(health), sender, openMs, closedMs]
+    const resent = [textOf(resend?.before), textOf(resend?.after)]
+    const said = [settled, open ? 1 : 0, JSON.stringify(health), sender, openMs, closedMs, ...resent]
     return (await this.#run('settle', config, config.revision, ...said)) === 1
+  }
+
+  async resendPushConfig(
+    config: Pick<PushConfig, 'task' | 'id' | 'revision'>,
+    events: readonly EventRange[],
+  ): Promise<boolean> {
+    const { openMs, closedMs } = this.#bounds
+    const scheduled = [config.revision, textOf(events), openMs, closedMs]
+    return (await this.#run('resend', config, ...scheduled)) === 1
+  }
+
+  /** Lists open configs first, because the store keeps the others in order of completion. */
+  async listAllPushConfigs(query: {
+    limit: number
+    cursor?: string | undefined
+  }): Promise<ListedPushConfig[]> {
+    const { limit, cursor = 'open +inf' } = query
+    const [from = '', below = ''] = cursor.split(' ')
+    const found: ListedPushConfig[] = []
+    if (from === 'open') found.push(...(await this.#newest('open', below, limit)))
+    const rest = limit - found.length
+    if (rest > 0) found.push(...(await this.#newest('closed', from === 'open' ? '+inf' : below, rest)))
+    return found
+  }
+
+  async #newest(set: 'open' | 'closed', below: string, limit: number): Promise<ListedPushConfig[]> {
+    const found: ListedPushConfig[] = []
+    for (let bound = below; found.length < limit; ) {
+      const range = [`${this.#prefix}${set}`, bound === '+inf' ? bound : `(${bound}`, '-inf'] as const
+      const members = await this.#asked(() =>
+        this.#redis.zrevrangebyscore(...range, 'WITHSCORES', 'LIMIT', 0, limit),
+      )
+      const scores = Object.entries(pairsOf(members))
+      const configs = scores.map(([member]) => this.#redis.hgetall(`${this.#prefix}config:${member}`))
+      // A set may contain configs that have expired.
+      for (const [i, fields] of (await this.#asked(() => Promise.all(configs))).entries()) {
+        const [config, score = ''] = [decode(fields), scores[i]?.[1]]
+        if (config !== undefined && found.length < limit) found.push({ config, cursor: `${set} ${score}` })
+      }
+      bound = scores.at(-1)?.[1] ?? ''
+      if (scores.length < limit) break
+    }
+    return found
   }
 
   async claimPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<Claim> {
@@ -136,9 +190,10 @@ class RedisWebhooks implements SharedWebhooks {
       this.#redis.eval(scripts.open, key.length, ...key, cursor, limit, unclaimed ? 1 : 0),
     )) as string[]
     const items: OpenPushConfig[] = []
-    for (let i = 0; i + 1 < found.length; i += 2) {
+    for (let i = 0; i + 2 < found.length; i += 3) {
       const { task, id, url } = JSON.parse(found[i] as string) as PushConfig
-      items.push({ task, id, url, settled: Number(found[i + 1]) })
+      const resends = found[i + 2] === '' ? {} : { resends: true as const }
+      items.push({ task, id, url, settled: Number(found[i + 1]), ...resends })
     }
     return next === '' ? { items } : { items, nextCursor: Number(next) }
   }
@@ -179,7 +234,7 @@ class RedisWebhooks implements SharedWebhooks {
 }
 
 function decode(fields: Fields): PushConfig | undefined {
-  const { body, revision = '', settled, open, health = '' } = fields
+  const { body, revision = '', settled, open, resend, health = '' } = fields
   if (body === undefined) return undefined
   const once = JSON.parse(body) as Pick<PushConfig, 'task' | 'id' | 'url' | 'longRunning' | 'setAt'>
   return {
@@ -187,9 +242,13 @@ function decode(fields: Fields): PushConfig | undefined {
     revision,
     settled: Number(settled),
     open: open === '1',
+    ...(resend !== undefined && { resend: JSON.parse(resend) as EventRange[] }),
     health: JSON.parse(health) as PushConfig['health'],
   }
 }
+
+/** Returns the empty text for no events. */
+const textOf = (events: readonly EventRange[] = []) => (events.length === 0 ? '' : JSON.stringify(events))
 
 function pairsOf(flat: string[]): Fields {
   const fields: Fields = {}

@@ -93,10 +93,15 @@ export function clearContext(
 }
 
 export function removeEnded({ database }: SqliteContext, before: string, limit: number): Promise<number> {
-  const oldest = `SELECT seq, id, context_id FROM tasks INDEXED BY tasks_ended WHERE ended_state IS NOT NULL AND updated_at < ?
-    ORDER BY updated_at LIMIT ?`
+  // A task changes last when it gets its final status, or later.
+  const oldest = `SELECT seq, id, context_id, updated_at FROM tasks INDEXED BY tasks_ended_by_status
+    WHERE ended_state = ? AND status_at < ? AND updated_at < ? ORDER BY status_at LIMIT ?`
   return database.write(() => {
-    const rows = database.statement(oldest).all(before, limit)
+    const ofStates = terminalStates.flatMap((state) =>
+      database.statement(oldest).all(state, before, before, limit),
+    )
+    const byAge = ofStates.sort((a, b) => (textIn(a, 'updated_at') < textIn(b, 'updated_at') ? -1 : 1))
+    const rows = byAge.slice(0, limit)
     for (const row of rows) {
       const [id, contextId] = [textIn(row, 'id'), textIn(row, 'context_id')]
       for (const table of tablesOfTasks) {

@@ -156,4 +156,36 @@ export const agentMigrations: readonly string[] = [
   -- The client's own name for the context.
   ALTER TABLE contexts ADD COLUMN name TEXT;
   `,
+  `
+  -- Lists of all owners by status. Retention uses it too, so that a task that ends still enters the same number of indexes.
+  DROP INDEX tasks_ended;
+  CREATE INDEX tasks_ended_by_status ON tasks (ended_state, status_at) WHERE ended_state IS NOT NULL;
+  `,
+  `
+  -- The events of a push config to be sent again.
+  ALTER TABLE push_configs ADD COLUMN resend TEXT;
+  `,
+  `
+  -- Usage of tasks per day and owner, written every few seconds. body: the counts as JSON.
+  CREATE TABLE usage_days (
+    day TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (day, owner)
+  ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  -- Amounts with which payment sessions can be paid by a plain transfer, and the lease for reading these transfers.
+  CREATE TABLE transfer_offers (
+    amount_key TEXT PRIMARY KEY,
+    session_id TEXT,
+    from_block INTEGER,
+    holder TEXT,
+    until INTEGER NOT NULL,
+    body TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX transfer_offers_of_session ON transfer_offers (session_id) WHERE session_id IS NOT NULL;
+  CREATE INDEX transfer_offers_by_block ON transfer_offers (from_block) WHERE from_block IS NOT NULL;
+  `,
 ]

@@ -8,6 +8,8 @@ import { paymentStore } from '../payments.ts'
 import { webhookStore } from '../push-configs.ts'
 import { signatures } from '../signatures.ts'
 import type { Store } from '../store.ts'
+import { usageStore } from '../usage-days.ts'
+import { listAllTasks } from './all-tasks.ts'
 import { clearContext, findContext, isAnothersContext, listContexts, removeEnded } from './contexts.ts'
 import { EndedTasks } from './ended-tasks.ts'
 import { findFeedback, saveFeedback } from './feedback.ts'
@@ -66,6 +68,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     commitTask: (record, soon) => store.endedTasks.changing(record.id, () => commitTask(store, record, soon)),
     listTasks: (query) => listTasks(store, query),
     outlineTasks: (query, admit) => outlineTasks(store, query, admit),
+    listAllTasks: (query) => listAllTasks(store, query),
     listUnfinished: (now, ourHolder, which) => listUnfinished(store, now, ourHolder, which),
     countEvents: (taskIds) => countEvents(store, taskIds),
     listDue: (now, limit, which) => listDue(store, now, limit, which),
@@ -91,6 +94,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 
     webhooks: webhookStore(documents, store.now),
     payments: paymentStore(documents),
+    usage: usageStore(documents),
 
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }
