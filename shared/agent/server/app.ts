@@ -7,6 +7,7 @@ import { Leases } from '@parley/engine/tasks/leases'
 import { recover } from '@parley/engine/tasks/recovery'
 import { StateCounts } from '@parley/engine/tasks/state-counts'
 import { startSweep } from '@parley/engine/tasks/sweep'
+import { UsageRollup } from '@parley/engine/tasks/usage-rollup'
 import { WorkStats } from '@parley/engine/tasks/work-stats'
 import { globalWebhookOf } from '@parley/engine/webhooks/global-webhook'
 import { startWebhooks } from '@parley/engine/webhooks/start-webhooks'
@@ -28,7 +29,6 @@ import type { Log } from '@parley/kit/process/log'
 import { createMetrics, createTaskMetrics, type Metrics, type TaskMetrics } from '@parley/kit/process/metrics'
 import { version } from '@parley/kit/process/version'
 import { createWebhookMetrics } from '@parley/kit/process/webhook-metrics'
-import type { Deprecation } from '@parley/wire/model/deprecation'
 import { isTerminal } from '@parley/wire/model/task'
 import type { FastifyInstance } from 'fastify'
 import type { Agent } from '../author/agent.ts'
@@ -44,17 +44,20 @@ import {
 } from './backends.ts'
 import { ChildCancellation } from './delegation/child-cancellation.ts'
 import { type DelegationOptions, GatewayDelegation, noDelegation } from './delegation/delegation.ts'
+import { addRoutesOfPayments } from './http/add-payments.ts'
 import { addChallengeRoute } from './http/challenge-route.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { addNegotiationRoute } from './http/negotiation-route.ts'
+import { operatorAccess } from './http/operator/operator-access.ts'
+import { addOperatorRoutes } from './http/operator/operator-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
-import { addUnpaidRoutes } from './http/unpaid-routes.ts'
 import { Dispatcher } from './methods/dispatch.ts'
 import { ForeignTasks } from './methods/foreign-task.ts'
 import type { Services } from './methods/method.ts'
 import { type RunnerParts, TaskRunner } from './runner/run-task.ts'
 import { usageCounter } from './runner/usage.ts'
 import { closeServer, drain } from './shutdown.ts'
+import { TaskLog } from './task-log.ts'
 
 export interface AgentAppOptions {
   agent: Agent
@@ -119,10 +122,9 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   const { services, authenticator, limits } = parts
   const dispatcher = new Dispatcher(services, authenticator, new AnswerBudget(config.answers))
   const listening: string[] = []
-  const app = stack.adopt(
-    createServer({ ...config, deprecations: deprecatedNames(agent, config), log, metrics, limits }),
-    (server) => server.close(),
-  )
+  const deprecations = [...(config.deprecations ?? []), ...(agent.deprecations ?? [])]
+  const served = { ...config, deprecations, log, metrics, limits }
+  const app = stack.adopt(createServer(served), (server) => server.close())
   addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
   addDidRoutes(app, (requested) => (requested === did ? document : undefined))
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
@@ -134,6 +136,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   const [price] = publicPrice(agent) ?? []
   const cost = price && { price: { amount: price.amount } }
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting, ...cost }))
+  await addOperatorRoutes(app, { ...parts, log })
   addMetricsRoute(app, metrics)
   const health = healthOptions(options, services, { queue, backend }, () => dispatcher.draining)
   addHealthRoute(app, health)
@@ -172,25 +175,6 @@ async function listen(app: FastifyInstance, { config, servedAt }: AgentAppOption
   return servedAt ?? app.listen({ host: config.host, port: config.port })
 }
 
-/** Adds the payment routes. The payment code is loaded only if the agent has a price. */
-async function addRoutesOfPayments(
-  app: FastifyInstance,
-  services: Services,
-  authenticator: Authenticator,
-  { captureBaseUrl, ownClients }: { captureBaseUrl: string | undefined; ownClients: readonly string[] },
-) {
-  const { payments } = services
-  if (payments === undefined) return addUnpaidRoutes(app, authenticator)
-  const [{ addPaymentRoutes }, { addLedgerRoutes }, { addPayerRoutes }] = await Promise.all([
-    import('./http/payment-routes.ts'),
-    import('./http/ledger-routes.ts'),
-    import('./http/capture-page-routes.ts'),
-  ])
-  addPaymentRoutes(app, { services, authenticator, captureBaseUrl })
-  addLedgerRoutes(app, { payments, authenticator, ownClients })
-  addPayerRoutes(app, { payments, agent: services.agent })
-}
-
 type Backends = { store: Store; queue: QueueBackend; metrics: Metrics; stopping: AbortSignal }
 
 /** Creates the task engine, and the webhooks and payments that follow its commits. */
@@ -204,23 +188,39 @@ async function assembleEngine(
   const { did } = options.identity
   let counts: StateCounts | undefined
   const refresh = async () => counts?.refresh()
-  const taskMetrics = createTaskMetrics(metrics.registry, store.exclusive ? undefined : refresh)
+  const named = { id: agentId(did), name: agent.name }
+  const taskMetrics = createTaskMetrics(metrics.registry, named, store.exclusive ? undefined : refresh)
   const webhooks = await webhooksOf(options, store, metrics)
   let paid: PaymentBackend | undefined
+  const usage = new UsageRollup({ store: store.usage, log })
+  const taskLog = new TaskLog(log)
   const committed: CommitListener = (before, after) => {
+    taskLog.committed(before, after)
     webhooks?.committed(before, after)
+    usage.committed(before, after)
     if (after.status.state === 'canceled') listeners.canceled(before)
     listeners.committed(before, after)
     options.committed?.(before, after)
     if (after.payments !== undefined && isTerminal(after.status.state))
       paid?.payments.taskEnded(after.payments)
   }
-  const engine = new TaskEngine({ store, bus, metrics: taskMetrics, agentId: agentId(did), committed })
+  const accepted = (task: TaskRecord) => {
+    taskLog.accepted(task)
+    usage.accepted(task)
+  }
+  const engine = new TaskEngine({
+    store,
+    bus,
+    metrics: taskMetrics,
+    agentId: agentId(did),
+    committed,
+    accepted,
+  })
   await engine.countStored()
   counts = new StateCounts({ count: () => engine.countStored(), log })
   const { registry } = metrics
   paid = await openPayments({ agent, did, store, engine, scheduler, config, log, registry, baseUrl })
-  return { webhooks, engine, paid, taskMetrics }
+  return { webhooks, engine, paid, taskMetrics, usage }
 }
 
 async function assemble(options: AgentAppOptions, backends: Backends, stack: AsyncDisposableStack) {
@@ -241,6 +241,7 @@ async function assemble(options: AgentAppOptions, backends: Backends, stack: Asy
   const listeners = { canceled, committed }
   const assembled = await assembleEngine(options, backends, listeners, () => baseUrl)
   const { webhooks, engine, paid, taskMetrics } = assembled
+  const usage = stack.use(assembled.usage)
   if (delegation instanceof GatewayDelegation) {
     const connectionOf = (task: TaskRecord) => delegation.connectionOf(task)
     cancellation = stack.use(new ChildCancellation({ engine, connectionOf, log }))
@@ -249,7 +250,7 @@ async function assemble(options: AgentAppOptions, backends: Backends, stack: Asy
   if (paid !== undefined) stack.use(paid.payments)
   const leases = stack.use(new Leases({ store, log }))
   const figures = new WorkStats()
-  runner = runnerOf(options, { engine, bus, leases, figures, delegation, taskMetrics, paid })
+  runner = runnerOf(options, { engine, bus, leases, figures, delegation, taskMetrics, paid, usage })
   stack.use(startExpiry(engine, log))
   stack.use(startRetention({ store, days: config.retentionDays, log }))
   const services: Services = {
@@ -262,6 +263,7 @@ async function assemble(options: AgentAppOptions, backends: Backends, stack: Asy
     figures,
     registrations: webhooks?.registrations,
     payments: paid?.payments,
+    usage,
     ...(delegation instanceof GatewayDelegation && { authority: delegation.seal }),
     ...(config.gatewayUrl !== undefined && {
       foreignTasks: new ForeignTasks({ gatewayUrl: config.gatewayUrl, ownToken: options.ownToken }),
@@ -290,14 +292,19 @@ function runnerOf(
   parts: Pick<RunnerParts, 'engine' | 'bus' | 'leases' | 'figures' | 'delegation'> & {
     taskMetrics: TaskMetrics
     paid: PaymentBackend | undefined
+    usage: UsageRollup
   },
 ): TaskRunner {
-  const { taskMetrics, paid, ...given } = parts
+  const { taskMetrics, paid, usage, ...given } = parts
+  const count = usageCounter(taskMetrics, agentId(identity.did))
   return new TaskRunner({
     ...given,
     agent,
     log,
-    usage: usageCounter(taskMetrics, agentId(identity.did)),
+    usage: (tokens, owner) => {
+      count(tokens)
+      usage.reported(tokens, owner)
+    },
     artifactMaxBytes: config.artifactMaxBytes,
     key: identity.key,
     ...(clientKeys !== undefined && { clientKeys }),
@@ -328,7 +335,8 @@ async function assembleCallers(
     proofs: { accepted, addresses: () => [baseUrl()] },
     requiredResource: config.requireAudience ? () => did : undefined,
   })
-  return { limits, authenticator }
+  const operatorOf = operatorAccess({ gatewayUrl: config.gatewayUrl, names: own, store, limits })
+  return { limits, authenticator, operatorOf }
 }
 
 /** Undefined for an agent without push notifications; stored webhooks then receive no events (spec/webhooks.md#capability). */
@@ -389,9 +397,4 @@ function healthOptions(
     },
     optional: { oauth: () => introspector.ping() },
   }
-}
-
-/** Returns the deprecated names in the settings and in the agent definition. */
-function deprecatedNames(agent: Agent, config: AgentConfig): Deprecation[] {
-  return [...(config.deprecations ?? []), ...(agent.deprecations ?? [])]
 }

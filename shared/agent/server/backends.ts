@@ -125,6 +125,7 @@ export async function openPayments(parts: {
     registry,
     agentId: agentId(did),
     shared: !store.exclusive,
+    transferPrices: allPrices(agent).filter(({ transfers }) => transfers === true),
     ...config.payments.timing,
   })
   if (facilitator.sandbox) log.warn('PAYMENT_SANDBOX is set: payments are test money and have no value')

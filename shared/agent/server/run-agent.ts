@@ -16,6 +16,8 @@ import { type Log, makeLog } from '@parley/kit/process/log'
 import { type Running, run } from '@parley/kit/process/run'
 import { ExposedSecretFile } from '@parley/kit/process/secret-file'
 import { ConfigError } from '@parley/kit/process/settings'
+import { version } from '@parley/kit/process/version'
+import { startTelemetry } from '@parley/kit/telemetry/telemetry'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import type { Heartbeat } from '@parley/wire/model/registry'
 import type { Agent } from '../author/agent.ts'
@@ -99,6 +101,7 @@ async function start(
   log: Log,
 ): Promise<Running> {
   await using stack = new AsyncDisposableStack()
+  stack.use(await startTelemetry(configured.telemetry, { name: loaded.agent.name, version }))
   const { agent } = stack.use(loaded)
   const keyFile = path.join(config.dataDir, 'agent.key.json')
   const identity = await agentIdentity(agent.author, keyFile, config)

@@ -1,5 +1,6 @@
 import { RpcError } from '@parley/client/internal/rpc-error'
 import type { ChildTask, Delegation as TaskDelegation } from '@parley/engine/store/store'
+import { inSpan, type Span, type SpanOptions, tracing } from '@parley/kit/telemetry/tracing'
 import { positionOf } from '@parley/wire/codecs/parley/events'
 import { isTerminal } from '@parley/wire/model/task'
 import type { Agents, CallEvent, CallMessage, CallOptions, CallResult } from '../../author/agents.ts'
@@ -87,12 +88,17 @@ export class AgentCalls implements RunCalls {
     }
   }
 
-  async #call(
+  #call(agent: string | undefined, message: CallMessage, options: CallOptions = {}): Promise<CallResult> {
+    return inSpan('invoke_agent', callSpan(agent), (span) => this.#callIn(span, agent, message, options))
+  }
+
+  async #callIn(
+    span: Span,
     agent: string | undefined,
     message: CallMessage,
-    options: CallOptions = {},
+    options: CallOptions,
   ): Promise<CallResult> {
-    const call = await this.#prepare(agent, message, options)
+    const call = await this.#prepare(agent, message, options, span)
     try {
       const sent = await this.#send(call)
       const answer = readAnswer(sent.result)
@@ -102,6 +108,7 @@ export class AgentCalls implements RunCalls {
         return resultOf(sent.agent ?? '-', answer)
       }
       const at = { agent: sent.agent ?? '-', taskId: answer.task.id }
+      span.set({ 'gen_ai.agent.name': at.agent, 'parley.task.id': at.taskId })
       if (sent.agent === undefined) throw unreadable('-')
       if (call.child.taskId !== at.taskId || call.child.agent !== at.agent) await this.#note(call.child, at)
       return await this.#resultOf(call, at)
@@ -115,7 +122,25 @@ export class AgentCalls implements RunCalls {
     message: CallMessage,
     options: CallOptions = {},
   ): AsyncGenerator<CallEvent, void, void> {
-    const call = await this.#prepare(agent, message, options)
+    // The steps of a generator run in the context of its reader.
+    const span = tracing()?.start('invoke_agent', callSpan(agent))
+    try {
+      yield* this.#streamIn(span, agent, message, options)
+    } catch (error) {
+      span?.fail(error instanceof Error ? error.name : 'Error')
+      throw error
+    } finally {
+      span?.end()
+    }
+  }
+
+  async *#streamIn(
+    span: Span | undefined,
+    agent: string,
+    message: CallMessage,
+    options: CallOptions,
+  ): AsyncGenerator<CallEvent, void, void> {
+    const call = await this.#prepare(agent, message, options, span)
     const { connection, params, headers, signal, child } = call
     try {
       const opened = await connection
@@ -170,7 +195,12 @@ export class AgentCalls implements RunCalls {
   }
 
   /** Checks that the call is allowed and records it with the task, before anything is sent. */
-  async #prepare(agent: string | undefined, message: CallMessage, options: CallOptions): Promise<Prepared> {
+  async #prepare(
+    agent: string | undefined,
+    message: CallMessage,
+    options: CallOptions,
+    span: Span | undefined,
+  ): Promise<Prepared> {
     const { run, secret } = this.#parts
     const name = agent ?? '-'
     run.signal.throwIfAborted()
@@ -215,7 +245,7 @@ export class AgentCalls implements RunCalls {
         message: { ...content, messageId: ids.messageId, taskId },
         configuration: { ...modes, ...deadline },
       },
-      headers: { 'idempotency-key': ids.key },
+      headers: { 'idempotency-key': ids.key, ...(tracing() === undefined ? task.trace : span?.context) },
       signal: AbortSignal.any(limits),
       options,
       deadlineAt,
@@ -292,8 +322,9 @@ export class AgentCalls implements RunCalls {
   }
 
   async #resultOf(call: Prepared, at: { agent: string; taskId: string }): Promise<CallResult> {
-    const { connection, signal, deadlineAt, child } = call
-    const answer = readAnswer(await connection.result(at.agent, at.taskId, { signal }))
+    const { connection, signal, deadlineAt, child, headers } = call
+    const { 'idempotency-key': _, ...trace } = headers
+    const answer = readAnswer(await connection.result(at.agent, at.taskId, { signal, headers: trace }))
     if (answer === undefined || !('task' in answer)) throw unreadable(at.agent)
     const { task, prompt } = answer
     // Stored with the next change of this task.
@@ -331,6 +362,12 @@ export class AgentCalls implements RunCalls {
     await connection.cancel(agent, { taskId, key }, AbortSignal.timeout(cancelTimeoutMs)).catch(() => {})
   }
 }
+
+/** The name of an agent is an attribute: authors may take it from a model. */
+const callSpan = (agent: string | undefined): SpanOptions => ({
+  kind: 'client',
+  attributes: { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': agent },
+})
 
 /** An author may ignore a call's outcome, so its failure must not end the process. */
 function handled<T>(call: Promise<T>): Promise<T> {

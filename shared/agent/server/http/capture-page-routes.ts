@@ -12,12 +12,15 @@ import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Agent } from '../../author/agent.ts'
+import { baseUrlFor } from './base-url-for.ts'
 import { captureFormApi, capturePageApi } from './pay-descriptions.ts'
 import { addTestWalletRoute } from './test-wallet-route.ts'
 
 interface PayerRoutes {
   payments: Payments
   agent: Agent
+  /** The address at which people reach this agent, as far as it is not known from the request. */
+  baseUrl: () => string
 }
 
 interface Route {
@@ -37,16 +40,19 @@ export function addPayerRoutes(app: FastifyInstance, routes: PayerRoutes): void 
  * The page at `capture_url`, where a person pays (spec/payments.md#capture-page). It is public: the URL is the credential.
  * Everything except browser wallets works without scripts.
  */
-function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRoutes): void {
+function addCapturePageRoutes(app: FastifyInstance, { payments, agent, baseUrl }: PayerRoutes): void {
   app.get<Route>('/pay/:token', { config: { api: capturePageApi } }, async (request, reply) => {
     const { token } = request.params
     const session = await find(payments, token)
     if (session === undefined) return answer(reply.code(404), capturePage(unknownSession))
     const { refused } = request.query
+    const offer = await payments.transfers.offerFor(session)
     const view = {
       session,
+      transfer: offer?.terms,
       token,
       agent,
+      captureUrl: `${baseUrlFor(request, baseUrl())}/pay/${token}`,
       now: Date.now(),
       refused: isRefusalCode(refused) ? refused : undefined,
     }

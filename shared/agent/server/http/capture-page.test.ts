@@ -124,6 +124,32 @@ test.each([
   },
 )
 
+test('a session may name the address to which its payer returns', async () => {
+  await using agent = await paidAgent()
+  const headers = {
+    authorization: `Bearer ${agent.caller('alice').token}`,
+    'content-type': 'application/json',
+  }
+  const startWith = (returnUrl: string) =>
+    fetch(`${agent.url}/api/start-payment-session`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ return_url: returnUrl }),
+    })
+  const started = (await (await startWith('https://shop.example/orders/7')).json()) as Session
+  expect((await read(started.capture_url)).text).toContain('href="https://shop.example/orders/7"')
+  const unsafe = [
+    'javascript:alert(1)',
+    'data:text/html,x',
+    '/orders/7',
+    'https://shop.example@evil.example/',
+    'https://a:b@shop.example/',
+    'https://shop.example/\u202e',
+    `https://shop.example/${'x'.repeat(2048)}`,
+  ]
+  for (const url of unsafe) expect((await startWith(url)).status).toBe(400)
+})
+
 test('the page ignores an unknown refusal code in its URL, so that the URL cannot inject text', async () => {
   await using agent = await paidAgent()
   const { capture_url: url } = await start(agent)

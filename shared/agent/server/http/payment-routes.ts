@@ -39,8 +39,9 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
   app.post('/api/start-payment-session', { config: { api: startApi } }, async (request, reply) => {
     const { id: owner } = await callerOf(authenticator, request, 'agent:write')
     const payments = requirePayments(services)
-    const price = await requirePrice(services, owner, parseParams(startBody, jsonBody(request)))
-    const session = await payments.sessions.start(owner, price)
+    const purchase = parseParams(startBody, jsonBody(request))
+    const price = await requirePrice(services, owner, purchase)
+    const session = await payments.sessions.start(owner, price, purchase)
     return reply
       .header('cache-control', 'no-store')
       .send(sessionOut(sessionOf(session, baseOf(routes, request))))

@@ -2,6 +2,7 @@ import type { OperationDescription } from '@parley/kit/http/route-description'
 import { sessionAnswer } from '@parley/wire/codecs/answers/payments'
 import { uuid } from '@parley/wire/codecs/parley/message'
 import { wireObject } from '@parley/wire/codecs/parley/spelling'
+import { hasUnsafeCharacters } from '@parley/wire/model/clean-text'
 import { z } from 'zod'
 
 /** The routes that agents without prices have as well, without the payment code. */
@@ -12,7 +13,19 @@ export const startBody = wireObject({
   taskId: uuid.optional(),
   network: z.string().max(100).optional(),
   asset: z.string().max(100).optional(),
+  returnUrl: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .max(2048)
+    .refine(hasNoSecrets, 'must contain no user name, password or control characters')
+    .optional()
+    .describe('The address of the link with which the payer returns after the payment'),
 })
+
+/** A user name could make a link look as if it led to another host. */
+function hasNoSecrets(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && url.username === '' && url.password === '' && !hasUnsafeCharacters(text)
+}
 
 export const statusQuery = z.object({ wait: z.enum(['true', 'false', '1', '0', '']).default('false') })
 

@@ -1,20 +1,25 @@
 import type { Delegation } from '@parley/engine/store/store'
 import type { MessageTerms } from '@parley/engine/tasks/transitions'
 import { actingAgents, type Caller } from '@parley/kit/auth/caller'
+import { traceContextIn } from '@parley/kit/telemetry/trace-context'
+import { currentTrace } from '@parley/kit/telemetry/tracing'
 import { authorizationOf } from './foreign-task.ts'
 import type { Call, Services } from './method.ts'
 
-/** The parties, the authority and the deadline that a message gives to its task (spec/delegation.md#callers). */
+/** The parties, the authority, the deadline and the trace that a message gives to its task (spec/delegation.md#callers). */
 export function termsOf(
   { authority }: Pick<Services, 'authority'>,
   { caller, headers }: Call,
   deadlineMs: number | undefined,
 ): MessageTerms {
   const delegation = delegationOf(caller)
+  // An agent that exports no traces passes on those of its callers.
+  const trace = currentTrace() ?? traceContextIn(headers)
   return {
     ...(delegation !== undefined && { delegation }),
     ...(authority !== undefined && isKept(caller) && { authority: authority.seal(authorizationOf(headers)) }),
     ...(deadlineMs !== undefined && { deadlineAt: Date.now() + deadlineMs }),
+    ...(trace !== undefined && { trace }),
   }
 }
 

@@ -3,6 +3,7 @@ import type { Payments } from '@parley/engine/payments/payments'
 import type { Scheduler } from '@parley/engine/queue/scheduler'
 import type { Store } from '@parley/engine/store/store'
 import type { TaskEngine } from '@parley/engine/tasks/engine'
+import type { UsageRollup } from '@parley/engine/tasks/usage-rollup'
 import type { WorkStats } from '@parley/engine/tasks/work-stats'
 import type { Registrations } from '@parley/engine/webhooks/registrations'
 import type { Caller } from '@parley/kit/auth/caller'
@@ -32,6 +33,8 @@ export interface Services {
   authority?: Pick<AuthoritySeal, 'seal'> | undefined
   /** Absent for an agent without prices. */
   payments?: Payments | undefined
+  /** The usage of tasks since the last write, which `flush` stores. */
+  usage: Pick<UsageRollup, 'flush'>
   /** TASK_QUEUE_MAX, the number of tasks that may wait. */
   taskQueueMax: number
   /** How long a send that waits for its task may wait, in milliseconds. */

@@ -25,6 +25,7 @@ import { changeOfError, changeOfOutput, isTooLarge } from './outcome.ts'
 import type { PaymentPrompt, PaymentRequest } from './payment-prompt.ts'
 import { prepareRun } from './prepare-run.ts'
 import { RunChanges } from './run-changes.ts'
+import { traceHandler, traceOutcome, traceRun } from './trace-run.ts'
 import { RunUsage } from './usage.ts'
 
 export interface RunnerParts {
@@ -34,7 +35,8 @@ export interface RunnerParts {
   leases: Leases
   log: Log
   figures: WorkStats
-  usage: HandlerContext['usage']
+  /** Counts the tokens that the handler of a task of this owner reports. */
+  usage: (tokens: Parameters<HandlerContext['usage']>[0], owner: string) => void
   artifactMaxBytes: number
   /** Makes the request for a payment during a task; absent for agents without a price. */
   prompt?: ((record: TaskRecord, request: PaymentRequest) => PaymentPrompt) | undefined
@@ -138,7 +140,9 @@ export class TaskRunner {
       if (record === undefined) return undefined
       const heldUntil = this.#parts.leases.heldUntil(record)
       if (heldUntil !== undefined) return heldUntil
-      await this.#takeUp(record, kept?.firstOfContext ?? false)
+      if (!isRunnable(record)) return undefined
+      const by = { agent: this.#parts.agent.name, holder: this.holder }
+      await traceRun(record, by, () => this.#takeUp(record, kept?.firstOfContext ?? false))
     } catch (error) {
       this.#parts.log.error({ err: error, task_id: job.taskId }, 'task run failed')
     }
@@ -164,9 +168,6 @@ export class TaskRunner {
   async #takeUp(record: TaskRecord, firstOfContext: boolean): Promise<void> {
     const { engine, agent, leases } = this.#parts
     const { state } = record.status
-    if (state !== 'submitted' && state !== 'working') return
-    // The task is waiting for its payment; the job is delivered again once the payment is settled.
-    if (record.heldBy !== undefined) return
     const claimed = record.lease?.holder === leases.holder
     const reason = claimed ? undefined : startedTooOften(record)
     const draft = engine.draft(record)
@@ -226,6 +227,7 @@ export class TaskRunner {
     } finally {
       await changes.close()
       this.#running.delete(id)
+      traceOutcome(draft.record)
       log.debug({ task_id: id, state: draft.record.status.state }, 'task run ended')
     }
   }
@@ -318,7 +320,7 @@ export class TaskRunner {
     { firstOfContext, signal, deltas, changes, began, agents }: HandlerRun,
   ): Promise<Change> {
     const { agent, engine, artifactMaxBytes, fileAllowedHosts, key, prompt } = this.#parts
-    const usage = new RunUsage(this.#parts.usage)
+    const usage = new RunUsage((tokens) => this.#parts.usage(tokens, record.owner))
     let child: Log | undefined
     const log = () => (child ??= this.#parts.log.child({ task_id: record.id, context_id: record.contextId }))
     try {
@@ -337,10 +339,12 @@ export class TaskRunner {
       })
       if ('ends' in prepared) return prepared.ends
       const collector = new OutputCollector(artifactMaxBytes)
-      const collected = await executeHandler(agent.handle, prepared.context, collector, {
-        delta: (part, artifact) => deltas.add(part, artifact),
-        progress: (parts) => changes.report(agentMessage(record, parts)),
-      })
+      const collected = await traceHandler(usage, () =>
+        executeHandler(agent.handle, prepared.context, collector, {
+          delta: (part, artifact) => deltas.add(part, artifact),
+          progress: (parts) => changes.report(agentMessage(record, parts)),
+        }),
+      )
       const workedMs = Math.round(performance.now() - began)
       const { artifactIds } = deltas
       return changeOfOutput(record, collected, { artifactIds, workedMs, key, prompt, usage: usage.total })
@@ -360,6 +364,11 @@ interface HandlerRun {
   /** When the run began, by `performance.now()`. */
   began: number
   agents: () => Agents
+}
+
+/** A task that is held waits for its payment. The job is delivered again once the payment is settled. */
+function isRunnable({ status: { state }, heldBy }: TaskRecord): boolean {
+  return (state === 'submitted' || state === 'working') && heldBy === undefined
 }
 
 function startedTooOften({ starts, survived = 0 }: TaskRecord): string | undefined {
