@@ -17,6 +17,8 @@ import {
 import { type Log, makeLog } from '@parley/kit/process/log'
 import { type Running, run } from '@parley/kit/process/run'
 import { ConfigError } from '@parley/kit/process/settings'
+import { version } from '@parley/kit/process/version'
+import { startTelemetry } from '@parley/kit/telemetry/telemetry'
 import { startRelayServer } from './host/relay-server.ts'
 import { RelayedAgents } from './host/relayed-agents.ts'
 import { openLinks } from './store/links.ts'
@@ -41,6 +43,7 @@ async function start(
   { log, allowed }: { log: Log; allowed: string },
 ): Promise<Running> {
   await using stack = new AsyncDisposableStack()
+  stack.use(await startTelemetry(secrets.telemetry, { name: 'relay', version }))
   const identity = await agentIdentity('relay', path.join(config.dataDir, 'agent.key.json'))
   const supplied = await requestSupplies(identity)
   const { client, storeUrl = secrets.storeUrl } = supplied

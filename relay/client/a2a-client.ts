@@ -7,6 +7,7 @@ import { OutgoingFailed, OutgoingRefused } from '@parley/kit/net/outgoing-errors
 import { type OutgoingUrl, outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { PinnedConnections } from '@parley/kit/net/pinned-connections'
 import { type GuardedStream, guardedStream } from '@parley/kit/net/pinned-stream'
+import { currentTrace, inSpan } from '@parley/kit/telemetry/tracing'
 import type { ClientParams, Codec, ReadFrame } from '@parley/wire/codecs/codec'
 import { versionHeaders } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
@@ -211,7 +212,26 @@ export class A2aClient implements AsyncDisposable {
     }
   }
 
-  async #attempt<O extends ClientOperation>(
+  /** Makes each request a step of the trace. */
+  #attempt<O extends ClientOperation>(
+    operation: O,
+    params: ClientParams[O],
+    how: { authorization: Authorization; signal: AbortSignal },
+  ): Promise<{ response: GuardedStream; id: string }> {
+    if (currentTrace() === undefined) return this.#post(operation, params, how)
+    const attributes = {
+      'rpc.system.name': 'jsonrpc',
+      'rpc.method': this.#options.dialect.methodOf(operation),
+      'server.address': URL.parse(this.#options.url)?.hostname,
+    }
+    return inSpan('call foreign agent', { kind: 'client', attributes }, async (span) => {
+      const answered = await this.#post(operation, params, how)
+      span.set({ 'http.response.status_code': answered.response.status })
+      return answered
+    })
+  }
+
+  async #post<O extends ClientOperation>(
     operation: O,
     params: ClientParams[O],
     { authorization, signal }: { authorization: Authorization; signal: AbortSignal },
@@ -230,6 +250,7 @@ export class A2aClient implements AsyncDisposable {
           accept: isStream ? 'text/event-stream, application/json' : 'application/json',
           ...versionHeaders(dialect),
           ...authorization.headers,
+          ...currentTrace(),
         },
         body: JSON.stringify({ jsonrpc: '2.0', id, method, params: dialect.writeParams(operation, params) }),
         allowed,

@@ -9,6 +9,7 @@ import {
   SdkHttpError,
 } from '@modelcontextprotocol/client'
 import { version } from '@parley/kit/process/version'
+import { currentTrace, inSpan } from '@parley/kit/telemetry/tracing'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { cleanLine, cleanText } from '@parley/wire/model/clean-text'
 import type { JsonObject } from '@parley/wire/model/task'
@@ -175,13 +176,25 @@ export class McpSession implements AsyncDisposable {
     return tools
   }
 
-  async callTool(call: ToolCall): Promise<ToolAnswer> {
+  /** Makes a call a step of the trace, which the server receives in `_meta`. */
+  callTool(call: ToolCall): Promise<ToolAnswer> {
+    const attributes = {
+      'mcp.method.name': 'tools/call',
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': call.name,
+    }
+    return inSpan('tools/call', { kind: 'client', attributes }, () => this.#callTool(call))
+  }
+
+  async #callTool(call: ToolCall): Promise<ToolAnswer> {
+    const trace = currentTrace()
     const { name, inputSchema, responses, state, signal, progress } = call
     const params = {
       name,
       arguments: call.arguments,
       ...(responses !== undefined && { inputResponses: responses }),
       ...(state !== undefined && { requestState: state }),
+      ...(trace !== undefined && { _meta: { ...trace } }),
     }
     const options = {
       signal,
