@@ -18,6 +18,7 @@ import { RoutedAgentCalls } from './calls/routed-agent-calls.ts'
 import { addCatalogRoutes } from './catalog/catalog-routes.ts'
 import type { CatalogSources } from './catalog/catalog-sources.ts'
 import type { GatewayConfig } from './config.ts'
+import { addConsole } from './console/add-console.ts'
 import { type GatewayState } from './gateway-state.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
 import { OutlierDetector } from './health/outlier-detector.ts'
@@ -43,6 +44,9 @@ import { type OAuth } from './oauth/start-oauth.ts'
 import { apiPath } from './openai/error-answer.ts'
 import { addOpenAiRoutes } from './openai/open-ai-routes.ts'
 import { PaymentPrompts } from './openai/payment-prompts.ts'
+import { addOperatorRoutes } from './operator/operator-routes.ts'
+import type { NotRunningAgent } from './operator/overview/attention.ts'
+import type { Records } from './records/start-records.ts'
 import { AgentCredentials } from './registration/agent-credentials.ts'
 import type { CallerAccess } from './registry/caller-access.ts'
 import { Registry } from './registry/registry.ts'
@@ -77,14 +81,17 @@ export interface Parts {
   inner: InnerCalls
   credentials: AgentCredentials
   access: CallerAccess
+  records: Records
   named: NamedAgentOptions
   draining: () => boolean
+  /** The agents of the supervisor that do not run. Empty before it has started. */
+  notRunning: () => NotRunningAgent[]
   testInterface: AddInterface | undefined
 }
 
 /** The calls that name an agent. The agents limit the rate of these requests per caller. */
 export function namedAgents(
-  parts: Omit<Parts, 'draining' | 'named'>,
+  parts: Omit<Parts, 'draining' | 'named' | 'notRunning'>,
   dispatcherFor: DispatcherFor,
 ): NamedAgentOptions {
   const { addresses, oauth, access, routing, answers, tokens } = parts
@@ -112,8 +119,9 @@ function cardServer({ addresses, oauth, trust }: Pick<Parts, 'addresses' | 'oaut
 /** Adds `/agents/{slug}/…`. */
 export async function addAgents(
   app: FastifyInstance,
-  parts: Pick<Parts, 'registry' | 'access' | 'oauth' | 'log' | 'named'>,
+  parts: Pick<Parts, 'registry' | 'access' | 'oauth' | 'log' | 'named' | 'records'>,
 ): Promise<void> {
+  app.decorate('forwardedCalls', parts.records.calls)
   enforceChangedPolicies(app, parts)
   await proxyAgents(app, parts.named)
 }
@@ -131,7 +139,8 @@ export function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const gatewayUrl = addresses.public
   addLoopGuard(app, gatewayUrl, inner)
   refuseWhileDraining(app, draining, inner)
-  const calls = new RoutedAgentCalls({ requests: new InnerRequests(app, parts), gatewayUrl })
+  const requests = new InnerRequests(app, parts)
+  const calls = new RoutedAgentCalls({ requests, gatewayUrl })
   oauth.provider?.mount(app, { onClientChecked: (credentials, checks) => limits?.trust(credentials, checks) })
   const { clientKeys } = oauth
   const introspector = limits?.watch(oauth.introspector) ?? oauth.introspector
@@ -147,7 +156,7 @@ export function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const { identity, proofOf, registration } = trust
   addKeyRoutes(app, { keys: parts.state.keys, authenticator })
   addIdentityRoute(app, identity)
-  addStatementKeysRoute(app, oauth.statementKeys)
+  addStatementKeysRoute(app, oauth)
   if (oauth.delegated !== undefined)
     addStatementExchangeRoute(app, { delegated: oauth.delegated, authenticator, log: parts.log })
   const agentsFor = async (request: FastifyRequest) =>
@@ -166,22 +175,29 @@ export function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     router: parts.routing.router(authenticator, parts.answers, parts.named),
     log: parts.log,
   })
-  registry.listeners.onOutdated(async ({ client, policy }) =>
-    oauth.provider?.invalidate([
-      ...(client === undefined ? [] : [`c:${client}`]),
-      ...(policy === true ? ['policy'] : []),
-    ]),
-  )
+  invalidateOutdated(parts)
   addPolicyRoutes(app, { registry, authenticator, access })
   addClients(app, { oauth, registry, authenticator })
   addRegistrationRoutes(app, { ...parts, authenticator, gatewayUrl, proofOf, registration })
   addInterfaces(app, { ...parts, calls, authenticator, gatewayUrl })
+  addConsole(app, { ...parts, requests, calls, authenticator, gatewayUrl })
+  addOperatorRoutes(app, { ...parts, authenticator, gatewayUrl })
   const server = { version, ...cardServer(parts) }
   addDiscoveryRoutes(app, agentsFor, server)
   addCatalogRoutes(app, { ...parts, ...parts.routing, ...server, authenticator, agentsFor, proofOf })
   addOpenApiRoute(app, { ...openApi, address: () => gatewayUrl })
   addProtectedResourceRoutes(app, { gatewayUrl, issuer: oauth.issuer, agentsFor, inner })
   return addHealthRoute(app, healthOptions(parts))
+}
+
+/** Introspection responses become invalid with the standing of a client or with a policy. */
+function invalidateOutdated({ registry, oauth }: Pick<Parts, 'registry' | 'oauth'>): void {
+  registry.listeners.onOutdated(async ({ client, policy }) =>
+    oauth.provider?.invalidate([
+      ...(client === undefined ? [] : [`c:${client}`]),
+      ...(policy === true ? ['policy'] : []),
+    ]),
+  )
 }
 
 /** Adds the routes for the clients and keys of the embedded OAuth server. */

@@ -59,13 +59,19 @@ async function start(env: NodeJS.ProcessEnv = {}, agents = true): Promise<Gatewa
   return gateway
 }
 
-async function devClient() {
-  const text = await readFile(path.join(folder, 'data', 'dev-client.json'), 'utf8')
+async function clientIn(file: string) {
+  const text = await readFile(path.join(folder, 'data', file), 'utf8')
   return JSON.parse(text) as { client_id: string; client_secret: string; token_url: string }
 }
 
-async function token(scope = 'agent:read agent:write', resource?: string): Promise<string> {
-  const { token_url, ...client } = await devClient()
+const devClient = () => clientIn('dev-client.json')
+
+async function token(
+  scope = 'agent:read agent:write',
+  resource?: string,
+  of = 'dev-client.json',
+): Promise<string> {
+  const { token_url, ...client } = await clientIn(of)
   const form = { ...client, scope, grant_type: 'client_credentials' }
   const body = new URLSearchParams({ ...form, ...(resource !== undefined && { resource }) })
   const response = await fetch(token_url, { method: 'POST', body })
@@ -107,6 +113,39 @@ test('work sent through the gateway is done by the agent, and its stream is forw
   const stream = await call('echo', 'message/stream', message('hello'), bearer)
   expect(stream.headers.get('content-type')).toContain('text/event-stream')
   expect(stream.text).toContain('"final":true')
+})
+
+test('the overview names the agents that lack settings and those that end repeatedly', async () => {
+  await addAgent('idle', echo)
+  await writeFile(
+    path.join(folder, 'agents', 'idle', 'settings.json'),
+    '{ "required": ["MODEL_URL", "MODEL"] }',
+  )
+  await addAgent('broken', `(() => { throw new Error('no model file') })()`)
+  await start()
+  const authorization = `Bearer ${await token('agent:read agent:admin', undefined, 'oauth/operator-client.json')}`
+  const attention = async () =>
+    (await get('/operator/overview', { headers: { authorization } })).json['attention']
+  const about = { kind: 'agent_not_started', path: '/console/agents', command: 'npx parley overview' }
+  await expect.poll(attention, { timeout: 30_000 }).toEqual([
+    {
+      ...about,
+      agent: 'broken',
+      text: expect.stringMatching(
+        /^The process of broken ends repeatedly: .*no model file.* Check its log\.$/,
+      ),
+      since: expect.stringMatching(/^20/),
+      count: 1,
+    },
+    {
+      ...about,
+      kind: 'agent_not_configured',
+      agent: 'idle',
+      text: 'idle is not configured: it needs MODEL_URL, MODEL. To use it, set them and restart the gateway.',
+      since: null,
+      count: 1,
+    },
+  ])
 })
 
 test("the payment page has the gateway's address, so that it survives a change of the agent's port", async () => {

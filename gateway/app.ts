@@ -14,13 +14,16 @@ import { type AddInterface, addAgents, addRoutes, namedAgents, type Parts } from
 import { type Addresses, resolveAddresses } from './addresses.ts'
 import { openCatalogSources } from './catalog/catalog-sources.ts'
 import type { Settings } from './config.ts'
+import { sessionCookieOf } from './console/browser-sessions.ts'
 import { type GatewayState, openGatewayState } from './gateway-state.ts'
 import { AwaitedAgents } from './health/awaited-agents.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
 import { OutlierDetector } from './health/outlier-detector.ts'
+import { firstSignIn } from './oauth/accounts/first-account.ts'
 import { startOAuth } from './oauth/start-oauth.ts'
 import type { TokenExchange } from './oauth/token-exchange.ts'
 import { openAiErrorAnswer } from './openai/error-answer.ts'
+import { startRecords } from './records/start-records.ts'
 import { AgentCredentials } from './registration/agent-credentials.ts'
 import type { GuardedClientOptions } from './registration/guarded-client.ts'
 import { RelayAddresses } from './registration/relay-addresses.ts'
@@ -67,6 +70,11 @@ export interface GatewayApp extends AsyncDisposable {
   addresses: Addresses
   oauthIssuer: string
   registry: Registry
+  /**
+   * Creates the first account of the console in development. Returns how a person signs in for the first time, undefined if
+   * people already have accounts.
+   */
+  firstSignIn: () => Promise<string | undefined>
   /** Returns the mandatory checks of `/health` that fail. */
   failingChecks: FailingChecks
   supervisor: RunningAgents | undefined
@@ -82,16 +90,13 @@ const closeGraceMs = 2000
 
 /** The composition root: creates all parts and connects them. */
 export async function startGatewayApp(options: GatewayAppOptions): Promise<GatewayApp> {
-  const { settings, log } = options
-  const { config, secrets, environment } = settings
+  const { config, secrets, environment } = options.settings
+  // Receives the audit log of this gateway only.
+  const log = options.log.child({})
   await using stack = new AsyncDisposableStack()
-  const { storeUrl, redisUrl, masterKey } = secrets
-  const supervises = options.agentsDir !== undefined
-  const state = stack.use(await openGatewayState({ config, storeUrl, supervises, masterKey, log }))
+  const { redisUrl } = secrets
+  const { state, registry, metrics, records, awaited } = await openState(options, log, stack)
   const addresses = await resolveAddresses(config)
-  const reserved = await slugsOf(options.agentsDir)
-  const registry = await openRegistry(options, state, reserved)
-  const awaited = new AwaitedAgents({ host: os.hostname(), runs: supervises ? reserved : undefined })
   const publicUrl = addresses.public
   const agents = agentClients(registry, publicUrl)
   const credentials = new AgentCredentials(state.oauth)
@@ -107,39 +112,57 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const tokens = new AgentTokens(options.tokenExchange ?? oauth.tokenExchange, namesOf(publicUrl, trust))
   const shared = { config, state, registry, access, detector, dispatcherFor, tokens, credentials, log }
   const catalogs = openCatalogSources({ config, guardedClient: options.guardedClient, log }, stack)
-  const around = { addresses, oauth, keeper, trust, catalogs, inner: new InnerCalls() }
+  const around = { addresses, oauth, keeper, trust, catalogs, records, inner: new InnerCalls() }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
-  const routing = stack.use(await startRouting({ ...shared, ...routed }))
+  const routing = stack.use(await startRouting({ ...shared, ...routed, records }))
   const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }
   const sync = registry.shared ? stack.use(await startRegistrySync(syncOptions)) : undefined
-  const metrics = createMetrics()
   const limits = await requestLimits({ config, redisUrl, inner: around.inner, log }, stack)
-  const served = { ...config, ...errorForms, publicUrl, log, metrics, limits }
+  const isInner = () => around.inner.current !== undefined
+  const served = { ...config, ...errorForms, publicUrl, log, metrics, limits, isInner }
   const app = stack.adopt(createServer(served), closeServer)
   let draining = false
+  let supervisor: RunningAgents | undefined
+  const notRunning = () => supervisor?.notRunning() ?? []
   const answers = new AnswerBudget(config.answers)
   const base = { ...shared, ...around, routing, sync, limits, answers, testInterface: options.testInterface }
   const parts = { ...base, named: namedAgents(base, dispatcherFor) }
-  const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
+  const failingChecks = addRoutes(app, { ...parts, notRunning, draining: () => draining })
   addMetricsRoute(app, metrics)
   await addAgents(app, parts)
   await app.listen({ host: config.host, port: addresses.port })
   const processOptions = { ...parts, environment, provider: oauth.provider, upstream, relayAddress }
-  const { supervisor, additionalGateways } = await startProcesses(options, processOptions, stack)
+  const started = await startProcesses(options, processOptions, stack)
+  supervisor = started.supervisor
   for (const name of supervisor?.notStarted() ?? []) awaited.leaveOut(slugOf(name) ?? name)
   const open = stack.move()
   return {
     addresses,
     oauthIssuer: oauth.issuer,
     registry,
+    firstSignIn: () => firstSignIn(oauth.console.accounts, config),
     failingChecks,
     supervisor,
-    additionalGateways,
+    additionalGateways: started.additionalGateways,
     [Symbol.asyncDispose]: async () => {
       draining = true
       await open.disposeAsync()
     },
   }
+}
+
+/** Opens what the gateway keeps: its state, the registry, and what it records about both. */
+async function openState(options: GatewayAppOptions, log: Log, stack: AsyncDisposableStack) {
+  const { config, secrets } = options.settings
+  const { storeUrl, masterKey } = secrets
+  const supervises = options.agentsDir !== undefined
+  const state = stack.use(await openGatewayState({ config, storeUrl, supervises, masterKey, log }))
+  const reserved = await slugsOf(options.agentsDir)
+  const registry = await openRegistry(options, state, reserved)
+  const metrics = createMetrics()
+  const records = stack.use(startRecords({ config, state, registry, metrics, log }))
+  const awaited = new AwaitedAgents({ host: os.hostname(), runs: supervises ? reserved : undefined })
+  return { state, registry, metrics, records, awaited }
 }
 
 async function openRegistry(
@@ -164,7 +187,14 @@ function requestLimits(
 ) {
   const isCounted = () => inner.current !== undefined
   return openLimits(
-    { perMinute: config.rateLimitPerMinute, redisUrl, name: 'gateway', log, isCounted },
+    {
+      perMinute: config.rateLimitPerMinute,
+      redisUrl,
+      name: 'gateway',
+      log,
+      isCounted,
+      sessionOf: sessionCookieOf,
+    },
     stack,
   )
 }

@@ -19,6 +19,8 @@ import {
   readSettings,
   type Values,
 } from '@parley/kit/process/settings'
+import { telemetryOptions } from '@parley/kit/process/telemetry-settings'
+import type { TelemetryOptions } from '@parley/kit/telemetry/telemetry'
 import { routeMinScore } from '@parley/negotiation/score/weights'
 
 /** The frozen configuration of the gateway. */
@@ -41,6 +43,11 @@ export interface GatewayConfig extends CommonConfig {
   routeLearning: boolean
   /** How long the calls of MCP clients wait for their tasks, in milliseconds. */
   mcp: { taskAfterMs: number; answerAfterMs: number }
+  /** Whether operators see the texts of other callers' tasks. */
+  operatorReadsTexts: boolean
+  /** Whether people can use the console in a browser. */
+  console: boolean
+  auditRetentionDays: number
   isolation: IsolationSettings
 }
 
@@ -76,6 +83,8 @@ export interface GatewaySecrets {
   identity: GatewayIdentitySettings | undefined
   /** Undefined if agents are matched only by words. */
   embeddings: { url: string; model: string; key?: string } | undefined
+  /** Undefined if nothing is exported. Contains the headers for the collector. */
+  telemetry: TelemetryOptions | undefined
 }
 
 export interface Settings {
@@ -116,6 +125,9 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,
       mcp: { taskAfterMs: values.MCP_TASK_AFTER_MS, answerAfterMs: values.MCP_ANSWER_AFTER_MS },
+      console: values.CONSOLE,
+      auditRetentionDays: values.AUDIT_RETENTION_DAYS,
+      operatorReadsTexts: values.OPERATOR_READS_TEXTS ?? !common.production,
       isolation: {
         mode: values.AGENT_ISOLATION,
         uids: values.AGENT_UIDS,
@@ -138,6 +150,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       masterKey: masterKeySettings(values),
       identity: identitySettings(values),
       embeddings: embeddingsOf(values),
+      telemetry: telemetryOptions(values),
     }),
     environment: { ...environment },
   }

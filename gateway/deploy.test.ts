@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
 import { testAgent } from '@parley/agent/testing'
 import { agentSettings, commonSettings, gatewaySettings } from '@parley/kit/process/settings'
 import { price } from '@parley/tools/testing/paid-agent'
@@ -30,7 +31,7 @@ const compose = parse(read('docker-compose.full.yml'), { merge: true }) as {
 }
 const services = Object.entries(compose.services)
 const ofParley = services.filter(([, { build }]) => build !== undefined)
-const nameOf = /^(?:http|agent|nodejs|process)_\w+$/
+const nameOf = /^(?:http|agent|gateway|nodejs|process)_\w+$/
 
 /** Returns the metric names in a PromQL expression, with the series of histograms and summaries reduced to the base name. */
 function seriesIn(query: string): string[] {
@@ -89,9 +90,15 @@ test.skipIf(!runs('promtool'))(
   },
 )
 
-test('every alert has a severity, a description and a section in docs/operations.md', () => {
+test('every alert has a severity, a description and a link to its section of the runbook', () => {
   const { groups } = parse(read('deploy/alerts.yml')) as {
-    groups: { rules: { alert: string; labels: { severity: string }; annotations: { summary: string } }[] }[]
+    groups: {
+      rules: {
+        alert: string
+        labels: { severity: string }
+        annotations: { summary: string; runbook: string }
+      }[]
+    }[]
   }
   const rules = groups.flatMap((group) => group.rules)
   expect(rules.length).toBeGreaterThan(10)
@@ -99,7 +106,24 @@ test('every alert has a severity, a description and a section in docs/operations
   for (const { alert, labels, annotations } of rules) {
     expect(['page', 'ticket']).toContain(labels.severity)
     expect(annotations.summary).not.toBe('')
-    expect(book).toContain(alert)
+    expect(annotations.runbook).toBe(`docs/operations.md#${alert.toLowerCase()}`)
+    expect(book).toContain(`### ${alert}\n`)
+  }
+})
+
+test('the commands and options in the runbook exist', () => {
+  const [, book = ''] = /\n## Runbook\n([\s\S]*?)(?:\n## |$)/.exec(read('docs/operations.md')) ?? []
+  const used = [...book.matchAll(/npx parley ([^`\n]+)`/g)].flatMap(([, line]) => line ?? [])
+  expect(used.length).toBeGreaterThan(30)
+  const sources = read('cli/main.ts')
+  for (const line of used) {
+    const [name = ''] = line.split(' ')
+    const [, rest = ''] = new RegExp(`\\n    '?${name}'?: \\{([\\s\\S]*?)\\n    \\}`).exec(sources) ?? []
+    const [, file] = /import\('\.\/(.+?)'\)/.exec(rest) ?? []
+    const command = file === undefined ? read('cli/server/operate.ts') : read(path.join('cli', file))
+    expect([line, rest]).toEqual([line, expect.stringContaining('summary')])
+    const options = [...line.matchAll(/--[a-z-]+/g)].map(([option]) => option)
+    expect([line, options.filter((option) => !command.includes(`'${option}`))]).toEqual([line, []])
   }
 })
 

@@ -2,6 +2,8 @@ import type { GatewayState } from './gateway-state.ts'
 import { GatewayKeys, type KeysOptions } from './keys/open-keys.ts'
 import { leaseRecords } from './oauth/leases/lease-records.ts'
 import { oauthStore, unboundedOAuthMethods } from './oauth/oauth-store.ts'
+import { agentChanges } from './records/agent-history.ts'
+import { auditEntries } from './records/audit-entries.ts'
 import { mongodbRegistryStore } from './registry/store/mongodb/registry.ts'
 import { sharedGrants } from './routing/forwarding/grant-records.ts'
 import { mongodbRoutingStore } from './routing/store/mongodb/routing.ts'
@@ -28,6 +30,8 @@ export async function openSharedState(
     leases: database.guard(leaseRecords(documents)),
     grants: database.guard(sharedGrants(documents)),
     signatures: database.guard(claimsIn(documents, 'gateway_signatures')),
+    audit: database.guard(auditEntries(documents)),
+    history: database.guard(agentChanges(documents)),
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }

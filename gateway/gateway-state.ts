@@ -1,12 +1,14 @@
 import path from 'node:path'
 import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
-import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
+import { sqliteDocuments, sqliteDocumentsSoon } from '@parley/kit/database/sqlite/documents'
 import type { Log } from '@parley/kit/process/log'
 import type { GatewayConfig } from './config.ts'
 import type { MasterKeySettings } from './keys/master-key.ts'
 import { GatewayKeys } from './keys/open-keys.ts'
 import type { LeaseRecords } from './oauth/leases/lease-records.ts'
 import { type OAuthStore, oauthStore } from './oauth/oauth-store.ts'
+import { type AgentChanges, agentChanges } from './records/agent-history.ts'
+import { type AuditEntries, auditEntries } from './records/audit-entries.ts'
 import type { RegistryStore } from './registry/store/registry-store.ts'
 import { SqliteRegistryStore } from './registry/store/sqlite/registry.ts'
 import { type GrantRecords, ownGrants } from './routing/forwarding/grant-records.ts'
@@ -32,6 +34,9 @@ export interface GatewayState extends AsyncDisposable {
   grants: GrantRecords
   /** Claims on signed requests by agents that require signatures. Only one agent can claim each request. */
   signatures: Claims
+  /** The stored part of the audit log, and the changes of agents. */
+  audit: AuditEntries
+  history: AgentChanges
   ping(): Promise<void>
 }
 
@@ -71,6 +76,7 @@ export async function openGatewayState({
   if (config.storeDir !== config.dataDir) await inUse()
   const database = stack.use(await openDatabase(path.join(config.storeDir, 'gateway.db'), gatewayMigrations))
   const documents = sqliteDocuments(database)
+  const later = sqliteDocumentsSoon(database)
   const eraseFreed = () => rewrite(database)
   const keys = await GatewayKeys.open({
     dataDir: config.dataDir,
@@ -90,6 +96,8 @@ export async function openGatewayState({
     leases: undefined,
     grants: ownGrants(),
     signatures: claimsIn(documents, 'gateway_signatures'),
+    audit: auditEntries(later),
+    history: agentChanges(later),
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }

@@ -3,9 +3,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { DatabaseRefused } from '@parley/kit/database/errors'
 import type { FailingChecks } from '@parley/kit/http/health-routes'
 import { type Log, makeLog } from '@parley/kit/process/log'
-import { run } from '@parley/kit/process/run'
+import { type Running, run } from '@parley/kit/process/run'
 import { ExposedSecretFile } from '@parley/kit/process/secret-file'
 import { ConfigError } from '@parley/kit/process/settings'
+import { version } from '@parley/kit/process/version'
+import { startTelemetry } from '@parley/kit/telemetry/telemetry'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { type GatewayConfig, gatewayConfig, type Settings } from './config.ts'
 import { UnreadableRecord } from './keys/key-ring.ts'
@@ -45,14 +47,16 @@ export async function runGateway(options: GatewayOptions): Promise<number> {
   }
 }
 
-async function start(options: GatewayOptions, settings: Settings, log: Log): Promise<GatewayApp> {
+async function start(options: GatewayOptions, settings: Settings, log: Log): Promise<Running> {
   const agentsDir = path.resolve(options.agentsDir ?? 'agents')
   const { replicas = 1, gateways = 1 } = options
   requireSharedStore(settings, replicas, gateways)
   const several = { agentsDir, replicas, gateways }
-  const app = await startGatewayApp({ settings, log, ...(options.supervise && several) })
+  await using stack = new AsyncDisposableStack()
+  stack.use(await startTelemetry(settings.secrets.telemetry, { name: 'gateway', version }))
+  const app = stack.use(await startGatewayApp({ settings, log, ...(options.supervise && several) }))
   if (options.quiet !== true) void announce(app, settings.config, log)
-  return app
+  return stack.move()
 }
 
 /** @throws ConfigError if several processes are requested without a shared store and queue */
@@ -87,11 +91,22 @@ async function announce(app: GatewayApp, config: GatewayConfig, log: Log): Promi
         app.additionalGateways.map(async ({ url, settled }) => ({ url, ready: await settled })),
       ),
       oauthIssuer,
+      ...(config.console && { console: await signInHint(app, log) }),
       agents: outcomes.map((outcome) => rowOf(outcome, app)),
       isolation: app.supervisor?.isolation,
       ...(withToken && { dataDir: config.dataDir === path.resolve('.parley') ? '' : config.dataDir }),
     }),
   )
+}
+
+/** Returns an empty text if people already have accounts, or while the storage does not answer. */
+async function signInHint(app: GatewayApp, log: Log): Promise<string> {
+  try {
+    return (await app.firstSignIn()) ?? ''
+  } catch (error) {
+    log.error({ err: error }, 'the accounts of the console could not be read')
+    return ''
+  }
 }
 
 function rowOf(outcome: Outcome, app: GatewayApp) {

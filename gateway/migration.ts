@@ -5,11 +5,14 @@ import type { TrainingExample } from '@parley/negotiation/score/training-example
 import { z } from 'zod'
 import { keyRingCollection } from './keys/key-ring.ts'
 import { oauthCollection } from './oauth/oauth-store.ts'
+import { historyCollection } from './records/agent-history.ts'
+import { auditCollection } from './records/audit-entries.ts'
 import type { AgentEntry } from './registry/entry.ts'
 import { registryDocument } from './registry/store/mongodb/registry.ts'
-import { decisionDocument, type RouteAgentDocument, routeDocument } from './routing/store/mongodb/routing.ts'
+import { decisionDocument } from './routing/store/mongodb/decisions.ts'
+import { type RouteAgentDocument, routeDocument } from './routing/store/mongodb/routing.ts'
 import type { TrainingExampleDocument } from './routing/store/mongodb/training-examples.ts'
-import type { DecisionRecord } from './routing/store/routing-store.ts'
+import { decisionColumns, decisionOf } from './routing/store/sqlite/decisions.ts'
 import { routeColumns, routeOf } from './routing/store/sqlite/routing.ts'
 import { claimCollection } from './store/claims.ts'
 import { gatewayScope } from './store/mongodb/database.ts'
@@ -76,25 +79,12 @@ const routeAgents: Kind = {
   },
 }
 
-const decisionRow = z.object({
-  id: z.string(),
-  owner: z.string().nullable(),
-  holder: z.string().default(''),
-  at: z.number(),
-  body: z.string(),
-})
-
 const decisions: Kind = {
   name: 'decisions',
   table: 'decisions',
-  select: 'SELECT id, owner, holder, at, body FROM decisions',
+  select: `SELECT ${decisionColumns} FROM decisions`,
   key: { id: 'id' },
-  documents: (row) => {
-    const { id, owner, holder, at, body } = decisionRow.parse(row)
-    const ownership = owner !== null ? { owner } : holder !== '' && { holder }
-    const record: DecisionRecord = { id, at, body: JSON.parse(body), ...ownership }
-    return { decisions: [decisionDocument(record)] }
-  },
+  documents: (row) => ({ decisions: [decisionDocument(decisionOf(row))] }),
 }
 
 const lessonRow = z.object({ context: z.string(), agent: z.string(), at: z.number(), body: z.string() })
@@ -143,8 +133,30 @@ const signatures = collectionKind(
   ({ name = '', holder = '', until }) => ({ name, holder, until }),
 )
 
+const audit = collectionKind(
+  { title: 'entries of the audit log', scope: gatewayScope, declaration: auditCollection },
+  ({ id = '', kind = '', source = '', at, body }) => ({ id, kind, source, at, body }),
+)
+
+const history = collectionKind(
+  { title: 'changes of agents', scope: gatewayScope, declaration: historyCollection },
+  ({ id = '', agent = '', at, body }) => ({ id, agent, at, body }),
+)
+
 const plan: Plan = {
-  kinds: [registry, keyRing, oauth, routes, routeAgents, decisions, lessons, signatures, cursorKey],
+  kinds: [
+    registry,
+    keyRing,
+    oauth,
+    routes,
+    routeAgents,
+    decisions,
+    lessons,
+    signatures,
+    cursorKey,
+    audit,
+    history,
+  ],
   collections: [
     'registry_agents',
     'gateway_keys',
@@ -155,6 +167,8 @@ const plan: Plan = {
     'lessons',
     'gateway_signatures',
     'gateway_settings',
+    'gateway_audit',
+    'gateway_history',
   ],
   // A gateway that has already been started on the target has created its own agents, clients and keys there.
   work: ['registry_agents', 'oauth_entries', 'routes'],

@@ -19,6 +19,8 @@ export interface StartupTable {
   ownUrl?: string
   additional?: readonly { url: string; ready: boolean }[]
   oauthIssuer: string
+  /** How a person signs in to the console for the first time; empty if people have accounts. Undefined without a console. */
+  console?: string
   /** Data folder with the development client. Empty for the default folder, and undefined in production. */
   dataDir?: string
   agents: AgentRow[]
@@ -32,6 +34,7 @@ export function startupTable(table: StartupTable): string {
     ['gateway', table.ready === false ? 'not ready' : 'ready', gatewayCell(table)],
     ...(table.additional ?? []).map(({ url, ready }) => ['gateway', ready ? 'ready' : 'not running', url]),
     ['OAuth server', 'ready', table.oauthIssuer],
+    ...(table.console === undefined ? [] : [['console', 'ready', consoleCell(table)]]),
     ['MCP server', 'ready', `${table.gatewayUrl}/mcp`],
     ['OpenAI API', 'ready', `${table.gatewayUrl}/v1`],
     ...table.agents.map((line) => agentRow(line, table.gatewayUrl)),
@@ -53,6 +56,11 @@ export function startupTable(table: StartupTable): string {
 /** Returns the gateway's own address and, with several gateways, the public address that they share. */
 function gatewayCell({ gatewayUrl, ownUrl = gatewayUrl, additional = [] }: StartupTable): string {
   return additional.length === 0 || ownUrl === gatewayUrl ? gatewayUrl : `${ownUrl}  (for all: ${gatewayUrl})`
+}
+
+function consoleCell({ gatewayUrl, console: hint = '' }: StartupTable): string {
+  const url = `${gatewayUrl}/console/`
+  return hint === '' ? url : `${url}  (${printable(hint)})`
 }
 
 function isolationRows({ isolation, agents }: StartupTable): string[][] {

@@ -192,8 +192,14 @@ export class FakeAgent {
   >()
   on: Record<string, (call: Call) => unknown> = {}
   readonly #senders = new Map<string, string | undefined>()
-  /** Returns the response to a GET or a DELETE. */
-  get: ((path: string, request: http.IncomingMessage) => object | undefined) | undefined
+  /** Returns the response to a GET or a DELETE. It may set the status and headers of the response, or send it later itself. */
+  get:
+    | ((
+        path: string,
+        request: http.IncomingMessage,
+        response: http.ServerResponse,
+      ) => object | 'later' | undefined)
+    | undefined
   readonly #server = http.createServer((request, response) => void this.#serve(request, response))
   slug = ''
   port = 0
@@ -245,8 +251,10 @@ export class FakeAgent {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const body = Buffer.concat(chunks).toString()
-    if (request.method !== 'POST')
-      return void response.end(JSON.stringify(this.get?.(request.url ?? '', request) ?? {}))
+    if (request.method !== 'POST') {
+      const answer = this.get?.(request.url ?? '', request, response) ?? {}
+      return void (answer === 'later' || response.end(JSON.stringify(answer)))
+    }
     // Calls without a JSON-RPC envelope are named by their path.
     const {
       method = request.url?.split('?')[0] ?? '',

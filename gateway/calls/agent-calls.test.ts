@@ -137,7 +137,7 @@ test('the answers of an agent are bounded by the budget of the caller, which the
   expect((await get()).status).toBe(200)
 })
 
-test('answers that one request reads at the same time count together for the budget of the caller', async () => {
+test('answers that one request reads at the same time count together for the budget of the caller, until it has failed', async () => {
   const sky = await agent('sky', weather)
   const parts = [{ kind: 'text', text: 'x'.repeat(2_000_000) }]
   const json = JSON.stringify({
@@ -146,11 +146,12 @@ test('answers that one request reads at the same time count together for the bud
     result: taskIn('completed', { artifacts: [{ artifact_id: 'a', name: 'n', parts }] }),
   })
   const begun: http.ServerResponse[] = []
-  // No answer ends before both have been read in part.
+  // Neither answer ends. The one that begins first grows last, so that it exceeds the budget.
   sky.on['tasks/get'] = ({ response }) => {
-    response.writeHead(200, { 'content-type': 'application/json' }).write(json.slice(0, -100))
+    response.writeHead(200, { 'content-type': 'application/json' }).write(json.slice(0, 100))
     begun.push(response)
-    if (begun.length === 2) setTimeout(() => begun.forEach((one) => one.end(json.slice(-100))), 500)
+    const [first, second] = begun
+    second?.write(json.slice(100, -100), () => setTimeout(() => first?.write(json.slice(100, -100)), 100))
   }
   const task = { taskId, agent: 'sky' }
   const refused = await answered({ getAll: [task, task] })

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
 import type { InnerCall, InnerCalls } from '@parley/kit/auth/inner-calls'
 import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budget'
+import { currentTrace } from '@parley/kit/telemetry/tracing'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyRequest, InjectOptions } from 'fastify'
 import { callerTokenOf } from '../routing/forwarding/caller-token.ts'
@@ -17,10 +18,11 @@ declare module 'fastify' {
 
 export interface InnerRequest {
   /** Default `POST`. A GET has no body. */
-  method?: 'GET' | 'POST'
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
+  /** The content type of a body is JSON by default. */
   headers: Record<string, string>
-  body: string
+  body: string | Buffer
   signal?: AbortSignal | undefined
   /** The longest time until the end of the response. */
   maxMs?: number | undefined
@@ -82,7 +84,8 @@ export class InnerRequests {
     const closed = () => {
       claim[Symbol.dispose]()
       pending.hasLeft = !response.writableEnded
-      if (pending.hasLeft) for (const leave of pending.leaves) leave(clientHasLeft())
+      // Answers that are still being read, after another one has failed, can no longer reach the client.
+      for (const leave of pending.leaves) leave(clientHasLeft())
     }
     if (response.destroyed || response.closed) closed()
     else response.once('close', closed)
@@ -154,12 +157,13 @@ function injectOptions(
     url: path,
     headers: {
       ...headersFrom(outer),
-      ...headers,
+      ...currentTrace(),
       ...(method === 'POST' && { 'content-type': 'application/json' }),
+      ...headers,
       authorization: `Bearer ${caller.credentials.token}`,
       'x-request-id': id,
     },
-    ...(method === 'POST' && { payload: body }),
+    ...(method !== 'GET' && body.length > 0 && { payload: body }),
     remoteAddress: raw.socket.remoteAddress ?? '',
     payloadAsStream: true,
     // The library would check the types of these options.

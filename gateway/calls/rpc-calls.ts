@@ -15,6 +15,8 @@ import type { InnerResponse, RequestSender } from './inner-requests.ts'
 /** The only dialect of inner calls: every agent has it, and the relay translates it for foreign agents. */
 const dialect: Codec = defaultDialect
 
+/** Limit for an answer that is no stream. The gateway limits the answer to a forwarded message likewise. */
+const answerMaxMiB = 64
 const streamLimits = { frameMaxChars: 64 * 1024 * 1024, framesMax: 1_000_000, streamMaxBytes: 1024 ** 3 }
 
 export interface RpcOptions {
@@ -132,6 +134,7 @@ function bytesOf({ body, failureOf }: InnerResponse, claim: Pick<AnswerClaim, 'r
   body.on('data', (chunk: Buffer) => {
     bytes += chunk.byteLength
     try {
+      if (bytes > answerMaxMiB * 1024 * 1024) throw tooLarge()
       claim.reserve(bytes)
       chunks.push(chunk)
     } catch (error) {
@@ -184,6 +187,12 @@ function routedBy({ headers }: InnerResponse, { agent }: RpcOptions): Routed {
 }
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
+
+const tooLarge = () =>
+  new ParleyError('InvalidAgentResponse', {
+    message: `The answer of the agent is larger than ${answerMaxMiB} MiB: read the task with tasks/get at the agent`,
+    data: { reason: 'answer_too_large' },
+  })
 
 const unreadable = (cause?: unknown) =>
   new ParleyError('InvalidAgentResponse', {

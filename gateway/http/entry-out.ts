@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { dialectNamed } from '@parley/wire/codecs/dialects'
 import { cardAt } from '@parley/wire/codecs/parley/card'
 import { entryDetailOut, entrySummaryOut } from '@parley/wire/codecs/parley/registry'
@@ -10,6 +9,7 @@ import { timestampOf } from '@parley/wire/model/timestamp'
 import { mcpDialect } from '../registration/fetch-mcp-server.ts'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
+import { revisionOf } from '../registry/revision.ts'
 import { resourceOf } from '../routing/forwarding/caller-token.ts'
 
 /** Returns an entry as it appears in a list (spec/gateway-registry.md#list). */
@@ -48,30 +48,14 @@ function revisionIn({ mcp }: JsonObject): string | undefined {
   return typeof revision === 'string' ? revision : undefined
 }
 
-/**
- * Hashes the identity and published data of an agent, and the address of an agent without a proven DID. An operator passes the
- * hash to admit exactly the revision that was reviewed.
- */
-export function revisionOf(entry: AgentEntry): string {
-  const { id, slug, did, keys, verified, url, skills, cardSignature } = entry
-  // A foreign agent is known by its address, also if its card is signed.
-  const where = verified && did !== undefined ? null : url
-  // Servers may sign their card again for each request.
-  const { signatures: _, ...card } = entry.card
-  const signer = cardSignature?.verified === true ? [cardSignature.kid] : []
-  return hash(
-    'sha256',
-    JSON.stringify([id, slug, did ?? null, keys, verified, where, card, skills, ...signer]),
-    'base64url',
-  )
-}
-
 /** Returns one entry in full (`GET /registry/agents/{id}`). */
 export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
   return entryDetailOut({
     summary: summaryOf(entry, gatewayUrl),
     registeredAt: entry.registeredAt,
     revision: revisionOf(entry),
+    admittedRevision: entry.admittedRevision ?? null,
+    admittedAt: entry.admittedAt ?? null,
     keys: entry.keys ?? [],
     tokenResource: resourceOf(entry),
     cardChanges: changesOf(entry),

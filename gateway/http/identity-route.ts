@@ -1,9 +1,10 @@
+import { operatorKeysPath } from '@parley/kit/auth/operator-statement'
 import { statementKeysPath } from '@parley/kit/auth/statement'
 import { didDocumentAnswer, didDocumentType } from '@parley/kit/did/document'
 import type { Identity } from '@parley/kit/did/identity'
 import type { OperationDescription } from '@parley/kit/http/route-description'
 import { ParleyError } from '@parley/wire/errors'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { z } from 'zod'
 
 const didApi: OperationDescription = {
@@ -22,6 +23,11 @@ const keysApi: OperationDescription = {
   responses: { 200: { description: 'A JSON Web Key Set', content: { 'application/jwk-set+json': keySet } } },
   errors: ['NotFound'],
 }
+const operatorKeysApi: OperationDescription = {
+  ...keysApi,
+  summary: 'The keys of the statements with which the gateway reads agents for operators',
+  errors: [],
+}
 
 /** Adds `GET /.well-known/did.json`, which returns the gateway's identity or 404 (spec/did.md#gateway-identity). */
 export function addIdentityRoute(app: FastifyInstance, identity: Identity | undefined): void {
@@ -33,14 +39,30 @@ export function addIdentityRoute(app: FastifyInstance, identity: Identity | unde
   })
 }
 
-/** Adds `GET /.well-known/jwks.json`, which returns the keys of the gateway's statements, or 404 if it signs none. */
+interface GatewayKeySets {
+  signingKeys: { keySet(): Promise<object> }
+  /** Undefined if the gateway signs no statements about callers. */
+  statementKeys: (() => Promise<object>) | undefined
+}
+
+/**
+ * Adds `GET /.well-known/jwks.json`, which returns the keys of the gateway's statements about callers, or 404 if it signs none,
+ * and `GET /.well-known/operator-jwks.json`, which returns those of operator statements.
+ */
 export function addStatementKeysRoute(
   app: FastifyInstance,
-  statementKeys: (() => Promise<object>) | undefined,
+  { statementKeys, signingKeys }: GatewayKeySets,
 ): void {
   app.get(statementKeysPath, { config: { api: keysApi } }, async (_request, reply) => {
     if (statementKeys === undefined) throw new ParleyError('NotFound', { data: { reason: 'statement_keys' } })
-    const body = JSON.stringify(await statementKeys())
-    return reply.type('application/jwk-set+json').header('cache-control', 'no-store').send(Buffer.from(body))
+    return sendKeys(reply, await statementKeys())
   })
+  app.get(operatorKeysPath, { config: { api: operatorKeysApi } }, async (_request, reply) =>
+    sendKeys(reply, await signingKeys.keySet()),
+  )
+}
+
+function sendKeys(reply: FastifyReply, keys: object): FastifyReply {
+  const body = Buffer.from(JSON.stringify(keys))
+  return reply.type('application/jwk-set+json').header('cache-control', 'no-store').send(body)
 }

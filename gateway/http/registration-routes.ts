@@ -17,7 +17,7 @@ import type { AgentRegistration } from '../registration/registration.ts'
 import { issuesIn } from '../registry/card.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { lookAlikes, requireDistinct } from '../registry/look-alikes.ts'
-import { revisionOf } from './entry-out.ts'
+import { revisionOf } from '../registry/revision.ts'
 import { agentNotFoundError, entryDetailWithProof, type RegistryRoutes } from './registry-routes.ts'
 
 type Request = FastifyRequest<{ Params: { id: string } }>

@@ -98,7 +98,7 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     }
     return entryDetailWithProof(routes, entry)
   })
-  const heartbeat = { config: { api: beat } }
+  const heartbeat = { config: { api: beat, trace: 'never' as const } }
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', heartbeat, async (request) => {
     const caller = await authenticateOwner(routes, request)
     const { outcomes = [], replicaId, ...load } = parseParams(heartbeatIn, parseJson(bodyOf(request)))

@@ -1,7 +1,7 @@
 import { type Authenticator, requireNoDelegate, requireScope } from '@parley/kit/auth/authenticate'
-import { RecentMap } from '@parley/kit/did/recent-map'
 import { bodyOf } from '@parley/kit/http/request-body'
 import type { OperationDescription } from '@parley/kit/http/route-description'
+import { WindowBudget } from '@parley/kit/http/window-budget'
 import { successAnswer } from '@parley/wire/codecs/answers/registry'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
@@ -43,7 +43,7 @@ type Params = { id: string; hash: string }
  */
 export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes): void {
   const { registry, authenticator, signatures, checks, claimsMax = 60_000 } = routes
-  const budget = claimBudget(claimsMax)
+  const budget = new WindowBudget({ windowMs, keysMax: agentsMax })
   const options = { config: { api: claim } }
   app.put<{ Params: Params }>('/registry/agents/:id/signatures/:hash', options, async (request) => {
     const caller = await authenticator.authenticate(request, bodyOf(request))
@@ -59,23 +59,11 @@ export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes
       throw new ParleyError('InvalidParams', { data: { issues } })
     }
     checks(request.headers.authorization ?? '')
-    budget(entry.id)
+    const waitMs = budget.spend(entry.id, 1, claimsMax)
+    if (waitMs !== undefined) throw tooMany(waitMs)
     if (!(await signatures.hold(hash, entry.id, windowMs))) throw isTaken()
     return { success: true }
   })
-}
-
-/** Limits the number of claims stored per agent. */
-function claimBudget(max: number): (agent: string) => void {
-  const counts = new RecentMap<string, { since: number; count: number }>(agentsMax)
-  return (agent) => {
-    const now = performance.now()
-    const found = counts.get(agent)
-    const current = found !== undefined && now - found.since < windowMs ? found : { since: now, count: 0 }
-    if (current.count >= max) throw tooMany(current.since + windowMs - now)
-    current.count += 1
-    counts.set(agent, current)
-  }
 }
 
 const notAdmitted = () =>

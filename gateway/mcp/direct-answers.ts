@@ -18,6 +18,9 @@ const envelope = z.strictObject({
   [PROTOCOL_VERSION_META_KEY]: z.literal(version),
   [CLIENT_INFO_META_KEY]: z.custom<object>(isSpecType.Implementation).optional(),
   [CLIENT_CAPABILITIES_META_KEY]: z.custom<object>(isSpecType.ClientCapabilities),
+  // The trace was read before.
+  traceparent: z.unknown().optional(),
+  tracestate: z.unknown().optional(),
 })
 const message = { jsonrpc: z.literal('2.0'), id: z.union([z.string(), z.int()]) }
 const directRequest = z.discriminatedUnion('method', [

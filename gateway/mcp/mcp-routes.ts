@@ -5,7 +5,9 @@ import { type AuthenticatedCaller, type Authenticator, requireScope } from '@par
 import { bodyOf } from '@parley/kit/http/request-body'
 import type { RequestLimits } from '@parley/kit/http/request-limits'
 import { eventStream, type OperationDescription } from '@parley/kit/http/route-description'
+import { inRequestSpan } from '@parley/kit/http/trace-requests'
 import type { Log } from '@parley/kit/process/log'
+import { type TraceContext, traceContextIn } from '@parley/kit/telemetry/trace-context'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
@@ -120,6 +122,9 @@ export function addMcpRoutes(app: FastifyInstance, routes: McpRoutes): McpRoutes
     const caller = await routes.authenticator.authenticateAt(recipient, request, bytes)
     request.callerId = caller.id
     const body = request.method === 'POST' && bytes.length > 0 ? parseJson(bytes) : undefined
+    return inRequestSpan(request, reply, traceIn(body), () => answer({ request, caller, body }, reply))
+  }
+  const answer = async ({ request, caller, body }: Authenticated, reply: FastifyReply) => {
     if (Array.isArray(body)) await routes.limits?.countFurther(request, body.length - 1)
     const session = sessionOf(request, sessions)
     if (request.method === 'DELETE' && session !== undefined) {
@@ -144,7 +149,14 @@ export function addMcpRoutes(app: FastifyInstance, routes: McpRoutes): McpRoutes
   const onRequest = originChecks(routes)
   for (const url of ['/mcp', '/agents/:slug/mcp'])
     for (const [method, api] of Object.entries(described))
-      app.route<Route>({ method, url, exposeHeadRoute: false, onRequest, config: { api }, handler: serve })
+      app.route<Route>({
+        method,
+        url,
+        exposeHeadRoute: false,
+        onRequest,
+        config: { api, trace: 'route' },
+        handler: serve,
+      })
   app.addHook('preClose', async () => handler.close())
   return { toolsChanged: () => handler.notify.toolsChanged() }
 }
@@ -199,10 +211,20 @@ function countSubscription(open: Map<string, number>, callerId: string, { raw }:
   })
 }
 
-interface AuthenticatedRequest {
+/** Returns the trace that `_meta` of the message names. A batch may contain several, of which none is used. */
+function traceIn(body: unknown): TraceContext | undefined {
+  const params = isObject(body) ? body['params'] : undefined
+  const meta = isObject(params) ? params['_meta'] : undefined
+  return isObject(meta) ? traceContextIn(meta) : undefined
+}
+
+interface Authenticated {
   request: FastifyRequest<Route>
   caller: AuthenticatedCaller
   body: unknown
+}
+
+interface AuthenticatedRequest extends Authenticated {
   session: ElicitationSupport
 }
 

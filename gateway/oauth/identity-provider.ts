@@ -4,12 +4,14 @@ import type { Log } from '@parley/kit/process/log'
 import type { FastifyInstance } from 'fastify'
 import { Provider } from 'oidc-provider'
 import type { SecretFiles } from '../keys/secret-files.ts'
+import { Accounts } from './accounts/accounts.ts'
+import { accountClients, passwordSignIn } from './accounts/console-client.ts'
 import { SignIn } from './approval/sign-in.ts'
 import { acceptOriginAsAudience } from './client-assertions.ts'
 import type { ClientMetadata } from './client-route.ts'
 import { isLoopback } from './client-rules.ts'
 import { ClientDirectory } from './clients/client-directory.ts'
-import { findSettings, findUsableClient } from './clients/client-settings.ts'
+import { commonScope, findSettings, findUsableClient } from './clients/client-settings.ts'
 import { ClientUses } from './clients/client-uses.ts'
 import { LongLivedKeys } from './clients/long-lived-keys.ts'
 import { type FetchDocument, MetadataDocuments } from './clients/metadata-documents.ts'
@@ -92,6 +94,13 @@ export interface IdentityProvider extends Introspector, AsyncDisposable {
   readonly exchanger: TokenExchanger
   clientMetadata(clientId: string): Promise<ClientMetadata | undefined>
   readonly clients: ClientDirectory
+  /** The accounts of the people who may sign in to the console. */
+  readonly accounts: Accounts
+  /**
+   * Issues a token with client credentials to a client, with those of the scopes that the client may use. Returns undefined
+   * if the client may use none, or was revoked.
+   */
+  issueToken(clientId: string, scopes: string): Promise<string | undefined>
   readonly keys: LongLivedKeys
   /**
    * Invalidates all introspection responses with any of these tags, after the change that makes them outdated. Resolves
@@ -131,35 +140,29 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   if (options.production) warnWithoutTls(issuer, log)
   const metadataOf = (clientId: string) => clientMetadata(provider, clientId)
   const managedClients = new Clients(provider, store)
+  const clients = new ClientDirectory(store, uses)
+  const accounts = new Accounts(store, accountClients(managedClients, clients))
+  const people = { accounts, signIn: passwordSignIn(accounts, store) }
   const callback = listenerOf(provider)
   const sweeping = sweepRegularly(store, log)
   const introspector = introspectorOf(options, introspection, leases, uses)
+  const signIn = new SignIn(signInCode, store)
+  const agentAt = (resource: string) => policy?.agentAt?.(resource)
+  const pages = { signIn, people, agentAt, metadataOf, listener: callback, prefix }
+  const mounted = { ...pages, provider, introspection, leases, store, isTrusted, audit, log }
   return {
     issuer,
     callback,
-    mount: (app, watch) =>
-      mountOAuth(app, {
-        provider,
-        introspection,
-        leases,
-        store,
-        isTrusted,
-        signIn: new SignIn(signInCode, store),
-        agentAt: (resource) => policy?.agentAt?.(resource),
-        audit,
-        log,
-        prefix,
-        listener: callback,
-        metadataOf,
-        ...watch,
-      }),
+    mount: (app, watch) => mountOAuth(app, { ...mounted, ...watch }),
     ensureClient: managedClients.ensure.bind(managedClients),
     initialAccessToken: async () => initialAccessToken,
     introspect: (token) => introspector.introspect(token),
     introspectWithTags: (token) => introspection.introspect(token),
     exchanger,
     clientMetadata: metadataOf,
-    clients: new ClientDirectory(store, uses),
+    clients,
+    accounts,
+    issueToken: (clientId, scopes) => issueToken(provider, clientId, scopes),
     keys: clientKeys,
     sweep: () => sweepAll(store),
     invalidate: (tags) => leases.invalidate(tags),
@@ -263,6 +266,13 @@ function openProvider(options: ConfigurationOptions, uses: ClientUses): Provider
     if (oidc.client !== undefined) uses.note('lastTokenAt', oidc.client.clientId)
   })
   return provider
+}
+
+async function issueToken(provider: Provider, clientId: string, scopes: string): Promise<string | undefined> {
+  const client = await provider.Client.find(clientId)
+  const scope = commonScope(scopes, client?.scope ?? '')
+  if (client === undefined || scope === '') return undefined
+  return new provider.ClientCredentials({ client, scope }).save()
 }
 
 async function clientMetadata(provider: Provider, clientId: string): Promise<ClientMetadata | undefined> {

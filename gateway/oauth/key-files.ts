@@ -94,7 +94,7 @@ function newStatementKeys(): string {
 }
 
 /** Returns a code in Crockford's base32 alphabet, which has no ambiguous characters. */
-function newSignInCode(): string {
+export function newSignInCode(): string {
   const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
   const group = () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join('')
   return [group(), group(), group(), group()].join('-')

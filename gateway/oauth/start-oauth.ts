@@ -9,10 +9,14 @@ import type { Addresses } from '../addresses.ts'
 import type { GatewayConfig, GatewaySecrets } from '../config.ts'
 import type { GatewayKeys } from '../keys/open-keys.ts'
 import type { Claims } from '../store/claims.ts'
+import { AccountTokens } from './accounts/account-tokens.ts'
+import { Accounts } from './accounts/accounts.ts'
+import { type ConsoleAccess, embeddedConsole, externalConsole } from './accounts/console-access.ts'
 import type { FetchDocument } from './clients/metadata-documents.ts'
 import { provideDevClient, provideOperatorClient } from './dev-client.ts'
 import { DelegatedTokens } from './exchange/delegated-tokens.ts'
 import { ExternalTokenExchange } from './exchange/external-exchange.ts'
+import { StatementKeys } from './exchange/statement-keys.ts'
 import { StatementSigner } from './exchange/statements.ts'
 import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
 import { secretsFingerprint } from './key-files.ts'
@@ -32,10 +36,14 @@ export interface OAuth extends AsyncDisposable {
   provider: IdentityProvider | undefined
   /** Exchanges callers' tokens for tokens that only one agent accepts. */
   tokenExchange: TokenExchange
-  /** Returns the public keys of the gateway's statements. Undefined if it signs none. */
+  /** The keys of all statements of the gateway, also of operator statements. */
+  signingKeys: Pick<StatementKeys, 'sign' | 'keySet'>
+  /** Returns the public keys of the gateway's statements about callers. Undefined if it signs none. */
   statementKeys: (() => Promise<object>) | undefined
   /** Exchanges statements for agents that call other agents. Undefined if the gateway signs none. */
   delegated: Pick<DelegatedTokens, 'exchange'> | undefined
+  /** The people who use the console, their sessions and tokens. */
+  console: ConsoleAccess
 }
 
 export interface OAuthOptions {
@@ -102,6 +110,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   })
   await provideDevClient(provider, { dataDir, production, log })
   await provideOperatorClient(provider, dataDir)
+  const signingKeys = await signingKeysOf(options)
   return {
     issuer: provider.issuer,
     introspector: provider,
@@ -115,11 +124,18 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
       gatewayUrl: addresses.public,
       names: exchangeableNames(options),
     }),
+    signingKeys,
     statementKeys: undefined,
     delegated: undefined,
+    console: await embeddedConsole(provider, {
+      store: state.oauth,
+      secretKey: await state.keys.secretKey(await state.routing.cursorKey()),
+      publicUrl: addresses.public,
+    }),
     // The embedded server depends only on this process and the store.
     ping: () => state.ping(),
     [Symbol.asyncDispose]: async () => {
+      signingKeys[Symbol.dispose]()
       claim?.[Symbol.dispose]()
       await provider[Symbol.asyncDispose]()
     },
@@ -201,18 +217,17 @@ async function remote(options: OAuthOptions): Promise<OAuth> {
     ...client,
   })
   const keysUrl = clientMetadataUrl(config.oauth, () => log.warn(missingClientMetadataUrl))
+  const secretKey = await state.keys.secretKey(await state.routing.cursorKey())
+  const accounts = new Accounts(state.oauth)
+  const accountTokens = new AccountTokens(secretKey, accounts, provider)
   const clientKeys = keysUrl === undefined ? undefined : new HttpClientKeys({ url: keysUrl, ...client })
-  const statements = await StatementSigner.start({
-    files: state.keys.files,
-    issuer: addresses.public,
-    claims: state.claims,
-    onFailure: (error) => log.warn({ err: error }, 'keys of statements could not be published'),
-  })
+  const signingKeys = await signingKeysOf(options)
+  const statements = new StatementSigner(signingKeys)
   const names = gatewayNames(options)
   const delegated = new DelegatedTokens({
-    introspector: provider,
+    introspector: accountTokens,
     statements,
-    secretKey: await state.keys.secretKey(await state.routing.cursorKey()),
+    secretKey,
     gatewayUrl: addresses.public,
     names,
     mayAct: (clientId, audience) => options.agents.mayAct(clientId, audience),
@@ -234,15 +249,26 @@ async function remote(options: OAuthOptions): Promise<OAuth> {
       names: exchangeableNames(options),
       log,
     }),
-    statementKeys: () => statements.keySet(),
+    signingKeys,
+    statementKeys: () => signingKeys.keySet(),
     delegated,
+    console: externalConsole({ store: state.oauth, secretKey, tokens: accountTokens, accounts }),
     ping: () => provider.ping(),
     [Symbol.asyncDispose]: async () => {
-      statements[Symbol.dispose]()
+      signingKeys[Symbol.dispose]()
       await provider[Symbol.asyncDispose]()
       await clientKeys?.[Symbol.asyncDispose]()
     },
   }
+}
+
+function signingKeysOf({ state, addresses, log }: OAuthOptions): Promise<StatementKeys> {
+  return StatementKeys.start({
+    files: state.keys.files,
+    issuer: addresses.public,
+    claims: state.claims,
+    onFailure: (error) => log.warn({ err: error }, 'keys of statements could not be published'),
+  })
 }
 
 async function introspectionEndpoint(issuer: string): Promise<string> {

@@ -42,7 +42,7 @@ export class StoredBuckets {
     { burst, refillSeconds }: BucketSize,
   ): Promise<{ isTaken: boolean; waitMs: number }> {
     const refillMs = refillSeconds * 1000
-    const id = key === '' ? limit : `${limit}:${hashed(key)}`
+    const id = bucketId(limit, key)
     for (let write = 0; write < writesMax; write += 1) {
       const now = this.#now()
       const was = await this.#store.find(this.#model, id)
@@ -57,6 +57,14 @@ export class StoredBuckets {
     throw unavailable('Too many concurrent attempts')
   }
 
+  /** Gives an attempt back, unless others update the bucket concurrently. */
+  async giveBack(limit: string, key: string, { refillSeconds }: BucketSize): Promise<void> {
+    const id = bucketId(limit, key)
+    const was = await this.#store.find(this.#model, id)
+    if (was === undefined) return
+    await this.#write(id, was, { fullAt: Number(was['fullAt']) - refillSeconds * 1000 }, key === '')
+  }
+
   #write(
     id: string,
     was: Record<string, unknown> | undefined,
@@ -69,6 +77,11 @@ export class StoredBuckets {
     const expiresAt = Math.ceil(this.#now() / 1000) + keptSeconds
     return this.#store.insert(isKept ? entry : { ...entry, expiresAt })
   }
+}
+
+/** Returns the id of the record of a bucket. */
+export function bucketId(limit: string, key: string): string {
+  return key === '' ? limit : `${limit}:${hashed(key)}`
 }
 
 export function hashed(text: string): string {

@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { ParleyError } from '@parley/wire/errors'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { AgentEntry, NewEntryFields } from './entry.ts'
+import { revisionOf } from './revision.ts'
+import { entryChangedError } from './same-agent.ts'
 
 type Admission = Pick<AgentEntry, 'admitted' | 'admittedBy'>
 type Facts = Admission & Pick<AgentEntry, 'url' | 'verified' | 'relay'>
@@ -52,7 +54,7 @@ export function withoutEjection(
 
 /** Returns the entry of an agent that an operator has removed. Only its policy is kept. */
 export function withoutAdmission(entry: AgentEntry): AgentEntry {
-  const { quarantine: _, admittedBy: _by, own: _own, ...rest } = entry
+  const { quarantine: _, admittedBy: _by, own: _own, admittedAt: _at, admittedRevision: _r, ...rest } = entry
   return { ...rest, admitted: false, left: entry.left ?? timestamp(), status: 'unreachable' }
 }
 
@@ -137,10 +139,14 @@ export interface AdmissionOptions {
 }
 
 /**
- * Returns whether the entry may be admitted.
- * @throws ParleyError Conflict for `own` without a proven key
+ * Returns the fields of an entry that an operator admits.
+ * @throws ParleyError Conflict if the entry is not the expected one, or for `own` without a proven key
  */
-export function checkAdmission(entry: AgentEntry, { isExpected, own = false }: AdmissionOptions): boolean {
+export function admittedFields(
+  entry: AgentEntry,
+  by: string,
+  { isExpected, own = false }: AdmissionOptions,
+): Partial<AgentEntry> {
   if (own && !entry.verified) {
     throw new ParleyError('Conflict', {
       message:
@@ -148,5 +154,13 @@ export function checkAdmission(entry: AgentEntry, { isExpected, own = false }: A
       data: { reason: 'not_verified' },
     })
   }
-  return isExpected?.(entry) ?? true
+  if (isExpected?.(entry) === false) throw entryChangedError()
+  return {
+    admitted: true,
+    admittedBy: by,
+    admittedRevision: revisionOf(entry),
+    admittedAt: timestamp(),
+    own,
+    cardChanges: [],
+  }
 }

@@ -29,6 +29,8 @@ export class EntryRepository {
   #outdated: Promise<unknown> = Promise.resolve()
   /** Called after each durable change. */
   onWritten: () => void = () => {}
+  /** Called with each entry that this gateway has changed, added or removed. Must not block or throw. */
+  onChanged: (before: AgentEntry | undefined, after: AgentEntry | undefined) => void = () => {}
 
   constructor(store: RegistryStore, stored: readonly StoredEntry[]) {
     this.#store = store
@@ -69,7 +71,7 @@ export class EntryRepository {
   /** Writes the entry, which is durable when the promise resolves. */
   async save(entry: AgentEntry): Promise<AgentEntry> {
     this.#revisions.set(entry.id, await this.#store.replace(entry, this.#revisions.get(entry.id) ?? 0))
-    this.index.set(entry)
+    this.#set(entry)
     this.#unsaved.delete(entry.id)
     this.onWritten()
     return entry
@@ -82,7 +84,7 @@ export class EntryRepository {
     const now = this.index.byId(entry.id)
     const isUnchanged = now === undefined || now === before
     const whole = isUnchanged ? entry : withLivenessOf(entry, now)
-    this.index.set(whole)
+    this.#set(whole)
     if (isUnchanged) this.#unsaved.delete(entry.id)
     this.onWritten()
     return whole
@@ -90,14 +92,16 @@ export class EntryRepository {
 
   async add(entry: AgentEntry): Promise<AgentEntry> {
     this.#revisions.set(entry.id, await this.#store.add(entry))
-    this.index.set(entry)
+    this.#set(entry)
     this.onWritten()
     return entry
   }
 
   async forget(id: string): Promise<void> {
     await this.#store.remove(id, this.#revisions.get(id) ?? 0)
+    const before = this.index.byId(id)
     this.#evict(id)
+    this.onChanged(before, undefined)
     this.onWritten()
   }
 
@@ -106,7 +110,7 @@ export class EntryRepository {
     entry: AgentEntry,
     { heard, gone = [] }: { heard?: string; gone?: readonly string[] } = {},
   ): AgentEntry {
-    this.index.set(entry)
+    this.#set(entry)
     const unsaved = this.#unsaved.get(entry.id) ?? { heard: new Set(), gone: new Set() }
     if (heard !== undefined) unsaved.heard.add(heard)
     for (const id of gone) unsaved.gone.add(id)
@@ -164,6 +168,12 @@ export class EntryRepository {
         isUnsaved && local.leaseUntil > entry.leaseUntil ? { ...entry, ...livenessOf(local) } : entry,
       )
     }
+  }
+
+  #set(entry: AgentEntry): void {
+    const before = this.index.byId(entry.id)
+    this.index.set(entry)
+    this.onChanged(before, entry)
   }
 
   #evict(id: string): void {

@@ -91,6 +91,9 @@ export interface AgentEntry {
   admitted: boolean
   /** `supervisor`, `open` (for an open registry) or the operator's client id. */
   admittedBy?: string
+  /** The revision that an operator admitted, and when. Undefined for agents that no operator has admitted. */
+  admittedRevision?: string
+  admittedAt?: Timestamp
   /** Whether an operator declared the agent part of this deployment. Its statements about tasks count if so. */
   own?: boolean
   /** Changes to the card since admission, oldest first. Their number is limited. */

@@ -3,7 +3,7 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import {
   type AdmissionOptions,
   admission,
-  checkAdmission,
+  admittedFields,
   hasOperatorDecision,
   stillAdmitted,
   trustedClient,
@@ -26,14 +26,7 @@ import {
   withRenewedLease,
   withReplicas,
 } from './replicas.ts'
-import {
-  checkRenewed,
-  entryChangedError,
-  isFormerIdentity,
-  replacedEntries,
-  sameAgent,
-  slugTakenError,
-} from './same-agent.ts'
+import { checkRenewed, isFormerIdentity, replacedEntries, sameAgent, slugTakenError } from './same-agent.ts'
 import { newEntryFields, numberedSlug, slugOf } from './slug.ts'
 import type { RegistryStore } from './store/registry-store.ts'
 
@@ -47,8 +40,8 @@ type Heir = Pick<AgentEntry, 'policy'>
  */
 export class Registry implements AgentDirectory {
   readonly leaseMs: number
-  /** The only listeners for durable changes by this gateway, and for changes that reduce access. */
-  readonly listeners: Pick<EntryRepository, 'onWritten' | 'onOutdated'>
+  /** The only listeners for changes by this gateway, durable ones, and changes that reduce access. */
+  readonly listeners: Pick<EntryRepository, 'onChanged' | 'onWritten' | 'onOutdated'>
   readonly policies: AgentPolicies
   readonly #leasesMissed: number
   readonly #reserved: ReadonlySet<string>
@@ -83,7 +76,7 @@ export class Registry implements AgentDirectory {
       }
       const admitted = stillAdmitted(entry, options.open !== false)
       if (!store.shared) registry.#entries.update({ ...entry, admitted, leaseUntil: registry.#leaseEnd() })
-      else if (admitted !== entry.admitted) await registry.#change(entry.id, { admitted })
+      else if (admitted !== entry.admitted) await registry.#change(entry.id, () => ({ admitted }))
     }
     return registry
   }
@@ -214,12 +207,11 @@ export class Registry implements AgentDirectory {
    * @throws ParleyError Conflict if the entry changed since the review, or has no proven key for `own`
    */
   admit(id: string, by: string, as: AdmissionOptions = {}): Promise<AgentEntry> {
-    const fields = { admitted: true, admittedBy: by, own: as.own ?? false, cardChanges: [] }
-    return this.#change(id, fields, (entry) => checkAdmission(entry, as))
+    return this.#change(id, (entry) => admittedFields(entry, by, as))
   }
 
   quarantine(id: string, by: string, reason: string): Promise<AgentEntry> {
-    return this.#change(id, { quarantine: { since: timestamp(), reason, by } })
+    return this.#change(id, () => ({ quarantine: { since: timestamp(), reason, by } }))
   }
 
   /**
@@ -284,11 +276,10 @@ export class Registry implements AgentDirectory {
     })
   }
 
-  #change(id: string, fields: Partial<AgentEntry>, isExpected?: (entry: AgentEntry) => boolean) {
+  #change(id: string, fieldsOf: (entry: AgentEntry) => Partial<AgentEntry>) {
     return this.#entries.serialize(() => {
       const entry = this.#get(id)
-      if (isExpected?.(entry) === false) throw entryChangedError()
-      return this.#entries.amend({ ...entry, ...fields })
+      return this.#entries.amend({ ...entry, ...fieldsOf(entry) })
     })
   }
 

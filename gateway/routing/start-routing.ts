@@ -2,6 +2,7 @@ import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { Cursors } from '@parley/kit/database/cursor'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
+import { currentTraceId } from '@parley/kit/telemetry/tracing'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import { Embeddings, type EmbeddingsOptions } from '@parley/negotiation/index/embeddings'
 import { trainingWords } from '@parley/negotiation/score/learning'
@@ -9,6 +10,7 @@ import type { GatewayConfig } from '../config.ts'
 import type { AwaitedAgents } from '../health/awaited-agents.ts'
 import type { OutlierDetector } from '../health/outlier-detector.ts'
 import type { GatewayKeys } from '../keys/open-keys.ts'
+import type { Records } from '../records/start-records.ts'
 import type { CallerAccess } from '../registry/caller-access.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -19,9 +21,10 @@ import type { GrantRecords } from './forwarding/grant-records.ts'
 import type { NamedAgentOptions } from './forwarding/named-agent.ts'
 import { ReferenceGrants } from './forwarding/reference-grants.ts'
 import { type FeedbackModel, FeedbackRecorder } from './learning/feedback.ts'
+import { countDecision } from './negotiation/count-decision.ts'
 import { decisionsKeptMs } from './negotiation/decisions.ts'
 import { followRegistry } from './negotiation/follow-registry.ts'
-import { Negotiator } from './negotiation/negotiator.ts'
+import { Negotiator, type NegotiatorOptions } from './negotiation/negotiator.ts'
 import { SkillEmbeddings } from './negotiation/skill-embeddings.ts'
 import { NamedAgentRoutes } from './placement/named-agent-routes.ts'
 import { TaskLocator } from './placement/task-locator.ts'
@@ -42,6 +45,7 @@ export interface RoutingOptions {
   dispatcherFor: DispatcherFor
   tokens: AgentTokens
   log: Log
+  records: Pick<Records, 'series'>
   awaited: AwaitedAgents
   state: { keys: Pick<GatewayKeys, 'secretKey'>; grants: GrantRecords }
   /** EMBEDDINGS_URL. */
@@ -75,7 +79,7 @@ const keptMs = {
 
 /** Builds the agent index, which follows the registry, and the routers that use it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
-  const { config, registry, access, detector, dispatcherFor, tokens, log, gatewayUrl, awaited } = options
+  const { config, registry, access, detector, dispatcherFor, tokens, log, awaited } = options
   const { store } = options
   // In development, a single person may be the only caller.
   const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
@@ -91,16 +95,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   await feedback.load()
   const storeKey = await store.cursorKey()
   const isAwaited = (entry: AgentEntry) => awaited.isAwaited(entry)
-  const negotiator = new Negotiator({
-    index,
-    registry,
-    store,
-    gatewayUrl,
-    log,
-    meaning,
-    isAwaited,
-    holderKey: storeKey,
-  })
+  const negotiator = negotiatorOf(options, { index, meaning, isAwaited, holderKey: storeKey })
   const taskLocator = new TaskLocator({ store, dispatcherFor, tokens, isAwaited })
   const reportSignal: ReportSignal = (id, sign) =>
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
@@ -134,6 +129,23 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }
+}
+
+function negotiatorOf(
+  options: RoutingOptions,
+  parts: Pick<NegotiatorOptions, 'index' | 'meaning' | 'isAwaited' | 'holderKey'>,
+): Negotiator {
+  const { config, registry, store, gatewayUrl, log, records } = options
+  return new Negotiator({
+    ...parts,
+    registry,
+    store,
+    gatewayUrl,
+    log,
+    storesTexts: config.operatorReadsTexts,
+    traceId: currentTraceId,
+    decided: (record, decision) => countDecision(records.series, record, decision),
+  })
 }
 
 function modelOf(index: AgentIndex): FeedbackModel {

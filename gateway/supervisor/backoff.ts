@@ -16,9 +16,18 @@ export class Backoff {
     this.#options = { firstMs: 500, longestMs: 30_000, resetAfterMs: 60_000, ...options }
   }
 
+  /** The number of runs that ended since the last long one. */
+  get failures(): number {
+    return this.#failures
+  }
+
+  isLong(ranMs: number): boolean {
+    return ranMs >= this.#options.resetAfterMs
+  }
+
   next(ranMs: number): number {
-    const { firstMs, longestMs, resetAfterMs } = this.#options
-    if (ranMs >= resetAfterMs) this.#failures = 0
+    const { firstMs, longestMs } = this.#options
+    if (this.isLong(ranMs)) this.#failures = 0
     return Math.min(firstMs * 2 ** Math.min(this.#failures++, 30), longestMs)
   }
 }

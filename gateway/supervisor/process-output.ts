@@ -9,7 +9,18 @@ const keptMaxChars = 500
 
 /** Returns a function that writes the log lines of agents to stderr, formatted like the gateway's own. */
 export function logForwarder(stderr: NodeJS.WriteStream): (line: string) => void {
-  if (!stderr.isTTY) return (line) => void stderr.write(`${line}\n`)
+  if (!stderr.isTTY) {
+    let lines = ''
+    return (line) => {
+      // The lines of one read are written together.
+      if (lines === '')
+        queueMicrotask(() => {
+          stderr.write(lines)
+          lines = ''
+        })
+      lines += `${line}\n`
+    }
+  }
   return (line) => void stderr.write(terminalLine(line))
 }
 

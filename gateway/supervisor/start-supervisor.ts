@@ -53,7 +53,7 @@ export interface SupervisedAgentsOptions {
 }
 
 /** The agents that the supervisor runs. */
-export type RunningAgents = Pick<Supervisor, 'settled' | 'notStarted' | 'pids'> & {
+export type RunningAgents = Pick<Supervisor, 'settled' | 'notStarted' | 'notRunning' | 'pids'> & {
   isolation: Pick<Isolation, 'mode' | 'summary' | 'missing'>
 } & AsyncDisposable
 
@@ -103,6 +103,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
   return {
     settled: () => supervisor.settled(),
     notStarted: () => supervisor.notStarted(),
+    notRunning: () => supervisor.notRunning(),
     pids: () => supervisor.pids(),
     isolation: supervisor.isolation,
     [Symbol.asyncDispose]: async () => {
@@ -236,11 +237,29 @@ function authorityFiles(storeUrl = ''): string[] {
   return file === undefined ? [] : [path.resolve(decodeURIComponent(file))]
 }
 
+/** The settings that name the collector, to which agents export traces, metrics and logs. */
+const collectorNames = [
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT',
+]
+
 /** Returns the servers that every agent connects to, as `host:port`. */
-function neededDestinations({ addresses, environment, config, provider }: SupervisedAgentsOptions): string[] {
+export function neededDestinations({
+  addresses,
+  environment,
+  config,
+  provider,
+}: Pick<SupervisedAgentsOptions, 'addresses' | 'environment' | 'config' | 'provider'>): string[] {
   const { issuer, introspectionUrl, tokenUrl, clientMetadataUrl } = config.oauth
   const oauth = provider === undefined ? [issuer, introspectionUrl, tokenUrl, clientMetadataUrl] : []
-  const urls = [addresses.local, ...oauth, environment['REDIS_URL']]
+  const urls = [
+    addresses.local,
+    ...oauth,
+    environment['REDIS_URL'],
+    ...collectorNames.map((name) => environment[name]),
+  ]
   const ports: Record<string, string> = {
     'http:': '80',
     'https:': '443',

@@ -55,6 +55,9 @@ export type Outcome = { name: string; number: number } & (
   | { state: 'failed' | 'not-started'; reason: string }
 )
 
+/** A process that ended once is not reported, because it usually recovers. */
+const failuresMin = 2
+
 /** Keeps one process of an agent running until it is stopped. */
 export class SupervisedAgent {
   readonly folder: AgentFolder
@@ -67,6 +70,9 @@ export class SupervisedAgent {
   readonly #log: Log
   readonly #stopping = new AbortController()
   readonly #ended: Promise<void>
+  readonly #backoff: Backoff
+  #startedAt: number | undefined
+  #failure: { reason: string; since: number } | undefined
   #process: AgentProcess | undefined
   #port: number | undefined
 
@@ -80,11 +86,18 @@ export class SupervisedAgent {
     const { promise, resolve } = Promise.withResolvers<Outcome>()
     this.settled = promise
     this.#settle = resolve
+    this.#backoff = new Backoff(timing.backoff)
     this.#ended = this.#keepRunning()
   }
 
   get pid(): number | undefined {
     return this.#process?.pid
+  }
+
+  /** The last reason why the process ended, and the first time, if it has ended repeatedly without a long run. */
+  get failing(): { reason: string; since: number } | undefined {
+    const runsMs = this.#startedAt === undefined ? 0 : Date.now() - this.#startedAt
+    return this.#backoff.failures < failuresMin || this.#backoff.isLong(runsMs) ? undefined : this.#failure
   }
 
   /** Sends a message to the process if it is running. */
@@ -101,17 +114,21 @@ export class SupervisedAgent {
   async #keepRunning(): Promise<void> {
     const { name } = this.folder
     const number = this.#number
-    const backoff = new Backoff(this.#timing.backoff)
+    const backoff = this.#backoff
     const { signal } = this.#stopping
     while (!signal.aborted) {
       const startedAt = Date.now()
+      this.#startedAt = startedAt
       const reason = await this.#runOnce().catch(
         (error: unknown) => `could not be started: ${sentenceOf(error)}`,
       )
       this.#hooks.onGone(name, !signal.aborted, number)
       this.#settle({ name, number, state: 'failed', reason })
       if (signal.aborted) return
+      this.#startedAt = undefined
       const restartInMs = backoff.next(Date.now() - startedAt)
+      const since = backoff.failures === 1 ? undefined : this.#failure?.since
+      this.#failure = { reason, since: since ?? Date.now() }
       this.#log.warn(
         { ran_ms: Date.now() - startedAt, restart_in_ms: restartInMs },
         `agent ${name} ${reason}`,

@@ -265,6 +265,9 @@ test('an agent that fails to start does not stop the others and is retried', asy
   expect(broken).toMatchObject({ state: 'failed', reason: expect.stringContaining('no model file') })
   expect(fine).toMatchObject({ state: 'ready' })
   await until(() => heard.gone.filter((line) => line === 'broken true').length >= 3)
+  expect(supervisor.notRunning()).toEqual([
+    { name: 'broken', reason: expect.stringContaining('no model file'), since: expect.any(Number) },
+  ])
 })
 
 test('a process with a blocked event loop is killed by the watchdog and restarted', async () => {
@@ -379,7 +382,7 @@ test('the second of two agents with the same key is refused', async () => {
 test('stop sends SIGTERM to every process and waits for it', async () => {
   await addAgent('one', healthy)
   await addAgent('two', healthy)
-  const { supervisor, heard } = await start()
+  const { supervisor, heard } = await start({ timing: { stopLimitMs: 30_000 } })
   await supervisor.settled()
   const pids = supervisor.pids()
   await supervisor[Symbol.asyncDispose]()

@@ -49,6 +49,13 @@ export interface SupervisorOptions {
   replicas?: number
 }
 
+/** Why an agent does not run. `since` is present if its process ends repeatedly, absent if it was not started. */
+export interface NotRunning {
+  name: string
+  reason: string
+  since?: number
+}
+
 /** Runs each folder in `agents/` as a process with its own key, OAuth client, port and database. */
 export class Supervisor implements AsyncDisposable {
   /** How the agents are isolated. */
@@ -57,7 +64,7 @@ export class Supervisor implements AsyncDisposable {
   readonly #ports: Ports
   readonly #nameOfDid = new Map<string, string>()
   readonly #agents: SupervisedAgent[] = []
-  readonly #notStarted: Outcome[] = []
+  readonly #notStarted: (Outcome & { state: 'not-started' })[] = []
   /** Processes that are not agents. */
   readonly #others: SupervisedAgent[] = []
 
@@ -91,6 +98,14 @@ export class Supervisor implements AsyncDisposable {
   /** Returns the names of the agents that are not started because of missing or invalid settings. */
   notStarted(): string[] {
     return this.#notStarted.map(({ name }) => name)
+  }
+
+  /** Returns the agents that are not started, and those with a process that ends repeatedly. */
+  notRunning(): NotRunning[] {
+    const failing = new Map<string, NotRunning>()
+    for (const { folder, failing: failure } of this.#agents)
+      if (failure !== undefined) failing.set(folder.name, { name: folder.name, ...failure })
+    return [...this.#notStarted.map(({ name, reason }) => ({ name, reason })), ...failing.values()]
   }
 
   /** Returns the process ids of the running agents. */

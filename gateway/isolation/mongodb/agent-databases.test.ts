@@ -331,11 +331,11 @@ describe.skipIf(!hasMongodb)('databases of agents (needs mongod)', () => {
     await (await openMongodbStore({ url, agentId }))[Symbol.asyncDispose]()
     let isHeld = true
     const claims = { hold: async () => isHeld, holders: async () => [] }
-    const options = { claims, claimMs: 200, quietMs: 1200 }
+    const options = { claims, claimMs: 600, quietMs: 1800 }
     await using databases = await AgentDatabases.open(optionsFor(url, options))
     const moved = databases.urlFor({ name: 'one', agentId })
     moved.catch(() => undefined)
-    await wait(400)
+    await wait(800)
     isHeld = false
     await expect(moved).rejects.toThrow('the claim to move its data was lost')
     isHeld = true

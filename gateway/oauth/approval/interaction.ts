@@ -5,6 +5,9 @@ import type { Log } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Client, Interaction, Provider } from 'oidc-provider'
+import { signInAccount } from '../accounts/account-sign-in.ts'
+import type { Accounts } from '../accounts/accounts.ts'
+import { consoleClientId, rememberAccount } from '../accounts/console-client.ts'
 import { isLoopback } from '../client-rules.ts'
 import { keepApproved, provenanceOf } from '../clients/unverified-client.ts'
 import { approvalApi, decisionApi } from '../descriptions/approval.ts'
@@ -16,6 +19,7 @@ import {
   errorPage,
   pageHeaders,
   type ServerName,
+  signInPage,
   unavailableText,
 } from './pages.ts'
 import { deviceDays, type LimitName, type SignIn } from './sign-in.ts'
@@ -30,6 +34,8 @@ export interface InteractionOptions {
   store: Pick<OAuthStore, 'find' | 'upsert'>
   /** The path prefix of all approval pages. */
   prefix: string
+  /** The people who may sign in to the console. */
+  people: { accounts: Accounts; signIn: SignIn }
   /** Returns the agent that a resource of the gateway names. */
   agentAt: (resource: string) => { name: string } | undefined
 }
@@ -52,13 +58,16 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
   })
   const path = `${options.prefix}/interaction/:uid`
   scope.get<{ Params: { uid: string } }>(path, { config: { api: approvalApi } }, async (request, reply) => {
-    const { approval, formTarget } = await describe(options, await findInteraction(provider, request, reply))
+    const interaction = await findInteraction(provider, request, reply)
+    if (isForConsole(interaction)) return sendPage(reply, 200, signInPage({ host: hostOf(provider) }))
+    const { approval, formTarget } = await describe(options, interaction)
     return sendPage(reply, 200, approvalPage(approval), formTarget)
   })
   scope.post<{ Params: { uid: string } }>(path, { config: { api: decisionApi } }, async (request, reply) => {
     requireSameOrigin(request, provider.issuer)
     const interaction = await findInteraction(provider, request, reply)
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
+    if (isForConsole(interaction)) return signIn(options, interaction, form, request, reply)
     if (form.get('decision') === 'approve') return approve(options, interaction, form, request, reply)
     if (form.get('decision') !== 'refuse') throw Object.assign(new Error(gone), { statusCode: 400 })
     const target = String(interaction.params['client_id'])
@@ -123,6 +132,33 @@ async function approve(
     allowed: true,
     reason: approval.scopes.join(' '),
   })
+  const login = { accountId: operatorAccount, remember: false }
+  return finish(provider, request, reply, { login, consent: { grantId } })
+}
+
+const isForConsole = ({ params }: Interaction) => params['client_id'] === consoleClientId
+const hostOf = ({ issuer }: Provider) => new URL(issuer).host
+
+/** Signs a person in to the console. The authorization code names the account by its grant. */
+async function signIn(
+  options: InteractionOptions,
+  interaction: Interaction,
+  form: URLSearchParams,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { provider, people, audit, prefix, store } = options
+  const isSecure = provider.issuer.startsWith('https:')
+  const answer = await signInAccount(
+    { ...people, audit, host: hostOf(provider), devicePath: `${prefix}/interaction`, isSecure },
+    { form, request, session: interaction.uid },
+  )
+  if ('form' in answer) return sendPage(reply.headers(answer.headers), answer.status, signInPage(answer.form))
+  if (answer.deviceCookie !== undefined) void reply.header('set-cookie', answer.deviceCookie)
+  const grant = new provider.Grant({ accountId: operatorAccount, clientId: consoleClientId })
+  grant.addOIDCScope('agent:read')
+  const grantId = await grant.save()
+  await rememberAccount(store, grantId, answer.account)
   const login = { accountId: operatorAccount, remember: false }
   return finish(provider, request, reply, { login, consent: { grantId } })
 }

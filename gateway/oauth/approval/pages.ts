@@ -154,8 +154,41 @@ function hostOf(clientId: string): string | undefined {
   return /^https?:/.test(clientId) ? URL.parse(clientId)?.host : undefined
 }
 
-export function errorPage(text: string): string {
-  return page('This did not work', html`<h1>This did not work</h1><p class="error">${text}</p>`)
+export interface SignInForm {
+  /** The host of this server. */
+  host: string
+  /** The name that was entered before. */
+  account?: string
+  error?: string
+  /** A value that the form sends back. */
+  token?: string
+}
+
+/** Returns the page on which a person signs in to the console. Its form is posted to the page's own address. */
+export function signInPage({ host, account = '', error, token }: SignInForm): string {
+  const invalid = error === undefined ? '' : new Markup(' aria-invalid="true" aria-describedby="error"')
+  const [onName, onPassword] = ['', new Markup(' autofocus')]
+  return page(
+    error === undefined ? 'Sign in' : 'Sign-in failed',
+    html`<h1>Sign in to Parley</h1>
+<p class="soft">Console of the gateway <strong>${host}</strong></p>
+<form method="post">
+${token === undefined ? '' : html`<input type="hidden" name="token" value="${token}">`}
+<label for="account">Account</label>
+<input id="account" name="account" value="${account}" maxlength="63" autocomplete="username" autocapitalize="none" spellcheck="false" required${invalid}${account === '' ? onPassword : onName}>
+<label for="password">Password</label>
+<input id="password" name="password" type="password" maxlength="200" autocomplete="current-password" required${invalid}${account === '' ? onName : onPassword}>
+${error === undefined ? '' : html`<p class="error" id="error" role="alert">${error}</p>`}
+<div class="buttons"><button>Sign in</button></div>
+</form>
+<p class="soft">An operator creates accounts with <code>npx parley operators add</code>, and new passwords with <code>npx parley operators reset-password</code>.</p>`,
+  )
+}
+
+/** @param link an address of this server where the person can continue */
+export function errorPage(text: string, link?: { href: string; text: string }): string {
+  const next = link === undefined ? '' : html`<p><a href="${link.href}">${link.text}</a></p>`
+  return page('This did not work', html`<h1>This did not work</h1><p class="error">${text}</p>${next}`)
 }
 
 function page(title: string, body: Markup): string {

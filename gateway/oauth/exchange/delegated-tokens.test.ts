@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { SecretFiles } from '../../keys/secret-files.ts'
 import { temporaryFolder, testMasters } from '../testing.ts'
 import { DelegatedTokens } from './delegated-tokens.ts'
+import { StatementKeys } from './statement-keys.ts'
 import { StatementSigner } from './statements.ts'
 
 const gatewayUrl = 'https://gateway.example'
@@ -17,6 +18,7 @@ const agent = 'did:key:one'
 let folder: Awaited<ReturnType<typeof temporaryFolder>>
 let provider: TestIdentityProvider
 let introspector: HttpIntrospector
+let keys: StatementKeys
 let signer: StatementSigner
 let delegated: DelegatedTokens
 /** The agents that may act, as `client audience`. */
@@ -29,21 +31,22 @@ beforeEach(async () => {
   folder = await temporaryFolder()
   provider = await TestIdentityProvider.start()
   introspector = new HttpIntrospector({ url: provider.url, clientId: 'gateway', clientSecret: 's' })
-  signer = await signerIn('keys')
+  keys = await keysIn('keys')
+  signer = new StatementSigner(keys)
   acting = new Set([`one ${agent}`, 'two did:key:two'])
   quarantined = new Set()
   delegated = gateway()
 })
 afterEach(async () => {
   vi.useRealTimers()
-  signer[Symbol.dispose]()
+  keys[Symbol.dispose]()
   await introspector[Symbol.asyncDispose]()
   await provider[Symbol.asyncDispose]()
   await folder[Symbol.asyncDispose]()
 })
 
-const signerIn = (name: string) =>
-  StatementSigner.start({
+const keysIn = (name: string) =>
+  StatementKeys.start({
     files: new SecretFiles(path.join(folder.dir, name), testMasters),
     issuer: gatewayUrl,
     claims: undefined,
@@ -249,7 +252,8 @@ describe('a statement is refused', () => {
     )
   })
   test('if another deployment signed it, or it was changed', async () => {
-    using other = await signerIn('other')
+    using otherKeys = await keysIn('other')
+    const other = new StatementSigner(otherKeys)
     const introspection = await introspector.introspect(issue())
     const parts = { audience: agent, actors: [gatewayUrl], lifetimeSeconds: 60 }
     await expect(exchange(await other.sign({ introspection, ...parts }))).rejects.toMatchObject(

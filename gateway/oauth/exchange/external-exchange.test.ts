@@ -14,6 +14,7 @@ import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import { temporaryFolder, testMasters } from '../testing.ts'
 import { hashOf, type SubjectToken } from '../token-exchange.ts'
 import { ExternalTokenExchange } from './external-exchange.ts'
+import { StatementKeys } from './statement-keys.ts'
 import { StatementSigner } from './statements.ts'
 
 const gatewayUrl = 'https://gateway.example'
@@ -53,9 +54,9 @@ afterEach(async () => {
 
 async function signer(keysDir = path.join(folder.dir, 'keys')): Promise<StatementSigner> {
   const files = new SecretFiles(keysDir, testMasters)
-  const started = await StatementSigner.start({ files, issuer: gatewayUrl, claims, onFailure: () => {} })
-  open.unshift(() => started[Symbol.dispose]())
-  return started
+  const keys = await StatementKeys.start({ files, issuer: gatewayUrl, claims, onFailure: () => {} })
+  open.unshift(() => keys[Symbol.dispose]())
+  return new StatementSigner(keys)
 }
 
 async function start(): Promise<ExternalTokenExchange> {
@@ -256,10 +257,10 @@ describe('an OAuth server without token exchange: the gateway signs a statement'
 describe('the keys of statements', () => {
   test('the file is private and survives a restart', async () => {
     const keysDir = path.join(folder.dir, 'keys')
-    const first = await (await signer()).keySet()
+    const first = await (await signer()).keys.keySet()
     const file = path.join(keysDir, 'statement-keys.json')
     expect((await stat(file)).mode & 0o777).toBe(0o600)
-    expect(await (await signer()).keySet()).toEqual(first)
+    expect(await (await signer()).keys.keySet()).toEqual(first)
     expect(await readFile(file, 'utf8')).not.toMatch(/"d"|Ed25519/)
     expect(first).toEqual({
       issuer: gatewayUrl,
@@ -280,7 +281,7 @@ describe('the keys of statements', () => {
     const one = await signer(path.join(folder.dir, 'one'))
     const two = await signer(path.join(folder.dir, 'two'))
     const ids = async (from: StatementSigner) =>
-      (await from.keySet()).keys.map((key) => (key as { kid: string }).kid).sort()
+      (await from.keys.keySet()).keys.map((key) => (key as { kid: string }).kid).sort()
     expect(await ids(one)).toHaveLength(2)
     expect(await ids(one)).toEqual(await ids(two))
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 86_401_000 })
@@ -289,11 +290,11 @@ describe('the keys of statements', () => {
 
   test('gateways that start at the same time do not remove each other’s keys', async () => {
     const all = await Promise.all(['a', 'b', 'c', 'd'].map((name) => signer(path.join(folder.dir, name))))
-    expect((await all[0]?.keySet())?.keys).toHaveLength(4)
+    expect((await all[0]?.keys.keySet())?.keys).toHaveLength(4)
   })
 
   test('an agent verifies the statement with them', async () => {
-    const keys = await signer()
+    const { keys } = await signer()
     const { createServer } = await import('node:http')
     const server = createServer((_request, response) => {
       void keys.keySet().then((set) => response.end(JSON.stringify(set)))

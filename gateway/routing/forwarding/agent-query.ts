@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { currentTrace } from '@parley/kit/telemetry/tracing'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
 import type { AuthorizedTarget } from './agent-tokens.ts'
@@ -28,7 +29,7 @@ export async function queryAgent(
   target: AuthorizedTarget,
   { body, ...options }: QueryOptions,
 ): Promise<QueryResponse> {
-  const { head, bytes } = await ask(target, { ...options, method: 'POST', body })
+  const { head, bytes } = await requestAgent(target, { ...options, method: 'POST', body })
   return { ...head, result: head.status === 200 ? resultIn(bytes) : undefined, size: bytes.byteLength }
 }
 
@@ -37,12 +38,13 @@ export async function getFromAgent(
   target: AuthorizedTarget,
   options: Omit<QueryOptions, 'body'>,
 ): Promise<QueryResponse> {
-  const { head, bytes } = await ask(target, { ...options, method: 'GET', body: undefined })
+  const { head, bytes } = await requestAgent(target, { ...options, method: 'GET', body: undefined })
   const result = head.status === 200 ? jsonOf(bytes.toString('utf8')) : undefined
   return { ...head, result, size: bytes.byteLength }
 }
 
-async function ask(
+/** Sends one request to an agent and reads the whole response. Rejects like `queryAgent`. */
+export async function requestAgent(
   target: AuthorizedTarget,
   options: Omit<QueryOptions, 'body'> & { method: 'GET' | 'POST'; body: Buffer | undefined },
 ): Promise<{ head: ResponseHead; bytes: Buffer }> {
@@ -80,6 +82,7 @@ export function queryHeaders(headers: IncomingHttpHeaders, requestId: string): I
     accept: 'application/json',
     'x-request-id': requestId,
     ...(via !== undefined && { via }),
+    ...currentTrace(),
   }
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type AnswerClaim, isBudgetRefusal } from '@parley/kit/process/answer-budget'
+import { inSpan } from '@parley/kit/telemetry/tracing'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthorizedTarget } from './agent-tokens.ts'
 import type { CompletedRequest } from './completed-request.ts'
@@ -9,6 +10,7 @@ import {
   abortOnDisconnect,
   ClientDisconnected,
   exchangeWith,
+  forwardSpan,
   type ReportSignal,
   signalOf,
 } from './forward.ts'
@@ -59,17 +61,18 @@ const silentMs = 15_000
  * same key, until the agent gives a conclusive response or the time is up.
  */
 export async function deliver(target: AuthorizedTarget, delivery: Delivery): Promise<Delivered> {
-  const first = await attempt(target, delivery)
+  const first = await tracedAttempt(target, delivery, 1)
   // A response that exceeds the memory budget would exceed it again.
   if (first.kind !== 'unknown' || isBudgetRefusal(first.error)) return first
   const until = Date.now() + (delivery.repeatMs ?? repeatMs)
-  for (let pauseMs = 100; ; pauseMs = Math.min(2 * pauseMs, 1000)) {
+  for (let pauseMs = 100, number = 2; ; pauseMs = Math.min(2 * pauseMs, 1000), number += 1) {
     const leftMs = until - Date.now()
     if (leftMs <= 0 || delivery.reply.raw.destroyed) return first
     await delay(Math.min(pauseMs, leftMs))
-    const again = await attempt(
+    const again = await tracedAttempt(
       target,
       { ...delivery, reportSignal: answeredOnly(delivery.reportSignal) },
+      number,
       // The agent waits for the task, and its own limit applies.
       delivery.waits === true ? undefined : until,
     )
@@ -102,6 +105,24 @@ function signalReporter(
     clearTimeout(timer)
     if (sign === 'answered' || (sign === 'failed' && !wasSilent)) reportSignal(id, sign)
   }
+}
+
+/** Makes each request to an agent a step of the trace, also one that is repeated or that another agent then receives. */
+function tracedAttempt(
+  target: AuthorizedTarget,
+  delivery: Delivery,
+  number: number,
+  until?: number,
+): Promise<Delivered> {
+  return inSpan('forward', forwardSpan(target.entry, { 'parley.attempt': number }), async (span) => {
+    const delivered = await attempt(target, delivery, until)
+    const { kind } = delivered
+    span.set({ 'parley.outcome': kind === 'not taken' ? delivered.why : kind })
+    if (kind === 'answered' || kind === 'streams')
+      span.set({ 'http.response.status_code': delivered.head.status })
+    else span.fail(kind)
+    return delivered
+  })
 }
 
 /** @param until deadline in milliseconds since 1970; if absent, the connection's timeouts apply */

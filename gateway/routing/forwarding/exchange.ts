@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { Dispatcher } from 'undici'
+import type { ForwardedCall } from '../../records/forwarded-calls.ts'
 import type { ResponseIdRewriter } from './response-id.ts'
 
 export interface ResponseHead {
@@ -44,10 +45,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #ended: Error | true | undefined
   #aborted: Error | undefined
   readonly #answerId: ResponseIdRewriter | undefined
+  /** Undefined once the outcome of the call, or the first event of a stream, has been counted. */
+  #call: ForwardedCall | undefined
+  #hasNoHead = true
 
-  /** @param answerId restores the caller's id in the response */
-  constructor(answerId?: ResponseIdRewriter) {
+  /**
+   * @param answerId restores the caller's id in the response
+   * @param call counts the call
+   */
+  constructor(answerId?: ResponseIdRewriter, call?: ForwardedCall) {
     this.#answerId = answerId
+    this.#call = call
     this.#head.promise.catch(() => {})
   }
 
@@ -148,6 +156,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
+    this.#hasNoHead = false
+    this.#call?.answered(status)
+    if (headers['content-type']?.startsWith('text/event-stream') !== true) this.#call = undefined
     const bodiless = isBodiless(status)
     // The HTTP client would report the missing body as a broken response.
     if (bodiless) this.#ended = true
@@ -158,6 +169,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, bytes: Buffer): void {
+    this.#call?.firstEvent()
+    this.#call = undefined
     const chunk = this.#answerId?.chunk(bytes) ?? bytes
     if (chunk.byteLength === 0) return
     if (this.#sink !== undefined) return this.#sink.data(chunk)
@@ -179,6 +192,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     if (this.#ended !== undefined) return
     this.#ended = error
+    // After the head, the call has been counted. A caller that left is no failure of the agent.
+    if (this.#hasNoHead && this.#aborted === undefined) this.#call?.failed()
     this.#head.reject(error)
     this.#sink?.failed(error)
   }

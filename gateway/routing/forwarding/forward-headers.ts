@@ -1,4 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { capturePageHeaders } from '@parley/engine/payments/capture/capture-page'
+import { contentPolicy } from '@parley/kit/http/security-headers'
+import type { TraceContext } from '@parley/kit/telemetry/trace-context'
 import { dialectHeaders } from '@parley/wire/codecs/dialects'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { referencesHeader } from './reference-grants.ts'
@@ -148,6 +151,8 @@ export interface Forwarding {
   authorization: string | undefined
   /** The grant for the tasks that the message refers to. A caller's own is never forwarded. */
   references?: string | undefined
+  /** The position in the trace of the gateway, which replaces that of the caller. */
+  trace?: TraceContext | undefined
 }
 
 export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): IncomingHttpHeaders {
@@ -166,6 +171,10 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
   forwarded['x-forwarded-prefix'] = from.prefix
   if (from.host !== undefined) forwarded['x-forwarded-host'] = from.host
   forwarded['x-request-id'] = from.requestId
+  if (from.trace !== undefined) {
+    forwarded['traceparent'] = from.trace.traceparent
+    forwarded['tracestate'] = from.trace.tracestate
+  }
   return forwarded
 }
 
@@ -180,7 +189,7 @@ export function responseHeaders(
     if (answerPasses(name, origin === 'supervised') && !named.includes(name)) kept[name] = headers[name]
   }
   if (asksForPassword.test(kept['www-authenticate'] ?? '')) delete kept['www-authenticate']
-  return origin === 'supervised' ? kept : confined(kept)
+  return origin === 'supervised' ? withoutScripts(kept) : withPolicy(kept, 'sandbox')
 }
 
 function answerPasses(name: string, isOurs: boolean): boolean {
@@ -188,15 +197,25 @@ function answerPasses(name: string, isOurs: boolean): boolean {
   return isOurs && (ofSupervisedAnswers.has(name) || ofSupervisedAnswersToo.test(name))
 }
 
+/** The policy of the payment page, which allows its script in the version of this gateway only. */
+const pagePolicy = capturePageHeaders['content-security-policy']
+const policiesWithoutScripts = new Set<string | string[] | undefined>([contentPolicy, pagePolicy])
+
 /**
- * Sandboxes the pages of external agents with no scripts and an opaque origin, on top of the agent's own policy.
- * Pages of supervised agents, such as payment pages, run at the gateway's origin (docs/security.md#not-protected).
+ * Pages of supervised agents have the origin of the gateway, and with it the session of a person at the console. They run no
+ * script but that of the payment page.
  */
-function confined(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+function withoutScripts(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const own = headers['content-security-policy']
+  return policiesWithoutScripts.has(own) ? headers : withPolicy(headers, pagePolicy)
+}
+
+/** Adds a policy to the agent's own one. `sandbox` allows no scripts and gives a page of an external agent an opaque origin. */
+function withPolicy(headers: IncomingHttpHeaders, policy: string): IncomingHttpHeaders {
   const own = [headers['content-security-policy'] ?? []].flat()
   return {
     ...headers,
-    'content-security-policy': [...own, 'sandbox'].join(', '),
+    'content-security-policy': [...own, policy].join(', '),
     'x-content-type-options': 'nosniff',
   }
 }

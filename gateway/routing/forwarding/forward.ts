@@ -1,8 +1,10 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
 import { contentHeaders } from '@parley/kit/http/security-headers'
+import { currentTrace, inSpan, type SpanAttributes, type SpanOptions } from '@parley/kit/telemetry/tracing'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Dispatcher } from 'undici'
+import type { ForwardedCalls } from '../../records/forwarded-calls.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { AuthorizedTarget } from './agent-tokens.ts'
 import type { CompletedRequest } from './completed-request.ts'
@@ -15,10 +17,26 @@ import { upstreamError } from './upstream-error.ts'
 export type AgentSignal = 'answered' | 'failed'
 export type ReportSignal = (agentId: string, sign: AgentSignal) => void
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Counts the calls to agents. */
+    forwardedCalls?: ForwardedCalls
+  }
+}
+
 /** The client disconnected before the end of the response. */
 export class ClientDisconnected extends Error {
   override readonly name = 'ClientDisconnected'
 }
+
+/** The step of a trace in which an agent receives a request. */
+export const forwardSpan = (
+  { slug }: Pick<AgentEntry, 'slug'>,
+  attributes: SpanAttributes = {},
+): SpanOptions => ({
+  kind: 'client',
+  attributes: { 'gen_ai.agent.name': slug, ...attributes },
+})
 
 /** Sends the request to the agent with the forwarded headers. */
 export function exchangeWith(
@@ -27,9 +45,15 @@ export function exchangeWith(
   { body, answerId }: CompletedRequest,
   more?: Record<string, string>,
 ): Exchange {
-  const exchange = new Exchange(answerId && new ResponseIdRewriter(answerId.sent, answerId.callers))
   // A call without a JSON-RPC envelope may have any method, and only some of them have a body.
   const { method } = request
+  const rewriter = answerId && new ResponseIdRewriter(answerId.sent, answerId.callers)
+  // Reads of cards and documents are no calls.
+  const isCall = method === 'POST'
+  const counted = isCall
+    ? request.server.forwardedCalls?.begin(target.entry, request.token?.caller)
+    : undefined
+  const exchange = new Exchange(rewriter, counted)
   const hasBody = method === 'POST' || body.byteLength > 0
   const headers = { ...headersFor(request, target, { hasBody }), ...more }
   // The id cannot be restored in a compressed response.
@@ -74,16 +98,21 @@ export async function forward(
 ): Promise<FastifyReply> {
   // A rewritten body must not be compressed.
   const plain = rewrite && { 'accept-encoding': 'identity' }
-  const exchange = exchangeWith(target, request, sent, plain)
-  abortOnDisconnect(reply, exchange)
-  let head: ResponseHead
+  let answered: { exchange: Exchange; head: ResponseHead }
   try {
-    head = await exchange.head
+    answered = await inSpan('forward', forwardSpan(target.entry), async (span) => {
+      const exchange = exchangeWith(target, request, sent, plain)
+      abortOnDisconnect(reply, exchange)
+      const head = await exchange.head
+      span.set({ 'http.response.status_code': head.status })
+      return { exchange, head }
+    })
   } catch (error) {
     if (reply.raw.destroyed) return reply.hijack()
     reportSignal?.(target.entry.id, 'failed')
     throw upstreamError(target.entry.slug, error)
   }
+  const { exchange, head } = answered
   reportSignal?.(target.entry.id, signalOf(head.status))
   try {
     check?.(head)
@@ -120,7 +149,10 @@ export function begin(
   entry: AgentEntry,
   more?: Record<string, string>,
 ): void {
-  const answered = { ...gatewayHeaders(reply), ...responseHeaders(headers, entry), ...more }
+  const ours = gatewayHeaders(reply)
+  const answered = { ...ours, ...responseHeaders(headers, entry), ...more }
+  // The gateway answers the caller, and the span of the agent is a child of its span.
+  if (ours['traceresponse'] !== undefined) answered['traceresponse'] = ours['traceresponse']
   // Needed for the response size metrics.
   if (headers['content-length'] !== undefined) void reply.header('content-length', headers['content-length'])
   if (headers['content-type']?.startsWith('text/event-stream') === true)
@@ -164,6 +196,7 @@ export function headersFor(
     protocol: request.protocol,
     requestId: request.id,
     prefix: isNamed === true ? `/agents/${entry.slug}` : '/',
+    trace: currentTrace(),
   })
 }
 

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { capturePageHeaders } from '@parley/engine/payments/capture/capture-page'
 import { RequestLimits } from '@parley/kit/http/request-limits'
+import { contentPolicy } from '@parley/kit/http/security-headers'
 import { createServer, type ServerOptions } from '@parley/kit/http/server'
 import { makeLog } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
@@ -122,19 +124,30 @@ test('an agent behind the gateway rate-limits each client by its own address', a
   expect((await ask('198.51.100.1, 203.0.113.1'))[0]).toBe(429)
 })
 
-test('a proxied response keeps the security headers of the agent and gets none from the gateway itself', async () => {
-  const page = "default-src 'self'"
+test('a page of a supervised agent runs no script but that of the payment page', async () => {
+  const payment = capturePageHeaders['content-security-policy']
+  const own = "default-src 'self'; script-src 'unsafe-inline'"
   const agent = await plainAgent((request, response) => {
-    if (request.url === '/page') response.setHeader('content-security-policy', page)
+    if (request.url === '/own') response.setHeader('content-security-policy', own)
+    if (request.url === '/pay/1') response.setHeader('content-security-policy', payment)
+    if (request.url === '/json') response.setHeader('content-security-policy', contentPolicy)
     response.end('<p>hello')
   })
   const gateway = await gatewayBefore(agent, { publicUrl: 'https://agents.example' })
-  const [plain, own] = [await fetch(`${gateway}/plain`), await fetch(`${gateway}/page`)]
-  expect(own.headers.get('content-security-policy')).toBe(page)
-  for (const name of ['content-security-policy', 'x-content-type-options', 'referrer-policy'])
-    expect(plain.headers.has(name)).toBe(false)
-  // Headers that concern the gateway's own address are kept.
-  expect(plain.headers.get('strict-transport-security')).toBe('max-age=31536000')
+  const policyOf = async (path: string) =>
+    (await fetch(`${gateway}${path}`)).headers.get('content-security-policy')
+  expect(await policyOf('/plain')).toBe(payment)
+  expect(await policyOf('/own')).toBe(`${own}, ${payment}`)
+  expect(await policyOf('/pay/1')).toBe(payment)
+  expect(await policyOf('/json')).toBe(contentPolicy)
+})
+
+test('a proxied response keeps the headers of the agent, and those about the gateway’s own address', async () => {
+  const agent = await plainAgent((_request, response) => response.end('{}'))
+  const gateway = await gatewayBefore(agent, { publicUrl: 'https://agents.example' })
+  const { headers } = await fetch(`${gateway}/plain`)
+  expect(headers.has('referrer-policy')).toBe(false)
+  expect(headers.get('strict-transport-security')).toBe('max-age=31536000')
 })
 
 test('a page of an external agent is sandboxed in addition to its own policy, and its body is unmodified', async () => {

@@ -106,6 +106,22 @@ test.each([
   expect(JSON.parse((await raw(gateway.port, path)).body)).toMatchObject({ method: 'GET', url })
 })
 
+test.each([
+  ['GET', '/agents/calc/operator/tasks'],
+  ['POST', '/agents/calc/operator/tasks/1/cancel'],
+  ['GET', '/agents/calc/%6fperator/queue'],
+  ['GET', '/agents/calc/OPERATOR'],
+])('%s %s is refused with 404, and never reaches the agent', async (method, path) => {
+  let reached = 0
+  const gateway = await gatewayBefore((_request, response) => {
+    reached += 1
+    response.end()
+  })
+  const answer = await raw(gateway.port, path, { method })
+  expect([answer.status, reached]).toEqual([404, 0])
+  expect(JSON.parse(answer.body).error.data.reason).toBe('route')
+})
+
 test('an agent with a path in its address receives requests below this path', async () => {
   const gateway = await gatewayBefore(echo, { base: '/hosted/calc' })
   expect(JSON.parse((await raw(gateway.port, '/agents/calc/health')).body).url).toBe('/hosted/calc/health')

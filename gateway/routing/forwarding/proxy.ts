@@ -111,7 +111,7 @@ async function prepare(
     checkLength(request.headers['content-length'], maxBytes)
     const path = forwardPath(request.url)
     address = callAddress(request.method, path, partsOf(request.url).query)
-    if (address === undefined && isCardPath(path))
+    if (isOperatorPath(path) || (address === undefined && isCardPath(path)))
       throw new ParleyError('NotFound', { data: { reason: 'route' } })
     if (address?.rest !== undefined) request.rpcMethod = methodOf(address.rest)
     const { slug } = request.params as { slug: string }
@@ -197,6 +197,11 @@ function isCardPath(path: string): boolean {
   return /\/(\.well-known\/agent(-card)?\.json|v1\/card|(extendedAgent|authenticatedExtended)Card)\/*$/i.test(
     decodeURIComponent(path),
   )
+}
+
+/** Whether the path is of the operator API of an agent, which accepts only statements that the gateway signs for operators. */
+function isOperatorPath(path: string): boolean {
+  return /^\/operator(\/|$)/i.test(decodeURIComponent(path))
 }
 
 /** Rethrows the error after reading the JSON-RPC id and the method, which determine the form of the error. */

@@ -14,6 +14,7 @@ import { anonymousHolder } from '../store/decision-quotas.ts'
 import type { DecisionRecord, RoutingStore } from '../store/routing-store.ts'
 import { type Absence, absenceOf } from './availability.ts'
 import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
+import { summaryOf, takenBy } from './decision-summary.ts'
 import { DecisionLog } from './decisions.ts'
 import type { SkillEmbeddings } from './skill-embeddings.ts'
 
@@ -30,6 +31,12 @@ export interface NegotiatorOptions {
   isAwaited?: (entry: AgentEntry) => boolean
   /** Without embeddings, agents are ranked by words only. */
   meaning?: SkillEmbeddings | undefined
+  /** Whether the beginning of the text is stored with a decision. Default: no. */
+  storesTexts?: boolean
+  /** Returns the id of the current trace. */
+  traceId?: () => string | undefined
+  /** Called with each decision that is recorded. Must not block or throw. */
+  decided?: (record: DecisionRecord, decision: Decision) => void
 }
 
 /** A negotiation request with its origin and options. */
@@ -71,6 +78,8 @@ export interface Decision {
   tried: DeliveryAttempt[]
 }
 
+/** The method of a negotiation request without a message. */
+const negotiation = 'agent/negotiation'
 const candidatesDefault = 10
 const candidatesMax = 1000
 const excludedMax = 100
@@ -226,9 +235,12 @@ export class Negotiator {
     return isAwaited(entry) ? absenceOf(entry, Date.now()) : undefined
   }
 
-  /** The record is durable when the promise resolves. */
-  record(decision: Decision, question: DecisionRequest): Promise<void> {
-    return this.#decisions.save(this.#recordOf(decision, question))
+  /**
+   * The record is durable when the promise resolves.
+   * @param task the task in the agent's response
+   */
+  record(decision: Decision, question: DecisionRequest, task?: string): Promise<void> {
+    return this.#decisions.save(this.#recordOf(decision, question, task))
   }
 
   /** Like `record`, but resolves early while the store keeps up. Never rejects. */
@@ -240,21 +252,30 @@ export class Negotiator {
     return this.#decisions.find(id)
   }
 
-  #recordOf({ id, answer, best, tried }: Decision, question: DecisionRequest): DecisionRecord {
+  #recordOf(decision: Decision, question: DecisionRequest, task?: string): DecisionRecord {
+    const { id, answer, best, tried } = decision
     const { owner, address = '', method, wanted } = question
+    const { holderKey, storesTexts = false, traceId, decided } = this.#options
     const at = Date.now()
-    return {
+    const chosen = method === negotiation ? best?.slug : takenBy(tried)
+    const trace = traceId?.()
+    const text = storesTexts ? wanted.taskSummary : undefined
+    const record: DecisionRecord = {
       id,
       at,
-      ...(owner === undefined ? { holder: anonymousHolder(address, this.#options.holderKey) } : { owner }),
+      ...(owner === undefined ? { holder: anonymousHolder(address, holderKey) } : { owner }),
+      ...(task !== undefined && { task }),
+      summary: summaryOf(decision, { method, chosen, trace, text }),
       body: routingRecordOut(answer, {
         method,
         decidedAt: timestampOf(at * 1000),
-        chosen: (method === 'agent/negotiation' ? best?.slug : takenBy(tried)) ?? null,
+        chosen: chosen ?? null,
         tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
         asked: { ...wanted, taskSummary: undefined, taskDetails: undefined },
       }),
     }
+    decided?.(record, decision)
+    return record
   }
 
   #answer(id: string, ranking: Ranking, best: RankedAgent | undefined): GatewayNegotiation {
@@ -310,8 +331,3 @@ const trustReasons = {
 }
 const newcomerReason =
   'unverified new agent: receives at most 5 % of the messages that agents with evidence would win, until 20 of its tasks are completed'
-
-/** The agent that has or may have accepted the message. */
-function takenBy(tried: readonly DeliveryAttempt[]): string | undefined {
-  return tried.findLast(({ outcome }) => outcome === 'answered' || outcome === 'unknown')?.agent
-}

@@ -1,3 +1,4 @@
+import { RecentMap } from '@parley/kit/did/recent-map'
 import { releaseWhenRead } from '@parley/kit/http/release-when-read'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
@@ -38,15 +39,19 @@ interface Sent {
 }
 
 const sessionPath = '/api/start-payment-session'
+/** The use of a supervised agent is recorded once in this time, because most messages must not cause a write. */
+const usedForMs = 3_600_000
+const usesMax = 20_000
 const firstFrameMaxBytes = 64 * 1024
 
 /**
  * Records the routes of tasks and payment sessions that callers create at an external or relayed agent under
  * `/agents/{slug}/`, because the gateway does not query these agents without a record. Supervised agents are queried and need no
- * record.
+ * routes; of them, only the use is recorded.
  */
 export class NamedAgentRoutes {
   readonly #options: NamedAgentRoutesOptions
+  readonly #usedUntil = new RecentMap<string, number>(usesMax)
 
   constructor(options: NamedAgentRoutesOptions) {
     this.#options = options
@@ -59,7 +64,11 @@ export class NamedAgentRoutes {
     { entry, path }: Target,
     call: ReadCall | undefined,
   ): ForwardOptions['watch'] {
-    if (!isRecorded(entry) || request.token === undefined) return undefined
+    if (request.token === undefined) return undefined
+    if (!isRecorded(entry)) {
+      if (request.method === 'POST') this.#recordUse(request.token.caller.id, entry)
+      return undefined
+    }
     const whole = (look: (bytes: Buffer) => void) => {
       const claim = this.#options.answers.open(`external agent ${entry.slug}`)
       releaseWhenRead(reply, claim)
@@ -83,6 +92,18 @@ export class NamedAgentRoutes {
       if (isStream(head)) return new FirstEvent((event) => this.#record(sent, event))
       return head.status === 200 ? whole((bytes) => this.#record(sent, resultOf(call, bytes))) : undefined
     }
+  }
+
+  /** Lists of the caller read the agents that it has used first. */
+  #recordUse(owner: string, { id }: AgentEntry): void {
+    const key = `${owner} ${id}`
+    const now = Date.now()
+    if ((this.#usedUntil.get(key) ?? 0) > now) return
+    this.#usedUntil.set(key, now + usedForMs)
+    this.#options.store.saveUse(owner, id).catch((error: unknown) => {
+      this.#usedUntil.delete(key)
+      this.#options.log.warn({ err: error }, 'failed to record the use of an agent')
+    })
   }
 
   #recordSession(request: FastifyRequest, { id: agent }: AgentEntry, bytes: Buffer): void {

@@ -32,7 +32,7 @@ const agentsMax = 1000
 /** Maximum number of concurrent fan-outs for one caller. Further ones wait. */
 const fanoutsMax = 4
 /** Lifetime of an external agent's claim after the last message that was forwarded for it. */
-const claimKeptMs = 30 * 24 * 60 * 60 * 1000
+export const claimKeptMs = 30 * 24 * 60 * 60 * 1000
 /** How long a verified claim is valid before the supervised agents are queried again. */
 const claimVerifiedMs = 60 * 60 * 1000
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
+import { inSpan, type SpanAttributes } from '@parley/kit/telemetry/tracing'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
@@ -185,7 +186,7 @@ export class MessageRouter {
     const { negotiator, store } = this.#options
     const decision = await this.#decide(sending, question)
     const named = { 'x-negotiation-id': decision.id }
-    const record = () => negotiator.record(decision, question)
+    const record = (task?: string) => negotiator.record(decision, question, task)
     if (decision.order.length === 0) {
       await record()
       if (sending.payment?.kind === 'transfer') throw payeeUnknown(named)
@@ -228,14 +229,14 @@ export class MessageRouter {
       if (delivered.kind === 'not taken') continue
       const headers = { ...named, 'x-agent': entry.slug }
       if (delivered.kind !== 'unknown')
-        return this.#responses.pass(sending, entry, delivered, headers, { records: [record], routeClaims })
+        return this.#responses.pass(sending, entry, delivered, headers, { record, routeClaims })
       await this.#responses.quietly(Promise.all([record(), store.save(routeClaims.finalRoutes())]))
       throw await this.#responses.unknown(sending, entry, headers)
     }
     await this.#responses.quietly(routeClaims.release())
     if (refusal !== undefined) {
       const headers = { ...named, 'x-agent': refusal.entry.slug }
-      return this.#responses.pass(sending, refusal.entry, refusal.delivered, headers, { records: [record] })
+      return this.#responses.pass(sending, refusal.entry, refusal.delivered, headers, { record })
     }
     await record()
     if (otherDialect !== undefined && decision.tried.every(({ outcome }) => outcome === 'refused'))
@@ -243,8 +244,17 @@ export class MessageRouter {
     throw noAgentAvailable(decision.tried, named, decision.order)
   }
 
+  /** Makes the decision a step of the trace, with its candidates and scores. */
+  #decide(sending: Sending, question: DecisionRequest): Promise<Decision> {
+    return inSpan('negotiate', {}, async (span) => {
+      const decision = await this.#patientlyDecide(sending, question)
+      if (span.isRecording) span.set(attributesOf(decision))
+      return decision
+    })
+  }
+
   /** Waits briefly for the best agent if it is starting or may be back soon. */
-  async #decide({ owner, reply, agents }: Sending, question: DecisionRequest): Promise<Decision> {
+  async #patientlyDecide({ owner, reply, agents }: Sending, question: DecisionRequest): Promise<Decision> {
     const { negotiator, waitMs = waitMaxMs } = this.#options
     const until = Date.now() + waitMs
     for (;;) {
@@ -323,6 +333,17 @@ export class MessageRouter {
     const task = taskId === undefined ? undefined : await this.#options.store.find(owner, 'task', taskId)
     const contextId = task?.context ?? (continues ? undefined : seededUuid(seed, 'context'))
     return completeRequest(entry, { headers, body }, { seed, contextId })
+  }
+}
+
+function attributesOf({ id, best, order, ranking }: Decision): SpanAttributes {
+  const candidates = ranking.candidates.map(({ slug, score }) => `${slug} ${score}`)
+  return {
+    'parley.negotiation.id': id,
+    'parley.negotiation.candidates': candidates,
+    'parley.negotiation.excluded': ranking.excludedTotal,
+    'parley.agent.chosen': nextChoice(order)?.ranked.slug,
+    'parley.agent.score': best?.score,
   }
 }
 

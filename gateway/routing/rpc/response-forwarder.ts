@@ -44,7 +44,10 @@ export class ResponseForwarder {
     entry: AgentEntry,
     delivered: Extract<Delivered, { kind: 'answered' | 'streams' }>,
     headers: Record<string, string>,
-    { records = [], routeClaims }: { records?: (() => Promise<void>)[]; routeClaims?: RouteClaims } = {},
+    {
+      record,
+      routeClaims,
+    }: { record?: (taskId: string | undefined) => Promise<void>; routeClaims?: RouteClaims } = {},
   ): Promise<FastifyReply> {
     // Recorded before the caller receives the price, because its payment must be routed to the same agent.
     if (delivered.head.status === 402 || delivered.head.headers['payment-required'] !== undefined)
@@ -52,15 +55,13 @@ export class ResponseForwarder {
     const task =
       delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultOf(sending, delivered.bytes)
     const routes = await newRoutes(this.#options, { ...sending, entry }, task)
-    const writes = [
-      ...records.map((record) => record()),
-      this.#keep(entry, routes, statusOf(delivered), routeClaims),
-    ]
+    const route = routes.find(({ kind }) => kind === 'task')
+    const recorded = record === undefined ? [] : [record(route?.id)]
+    const writes = [...recorded, this.#keep(entry, routes, statusOf(delivered), routeClaims)]
     await this.quietly(Promise.all(writes))
     for (const { kind, id } of routes)
       if (kind === 'task' || kind === 'context')
         this.#options.taskLocator.markExisting(kind, id, sending.owner)
-    const route = routes.find(({ kind }) => kind === 'task')
     if (delivered.kind === 'answered') {
       const end = route?.words === undefined ? undefined : sending.codec.readEnd(task)
       if (route !== undefined && end !== undefined) this.#options.feedback.recordOutcome(route, end)

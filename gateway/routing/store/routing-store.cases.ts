@@ -1,7 +1,14 @@
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { DecisionBounds } from './decision-quotas.ts'
-import type { Route, RoutingStore } from './routing-store.ts'
+import type {
+  DecisionQuery,
+  DecisionRecord,
+  DecisionSummary,
+  Route,
+  RoutingStore,
+  Verdict,
+} from './routing-store.ts'
 
 const task = (id: string, more: Partial<Route> = {}): Route => ({
   owner: 'alice',
@@ -29,6 +36,15 @@ const example = (more: Partial<TrainingExample> = {}): TrainingExample => ({
   words: { rain: 2 },
   ...more,
 })
+
+const summary: DecisionSummary = {
+  method: 'message/send',
+  outcome: 'accepted',
+  chosen: 'sky',
+  candidatesTotal: 1,
+  excludedTotal: 0,
+  words: 'sky',
+}
 
 /** Conformance cases for every routing store adapter. `open` returns an empty store for each test. */
 export function routingStoreCases(
@@ -67,6 +83,19 @@ export function routingStoreCases(
       await store.save([claimed('mallory')])
       await store.verifyClaim(task('t1'), 7000)
       expect(await store.find('alice', 'task', 't1')).toEqual(task('t1', { words: { rain: 1 } }))
+    })
+
+    test('claimedTasks returns only tasks with a claim, the latest claim first, filtered and bounded', async () => {
+      const claimed = (id: string, until: number, more: Partial<Route> = {}) =>
+        task(id, { claim: { until, verifiedUntil: 0 }, ...more })
+      const bob = claimed('t2', 2000, { owner: 'bob', agent: 'sea' })
+      const all = [claimed('t1', 1000), bob, claimed('t3', 3000)]
+      await store.save([...all, context('c1', { claim: { until: 2500, verifiedUntil: 0 } }), task('t4')])
+      expect(await store.claimedTasks({ limit: 10 })).toEqual(all.toReversed())
+      expect(await store.claimedTasks({ limit: 1, to: 3000 })).toEqual([bob])
+      expect(await store.claimedTasks({ limit: 10, owner: 'bob' })).toEqual([bob])
+      expect(await store.claimedTasks({ limit: 10, agent: 'sea', from: 2001 })).toEqual([])
+      expect(await store.claimedTasks({ limit: 10, id: 't1' })).toEqual(all.slice(0, 1))
     })
 
     test('removeOld removes expired claims up to the limit', async () => {
@@ -151,6 +180,51 @@ export function routingStoreCases(
       expect(await store.findDecision('n2')).toBeUndefined()
       await store.saveDecision({ id: 'n2', at: 5, body: {} })
       expect(await store.findDecision('n2')).toEqual({ id: 'n2', at: 5, body: {} })
+    })
+
+    test('decisions are listed newest first by owner, task and time, with their summary or else their body', async () => {
+      const save = (id: string, at: number, more: Partial<DecisionRecord> = {}) =>
+        store.saveDecision({ id, at, body: { id }, ...more })
+      await save('d1', 1, { owner: 'alice' })
+      await save('d2', 2, { owner: 'alice', task: 't2', summary })
+      await save('d3', 2, { owner: 'bob', task: 't2', summary })
+      await save('d4', 3, { holder: 'alice', summary })
+      const list = async (query: Partial<DecisionQuery> = {}) =>
+        store.listDecisions({ since: 0, until: 10, skip: 0, limit: 10, ...query })
+      const ids = async (query: Partial<DecisionQuery>) => (await list(query)).map(({ id }) => id)
+      expect(await list({ owner: 'alice' })).toEqual([
+        { id: 'd2', at: 2, owner: 'alice', task: 't2', summary },
+        { id: 'd1', at: 1, owner: 'alice', body: { id: 'd1' } },
+      ])
+      const all = await ids({})
+      expect([all[0], all[3], all.toSorted()]).toEqual(['d4', 'd1', ['d1', 'd2', 'd3', 'd4']])
+      expect(await ids({ limit: 2 })).toEqual(all.slice(0, 2))
+      expect(await ids({ until: 2, skip: 1 })).toEqual(all.slice(2))
+      expect((await ids({ task: 't2' })).toSorted()).toEqual(['d2', 'd3'])
+      expect(await ids({ task: 't2', owner: 'bob' })).toEqual(['d3'])
+      expect(await ids({ since: 2, until: 2, owner: 'alice' })).toEqual(['d2'])
+      expect(await ids({ owner: '' })).toEqual([])
+    })
+
+    test('concurrent verdicts of several people are all kept, one of each person, at most 50', async () => {
+      const verdict = (by: string, more: Partial<Verdict> = {}): Verdict => ({
+        verdict: 'wrong',
+        by,
+        at: 1,
+        ...more,
+      })
+      await store.saveDecision({ id: 'd1', at: 5, body: {}, summary })
+      expect(await store.addVerdict('d2', verdict('ann'))).toBe(false)
+      const added = await Promise.all(['ann', 'ben', 'cid'].map((by) => store.addVerdict('d1', verdict(by))))
+      expect(added).toEqual([true, true, true])
+      await store.addVerdict('d1', verdict('ann', { at: 2, verdict: 'right', comment: '{"$gt":""}' }))
+      const { verdicts = [] } = (await store.findDecision('d1')) ?? {}
+      expect(verdicts.map(({ by }) => by).toSorted()).toEqual(['ann', 'ben', 'cid'])
+      expect(verdicts.at(-1)).toEqual(verdict('ann', { at: 2, verdict: 'right', comment: '{"$gt":""}' }))
+      for (let number = 0; number < 49; number += 1) await store.addVerdict('d1', verdict(`n${number}`))
+      const [listed] = await store.listDecisions({ since: 0, until: 10, skip: 0, limit: 1 })
+      expect(listed?.verdicts).toHaveLength(50)
+      expect(listed?.summary).toEqual(summary)
     })
 
     test('there is one example per context and agent, which is removed with the context', async () => {

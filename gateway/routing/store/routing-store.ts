@@ -47,6 +47,75 @@ export interface DecisionRecord {
   at: number
   /** The response of `GET /negotiations/{id}`. */
   body: JsonObject
+  /** Task in the response of the agent that received the message. */
+  task?: string
+  /** Absent in records of earlier versions. */
+  summary?: DecisionSummary
+  /** Oldest first. Absent if there are none. */
+  verdicts?: Verdict[]
+}
+
+/** What a list of decisions shows, stored apart from the record, so that a list does not parse whole records. */
+export interface DecisionSummary {
+  /** `answered`: a negotiation request without a message; `none`: no agent was good enough. */
+  outcome: 'accepted' | 'rejected' | 'none' | 'answered'
+  method: string
+  /** Slug. */
+  chosen?: string
+  score?: number
+  runnerUp?: { agent: string; score: number }
+  candidatesTotal: number
+  excludedTotal: number
+  traceId?: string
+  /** Beginning of the text. Only stored if operators may read texts. */
+  text?: string
+  /** Names and reasons in lower case, for searches. */
+  words: string
+}
+
+/** A person's judgement of a decision. It is only recorded, and not learned from. */
+export interface Verdict {
+  verdict: 'right' | 'wrong'
+  rightAgent?: string
+  comment?: string
+  /** Client id. */
+  by: string
+  /** Milliseconds since 1970. */
+  at: number
+}
+
+/** Above this number, a decision loses its oldest verdicts. */
+const verdictsMax = 50
+
+/** Adds a verdict, which replaces the earlier one of the same person. */
+export function withVerdict(verdicts: readonly Verdict[], added: Verdict): Verdict[] {
+  return [...verdicts.filter(({ by }) => by !== added.by), added].slice(-verdictsMax)
+}
+
+/** A decision in a list, without its body if it has a summary. */
+export type ListedDecision = Omit<DecisionRecord, 'holder' | 'body'> & { body?: JsonObject }
+
+export interface DecisionQuery {
+  owner?: string | undefined
+  task?: string | undefined
+  /** Bounds in milliseconds since 1970, both inclusive. */
+  since: number
+  until: number
+  /** Number of decisions of the millisecond `until` that an earlier page has shown. */
+  skip: number
+  limit: number
+}
+
+/** The tasks of external agents. Times are those until which the claims count, in milliseconds since 1970. */
+export interface ClaimedTasksQuery {
+  owner?: string
+  /** Id of the agent's entry. */
+  agent?: string
+  id?: string
+  from?: number
+  /** Exclusive. */
+  to?: number
+  limit: number
 }
 
 /**
@@ -79,6 +148,8 @@ export interface RoutingStore {
   saveUse(owner: string, agent: string): Promise<void>
   /** Agents that have tasks of the owner, most recently used first. */
   agentsOf(owner: string, limit: number): Promise<string[]>
+  /** The routes of tasks with a claim, those with the latest claim first. */
+  claimedTasks(query: ClaimedTasksQuery): Promise<Route[]>
   /** The routes among these tasks of the agent that still have words. */
   waiting(agent: string, taskIds: readonly string[]): Promise<Route[]>
   /** Removes and returns a task's words. Exactly one of several concurrent calls gets the words. */
@@ -87,6 +158,10 @@ export interface RoutingStore {
   /** @param soon whether to resolve once this process can read the record, shortly before it becomes durable */
   saveDecision(record: DecisionRecord, soon?: boolean): Promise<void>
   findDecision(id: string): Promise<DecisionRecord | undefined>
+  /** Newest first. */
+  listDecisions(query: DecisionQuery): Promise<ListedDecision[]>
+  /** Adds a verdict (`withVerdict`). Returns false if there is no such decision. */
+  addVerdict(id: string, verdict: Verdict): Promise<boolean>
 
   trainingExamples(): Promise<TrainingExample[]>
   findTrainingExample(context: string, agent: string): Promise<TrainingExample | undefined>

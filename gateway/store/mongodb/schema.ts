@@ -31,6 +31,7 @@ const indexes: Record<string, Index[]> = {
   decisions: [
     { name: 'decisions_old', key: { agent_id: 1, at: 1 } },
     { name: 'decisions_of_holder', key: { agent_id: 1, anonymous: 1, holder: 1, at: 1 } },
+    { name: 'decisions_of_task', key: { agent_id: 1, task: 1 }, having: 'task' },
   ],
   lessons: [
     { name: 'lessons_of_context', key: { agent_id: 1, context: 1 } },
@@ -39,6 +40,15 @@ const indexes: Record<string, Index[]> = {
   ],
   reference_grants: [{ name: 'grants_expired', key: { agent_id: 1, until: 1 } }],
   introspection_leases: [{ name: 'leases_by_beat', key: { agent_id: 1, beat: 1 } }],
+  gateway_audit: [
+    { name: 'audit_age', key: { agent_id: 1, at: 1 } },
+    { name: 'audit_of_kind', key: { agent_id: 1, kind: 1, at: 1 } },
+    { name: 'audit_of_source', key: { agent_id: 1, kind: 1, source: 1, at: 1 } },
+  ],
+  gateway_history: [
+    { name: 'history_age', key: { agent_id: 1, at: 1 } },
+    { name: 'history_of_agent', key: { agent_id: 1, agent: 1, at: 1 } },
+  ],
   gateway_claims: expiredClaims,
   gateway_signatures: expiredClaims,
 }

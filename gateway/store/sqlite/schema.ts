@@ -73,4 +73,26 @@ export const gatewayMigrations: readonly string[] = [
   `CREATE TABLE gateway_keys (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
    ALTER TABLE oauth_entries ADD COLUMN data_key TEXT;
    CREATE INDEX oauth_entries_data_key ON oauth_entries (data_key);`,
+  `ALTER TABLE decisions ADD COLUMN task TEXT;
+   ALTER TABLE decisions ADD COLUMN summary TEXT;
+   ALTER TABLE decisions ADD COLUMN verdicts TEXT;
+   CREATE INDEX decisions_of_task ON decisions (task) WHERE task IS NOT NULL;`,
+  `CREATE TABLE gateway_audit (
+     id TEXT PRIMARY KEY,
+     kind TEXT NOT NULL,
+     source TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     body TEXT NOT NULL
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX gateway_audit_age ON gateway_audit (at);
+   CREATE INDEX gateway_audit_of_kind ON gateway_audit (kind, at);
+   CREATE INDEX gateway_audit_of_source ON gateway_audit (kind, source, at);
+   CREATE TABLE gateway_history (
+     id TEXT PRIMARY KEY,
+     agent TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     body TEXT NOT NULL
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX gateway_history_age ON gateway_history (at);
+   CREATE INDEX gateway_history_of_agent ON gateway_history (agent, at);`,
 ]

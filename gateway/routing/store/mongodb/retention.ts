@@ -2,7 +2,8 @@ import type { Collection, Filter } from 'mongodb'
 import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
 import { type DecisionBounds, holdersMax, surplusOf } from '../decision-quotas.ts'
 import type { RoutingStore } from '../routing-store.ts'
-import type { DecisionDocument, RouteAgentDocument, RouteDocument } from './routing.ts'
+import type { DecisionDocument } from './decisions.ts'
+import type { RouteAgentDocument, RouteDocument } from './routing.ts'
 import type { TrainingExampleDocument } from './training-examples.ts'
 
 interface Old {

@@ -5,7 +5,8 @@ import { untilDone } from '@parley/kit/database/retry'
 import { Binary, type Collection } from 'mongodb'
 import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
 import { type DecisionBounds, decisionBounds } from '../decision-quotas.ts'
-import type { DecisionRecord, Route, RouteKind, RoutingStore } from '../routing-store.ts'
+import type { ClaimedTasksQuery, Route, RouteKind, RoutingStore } from '../routing-store.ts'
+import { mongodbDecisions } from './decisions.ts'
 import { removeOldRouting } from './retention.ts'
 import { mongodbTrainingExamples } from './training-examples.ts'
 
@@ -35,16 +36,6 @@ export interface RouteAgentDocument {
   at: number
 }
 
-export interface DecisionDocument {
-  _id: string
-  agent_id: string
-  at: number
-  /** Absent, like `holder`, in documents of earlier versions, which are removed by age only. */
-  anonymous?: boolean
-  holder?: string
-  body: string
-}
-
 interface SettingDocument {
   _id: string
   agent_id: string
@@ -64,7 +55,12 @@ export function mongodbRoutingStore(
   return {
     shared: true,
     ...database.guard(
-      { ...routesOf(database), ...decisionsOf(database, bounds), ...mongodbTrainingExamples(database) },
+      {
+        ...routesOf(database),
+        ...mongodbDecisions(database),
+        ...settingsOf(database, bounds),
+        ...mongodbTrainingExamples(database),
+      },
       new Set(['trainingExamples', 'removeOld', 'removeContext']),
     ),
   }
@@ -107,6 +103,7 @@ function routesOf(database: GatewayMongodb) {
       const found = agents.find({ ...scope, owner: keyText(owner) }).sort({ at: -1 })
       return (await found.limit(limit).toArray()).map(({ agent }) => agent)
     },
+    claimedTasks: (query: ClaimedTasksQuery) => claimedTasks(routes, query),
     waiting: async (agent: string, taskIds: readonly string[]): Promise<Route[]> => {
       const ids = { $in: taskIds.map(keyText) }
       const waits = {
@@ -118,17 +115,44 @@ function routesOf(database: GatewayMongodb) {
       }
       return (await routes.find(waits).toArray()).map(routeIn)
     },
-    takeWords: (owner: string, id: string): Promise<Record<string, number> | undefined> =>
-      untilDone(async () => {
-        const _id = idOf(owner, 'task', id)
-        const found = await routes.findOne({ _id, ...scope, waits: true })
-        if (found === null) return { words: undefined }
-        const { words, claim: _, ...route } = routeIn(found)
-        const same = { _id, ...scope, waits: true as const, body: found.body }
-        const taken = { $set: { body: JSON.stringify(route) }, $unset: { waits: '' as const } }
-        return (await routes.updateOne(same, taken)).modifiedCount === 1 ? { words } : undefined
-      }).then(({ words }) => words),
+    takeWords: (owner: string, id: string) => takeWords(routes, owner, id),
   }
+}
+
+function takeWords(
+  routes: Collection<RouteDocument>,
+  owner: string,
+  id: string,
+): Promise<Record<string, number> | undefined> {
+  return untilDone(async () => {
+    const _id = idOf(owner, 'task', id)
+    const found = await routes.findOne({ _id, ...scope, waits: true })
+    if (found === null) return { words: undefined }
+    const { words, claim: _, ...route } = routeIn(found)
+    const same = { _id, ...scope, waits: true as const, body: found.body }
+    const taken = { $set: { body: JSON.stringify(route) }, $unset: { waits: '' as const } }
+    return (await routes.updateOne(same, taken)).modifiedCount === 1 ? { words } : undefined
+  }).then(({ words }) => words)
+}
+
+async function claimedTasks(
+  routes: Collection<RouteDocument>,
+  { owner, agent, id, from, to, limit }: ClaimedTasksQuery,
+): Promise<Route[]> {
+  const bounds = {
+    $exists: true,
+    ...(from !== undefined && { $gte: from }),
+    ...(to !== undefined && { $lt: to }),
+  }
+  const filter = {
+    ...scope,
+    kind: 'task' as const,
+    claim_until: bounds,
+    ...(owner !== undefined && { owner: keyText(owner) }),
+    ...(agent !== undefined && { agent: keyText(agent) }),
+    ...(id !== undefined && { route_id: keyText(id) }),
+  }
+  return (await routes.find(filter).sort({ claim_until: -1 }).limit(limit).toArray()).map(routeIn)
 }
 
 async function findRoute(
@@ -209,18 +233,9 @@ async function touch(
   })
 }
 
-function decisionsOf(database: GatewayMongodb, bounds: DecisionBounds) {
-  const decisions = database.collection<DecisionDocument>('decisions')
+function settingsOf(database: GatewayMongodb, bounds: DecisionBounds) {
   const settings = database.collection<SettingDocument>('gateway_settings')
   return {
-    saveDecision: async (record: DecisionRecord): Promise<void> => {
-      const document = decisionDocument(record)
-      await decisions.replaceOne({ _id: document._id, ...scope }, document, { upsert: true })
-    },
-    findDecision: async (id: string): Promise<DecisionRecord | undefined> => {
-      const found = await decisions.findOne({ _id: idOfDecision(id), ...scope })
-      return found === null ? undefined : JSON.parse(found.body)
-    },
     /** The first gateway creates the key, so all gateways can read each other's cursors. */
     cursorKey: async (): Promise<Uint8Array> => {
       const ours = { _id: `${gatewayScope}/cursor_key`, ...scope }
@@ -233,14 +248,6 @@ function decisionsOf(database: GatewayMongodb, bounds: DecisionBounds) {
     removeOld: (before: Parameters<RoutingStore['removeOld']>[0], limit: number) =>
       removeOldRouting(database, { before, bounds }, limit),
   }
-}
-
-const idOfDecision = (id: string) => `${gatewayScope}/${hashOf(id)}`
-
-export function decisionDocument(record: DecisionRecord): DecisionDocument {
-  const { id, owner, holder = '', at } = record
-  const whose = { anonymous: owner === undefined, holder: keyText(owner ?? holder) }
-  return { _id: idOfDecision(id), ...scope, at, ...whose, body: JSON.stringify(record) }
 }
 
 const idOf = (owner: string, kind: string, id: string) => `${gatewayScope}/${hashOf(owner, kind, id)}`

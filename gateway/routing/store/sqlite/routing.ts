@@ -1,13 +1,17 @@
 import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
-import {
-  type DecisionBounds,
-  decisionBounds,
-  type HolderCount,
-  holdersMax,
-  surplusOf,
-} from '../decision-quotas.ts'
-import type { DecisionRecord, Route, RouteKind, RoutingStore } from '../routing-store.ts'
+import { type DecisionBounds, decisionBounds } from '../decision-quotas.ts'
+import type {
+  ClaimedTasksQuery,
+  DecisionQuery,
+  DecisionRecord,
+  ListedDecision,
+  Route,
+  RouteKind,
+  RoutingStore,
+  Verdict,
+} from '../routing-store.ts'
+import { SqliteDecisions } from './decisions.ts'
 
 export const routeColumns = 'owner, kind, id, agent, context, at, words, claim_until, claim_verified_until'
 
@@ -31,9 +35,6 @@ const sql = {
   agentsOf: 'SELECT agent FROM route_agents WHERE owner = ? ORDER BY at DESC LIMIT ?',
   waiting: `SELECT ${routeColumns} FROM routes INDEXED BY routes_waiting
     WHERE id = ? AND agent = ? AND words IS NOT NULL AND kind = 'task'`,
-  saveDecision: `INSERT INTO decisions (id, owner, holder, at, body) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
-  findDecision: 'SELECT owner, holder, at, body FROM decisions WHERE id = ?',
   trainingExamples: 'SELECT body FROM lessons ORDER BY at',
   findTrainingExample: 'SELECT body FROM lessons WHERE context = ? AND agent = ?',
   saveTrainingExample: `INSERT INTO lessons (context, agent, at, body) VALUES (?, ?, ?, ?)
@@ -52,11 +53,11 @@ type Row = Record<string, unknown>
 export class SqliteRoutingStore implements RoutingStore {
   readonly shared = false
   readonly #database: SqliteDatabase
-  readonly #bounds: DecisionBounds
+  readonly #decisions: SqliteDecisions
 
   constructor(database: SqliteDatabase, bounds: DecisionBounds = decisionBounds) {
     this.#database = database
-    this.#bounds = bounds
+    this.#decisions = new SqliteDecisions(database, bounds)
   }
 
   async find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined> {
@@ -123,6 +124,21 @@ export class SqliteRoutingStore implements RoutingStore {
     return rows.map((row) => row['agent'] as string)
   }
 
+  async claimedTasks({ owner, agent, id, from, to, limit }: ClaimedTasksQuery): Promise<Route[]> {
+    const filters = Object.entries({
+      'owner = ?': owner,
+      'agent = ?': agent,
+      'id = ?': id,
+      'claim_until >= ?': from,
+      'claim_until < ?': to,
+    }).flatMap(([condition, value]) => (value === undefined ? [] : [{ condition, value }]))
+    const where = filters.map(({ condition }) => ` AND ${condition}`).join('')
+    const text = `SELECT ${routeColumns} FROM routes INDEXED BY routes_claims
+      WHERE claim_until IS NOT NULL AND kind = 'task'${where} ORDER BY claim_until DESC, id DESC LIMIT ?`
+    const rows = await this.#all(text, ...filters.map(({ value }) => value), limit)
+    return rows.map(routeOf)
+  }
+
   async waiting(agent: string, taskIds: readonly string[]): Promise<Route[]> {
     return this.#database.read(() => {
       const ask = this.#database.statement(sql.waiting)
@@ -138,23 +154,20 @@ export class SqliteRoutingStore implements RoutingStore {
     })
   }
 
-  /** Serializes the record when it is written, which happens after the response it describes. */
-  async saveDecision(record: DecisionRecord, soon = false): Promise<void> {
-    const { id, owner, holder = '', at, body } = record
-    const save = () =>
-      this.#database
-        .statement(sql.saveDecision)
-        .run(id, owner ?? null, owner ?? holder, at, JSON.stringify(body))
-    await (soon ? this.#database.writeSoon(save) : this.#database.write(save))
+  saveDecision(record: DecisionRecord, soon = false): Promise<void> {
+    return this.#decisions.save(record, soon)
   }
 
-  async findDecision(id: string): Promise<DecisionRecord | undefined> {
-    const row = await this.#get(sql.findDecision, id)
-    if (row === undefined) return undefined
-    const body = JSON.parse(String(row['body']))
-    const { owner, holder } = row
-    const whose = typeof owner === 'string' ? { owner } : holder !== '' && { holder: holder as string }
-    return { id, at: row['at'] as number, body, ...whose }
+  findDecision(id: string): Promise<DecisionRecord | undefined> {
+    return this.#decisions.find(id)
+  }
+
+  listDecisions(query: DecisionQuery): Promise<ListedDecision[]> {
+    return this.#decisions.list(query)
+  }
+
+  addVerdict(id: string, verdict: Verdict): Promise<boolean> {
+    return this.#decisions.addVerdict(id, verdict)
   }
 
   async trainingExamples(): Promise<TrainingExample[]> {
@@ -211,13 +224,7 @@ export class SqliteRoutingStore implements RoutingStore {
         run(old, 'key', before.keys, limit) +
         run(old, 'priced', before.keys, limit) +
         run(old, 'unrated', before.keys, limit) +
-        run(
-          'DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE at < ? LIMIT ?)',
-          before.decisions,
-          limit,
-        ) +
-        removeSurplus(this.#database, 'owner IS NOT NULL', this.#bounds.callers, limit) +
-        removeSurplus(this.#database, 'owner IS NULL', this.#bounds.anonymous, limit) +
+        this.#decisions.removeOldNow(before.decisions, limit) +
         run(examples, before.trainingExamples, limit) +
         run('DELETE FROM route_agents WHERE at < ?', before.routes)
       )
@@ -235,30 +242,6 @@ export class SqliteRoutingStore implements RoutingStore {
   async #run(text: string, ...values: (string | number | null)[]): Promise<void> {
     await this.#database.write(() => this.#database.statement(text).run(...values))
   }
-}
-
-/** Must run inside a write transaction. */
-function removeSurplus(
-  database: SqliteDatabase,
-  kind: 'owner IS NULL' | 'owner IS NOT NULL',
-  keep: number,
-  limit: number,
-): number {
-  const all = `FROM decisions WHERE ${kind}`
-  const total = Number(database.statement(`SELECT count(*) AS total ${all}`).get()?.['total'])
-  if (total <= keep) return 0
-  const ofHolders = `SELECT holder, count(*) AS count ${all} GROUP BY holder ORDER BY count DESC, min(at) LIMIT ?`
-  const counts = database
-    .statement(ofHolders)
-    .all(holdersMax)
-    .map(({ holder, count }): HolderCount => ({ holder: String(holder), count: Number(count) }))
-  const oldest = database.statement(
-    `DELETE FROM decisions WHERE id IN (SELECT id ${all} AND holder = ? ORDER BY at LIMIT ?)`,
-  )
-  let removed = 0
-  for (const { holder, count } of surplusOf(counts, Math.min(limit, total - keep)))
-    removed += Number(oldest.run(holder, count).changes)
-  return removed
 }
 
 export function routeOf(row: Row): Route {
