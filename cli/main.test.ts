@@ -5,8 +5,8 @@ import { runCli, temporaryFolder } from './testing.ts'
 
 /** These commands have no file: `server/operate.ts` makes them. */
 const ofOperator = ['admit', 'quarantine', 'release', 'remove']
-const names = readdirSync(path.join(import.meta.dirname, 'commands'))
-  .filter((file) => !file.endsWith('.test.ts'))
+const names = readdirSync(path.join(import.meta.dirname, 'commands'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
   .map((file) => path.basename(file, '.ts'))
   .concat(ofOperator)
 

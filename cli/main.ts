@@ -49,6 +49,32 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'show or cancel a task, and the tasks that it created at other agents',
       load: () => import('./commands/task.ts'),
     },
+    tasks: {
+      summary: 'list the tasks of all agents and follow their changes',
+      load: () => import('./commands/operator/tasks.ts'),
+    },
+    cancel: {
+      usage: '<task>',
+      summary: 'cancel a task of any owner (operator), or your own',
+      load: () => import('./commands/operator/cancel.ts'),
+    },
+    waiting: {
+      summary: 'list what waits for a person: questions, payments, admissions',
+      load: () => import('./commands/operator/waiting.ts'),
+    },
+    deliveries: {
+      usage: '[task]',
+      summary: 'list webhooks with their attempts, and send events again',
+      load: () => import('./commands/operator/deliveries.ts'),
+    },
+    usage: {
+      summary: 'show tasks, tokens and amounts per caller, agent and day',
+      load: () => import('./commands/operator/usage.ts'),
+    },
+    overview: {
+      summary: 'show agents, calls and what needs attention (operator)',
+      load: () => import('./commands/operator/overview.ts'),
+    },
     listen: {
       summary: 'receive webhooks and print their events',
       load: () => import('./commands/listen.ts'),
@@ -92,6 +118,30 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       usage: '[action] [values...]',
       summary: 'list, limit, tag and revoke OAuth clients and keys (operator)',
       load: () => import('./commands/clients.ts'),
+    },
+    operators: {
+      usage: '[action] [name]',
+      summary: 'list, add and remove people who sign in to the console, and their sessions (operator)',
+      load: () => import('./commands/operators.ts'),
+    },
+    decisions: {
+      usage: '[decision]',
+      summary: 'list and explain the choices of agents',
+      load: () => import('./commands/operator/decisions.ts'),
+    },
+    feedback: {
+      usage: '<id>',
+      summary: 'rate a task, or report that the wrong agent was chosen',
+      load: () => import('./commands/operator/feedback.ts'),
+    },
+    history: {
+      usage: '<agent>',
+      summary: 'show what happened to an agent, and what changed since its admission (operator)',
+      load: () => import('./commands/operator/history.ts'),
+    },
+    audit: {
+      summary: 'search the audit log (operator)',
+      load: () => import('./commands/operator/audit.ts'),
     },
     wallet: {
       summary: 'create or show the wallet for test money',

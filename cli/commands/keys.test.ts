@@ -72,7 +72,7 @@ test('data key and master key are rotated while the gateway is stopped and while
     masterKey: { source: masterFile, replaces: [] },
     dataKeys: [{ current: true, records: expect.any(Number) }],
     otherRecords: 0,
-    files: ['oauth-keys.json'],
+    files: ['oauth-keys.json', 'statement-keys.json'],
   })
   expect(await run(['show'])).toContain(`master key ${first.masterKey.id} (${masterFile})\n`)
   const second = readKeyRotation(JSON.parse(await run(['rotate', '--json'])))

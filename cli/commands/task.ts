@@ -1,10 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isTerminal } from '@parley/wire/model/task'
 import { explained } from '../server/no-agent.ts'
+import { durationText } from '../server/operator-api.ts'
+import { operatorTask, unlessOwned } from '../server/operator-task.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
 import { readTaskTree, type TaskNode } from '../server/task-tree.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
+import { UsageError } from '../terminal/faults.ts'
 import { type Io, print, printJson, say } from '../terminal/io.ts'
+import { axisOf, type OperatorTask } from '../terminal/operator-task-axis.ts'
 import { oneLine } from '../terminal/printable.ts'
 import { promptOf } from '../terminal/question.ts'
 import { TaskView, textOf } from '../terminal/task-view.ts'
@@ -14,6 +18,7 @@ interface TaskOptions extends ServerOptions {
   agent: string
   tree?: true
   cancel?: true
+  timeline?: true
   json?: true
 }
 
@@ -23,12 +28,19 @@ export default function taskCommand(io: Io): CliCommand {
     .option('--agent <agent>', 'name of the agent that has the task; "-" is the server at --url', '-')
     .option('--tree', 'show the tasks that this task created at other agents, and theirs')
     .option('--cancel', 'cancel the task first; its agent also cancels the tasks that it created')
+    .option(
+      '--timeline',
+      'show the events of the task and its chain on one time axis, as the operator sees them',
+    )
     .option('--json', 'print the task, or the tree, as JSON')
     .addHelpText(
       'after',
       `
 Prints the state of a task and its answer. With --tree, prints a line for each task of a chain of agents: the agent,
 the state, the duration, the request and the task id. Tasks that you may not read are listed with the reason.
+
+A task of another owner is shown to operators as with --timeline: time in the queue, in handlers and in pauses, the
+chain, events, webhooks, payments, and the decision of the gateway. npx parley cancel <id> cancels it.
 
 With --cancel and --tree, the command waits up to 5 seconds for the tasks of the chain to end.
 
@@ -38,7 +50,12 @@ Exit codes: 0 the task was read, and canceled with --cancel; 1 it could not be; 
 }
 
 async function show(io: Io, taskId: string, options: TaskOptions): Promise<void> {
-  const { agent, tree, cancel, json, ...serverOptions } = options
+  const { agent, tree, cancel, timeline, json, ...serverOptions } = options
+  if (timeline && (tree || cancel))
+    throw new UsageError('--timeline cannot be combined with --tree or --cancel.')
+  const asOperator = { ...serverOptions, agent }
+  const printAxis = (task: OperatorTask) => (json ? printJson(io, task) : print(io, axisOf(task)))
+  if (timeline) return printAxis(await operatorTask(io, asOperator, taskId))
   const server = await connect(io, serverOptions)
   try {
     const canceled = cancel ? await server.agent(agent).cancel(taskId) : undefined
@@ -62,7 +79,8 @@ async function show(io: Io, taskId: string, options: TaskOptions): Promise<void>
       if (reason !== '') say(io, reason)
     } else if (task.status.message !== undefined) say(io, promptOf(task.status))
   } catch (thrown) {
-    throw explained(thrown, agent, 'with --agent')
+    if (cancel || tree) throw explained(thrown, agent, 'with --agent')
+    printAxis(await unlessOwned(explained(thrown, agent, 'with --agent'), io, asOperator, taskId))
   }
 }
 
@@ -98,10 +116,4 @@ function lineOf({ agent, taskId, state, durationMs, request, note }: TaskNode): 
     ...(note === undefined ? [] : [`(${oneLine(note, 200)})`]),
   ]
   return columns.join('  ')
-}
-
-function durationText(ms: number): string {
-  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`
-  const seconds = Math.round(ms / 1000)
-  return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
