@@ -30,6 +30,7 @@ export const published = [
   'shared/client',
   'shared/agent',
   'relay',
+  'console',
   'gateway',
   'cli',
 ]
@@ -128,14 +129,17 @@ const built = (source: string, extension: string) => source.replace(/\.ts$/, ext
 
 /** The declarations of a package's public entries, except pattern entries. */
 const publicTypes = ({ exports = {} }: Manifest) =>
-  Object.entries(exports).flatMap(([name, source]) => (name.includes('*') ? [] : [built(source, '.d.ts')]))
+  Object.entries(exports).flatMap(([name, source]) =>
+    name.includes('*') || !source.endsWith('.ts') ? [] : [built(source, '.d.ts')],
+  )
 
 /** The source manifest with paths to the built files, without the fields that only the repository needs. */
 function packedManifest(ours: Manifest) {
   const { scripts: _scripts, devDependencies: _development, exports, imports, ...manifest } = ours
   const each = <To>(paths: Record<string, string>, to: (source: string) => To): Record<string, To> =>
     Object.fromEntries(Object.entries(paths).map(([name, source]) => [name, to(source)]))
-  const files = (source: string) => ({ types: built(source, '.d.ts'), default: built(source, '.js') })
+  const files = (source: string) =>
+    source.endsWith('.ts') ? { types: built(source, '.d.ts'), default: built(source, '.js') } : source
   return {
     ...manifest,
     ...(exports && { exports: each(exports, files) }),

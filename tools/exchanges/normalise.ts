@@ -61,7 +61,7 @@ const patterns: [kind: string, pattern: RegExp][] = [
   ['signature', /(?<![\w-])[1-9A-HJ-NP-Za-km-z]{85,88}(?![\w-])/g],
   ['multibase', /(?<![\w-])z[1-9A-HJ-NP-Za-km-z]{46,48}(?![\w-])/g],
   // 32 bytes in base64url (tokens, hashes) or base58 (keys).
-  ['bytes32', /(?<![\w-])(?!0x)(?=[\w-]*[A-Z])[\w-]{42,44}(?![\w-])/g],
+  ['bytes32', /(?<![\w-])(?!0x[\da-fA-F]{40}(?![\w-]))(?=[\w-]*[A-Z])[\w-]{42,44}(?![\w-])/g],
   ['id21', /(?<="client_id":"|client_id=|\/register\/|\/clients\/)[\w-]{21,22}(?![\w-])/g],
 ]
 
@@ -69,6 +69,8 @@ const patterns: [kind: string, pattern: RegExp][] = [
 const numbered = new Set(['uuid', 'tx', 'hex64', 'hex32', 'hex16', 'capture', 'multibase', 'bytes32', 'id21'])
 
 const fields: [RegExp, string][] = [
+  // The code contains the port and the token of the address.
+  [/(<svg class="qr" [^>]*?) viewBox.*?<\/svg>/g, '$1 …</svg>'],
   [/("validBefore"):"\d{10}"/g, '$1:"<seconds>"'],
   [/(&quot;(?:now|expiresAt)&quot;):\d{13}/g, '$1:<milliseconds>'],
   [/takes about \d+ ms \(measured\)/g, 'takes about <integer> ms (measured)'],

@@ -10,6 +10,7 @@ type Hex = `0x${string}`
 const chainId = 31_337
 const abi = parseAbi([
   'function mint(address to, uint256 value)',
+  'function transfer(address to, uint256 value) returns (bool)',
   'function balanceOf(address owner) view returns (uint256)',
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ])
@@ -81,6 +82,16 @@ export class TestChain implements AsyncDisposable {
       args: [to, atomic],
     })
     await this.#client.waitForTransactionReceipt({ hash })
+  }
+
+  /** Makes a plain transfer. Resolves with its transaction when it is in a block. */
+  async transfer(to: string, atomic: bigint): Promise<string> {
+    await this.mint(privateKeyToAccount(this.signerKey).address, atomic)
+    const functionName = 'transfer'
+    const args = [to as Address, atomic] as const
+    const hash = await this.#client.writeContract({ address: this.token, abi, functionName, args })
+    await this.#client.waitForTransactionReceipt({ hash })
+    return hash
   }
 
   balanceOf(owner: string): Promise<bigint> {

@@ -1,6 +1,6 @@
 /**
  * A gateway with an agent at `UPSTREAM` that has a skill for numbers, and `AGENTS` other agents at the same address. Without
- * `OAUTH`, it runs its own OAuth server. With `EXCHANGE=none`, the agents receive the callers' tokens.
+ * `OAUTH`, it runs its own OAuth server. With `OTEL_…`, it exports traces. With `EXCHANGE=none`, the agents receive the callers' tokens.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,6 +9,7 @@ import { startGatewayApp } from '@parley/gateway/app'
 import { gatewayConfig } from '@parley/gateway/config'
 import type { TokenExchange } from '@parley/gateway/oauth/token-exchange'
 import { makeLog } from '@parley/kit/process/log'
+import { startTelemetry } from '@parley/kit/telemetry/telemetry'
 import { variedAgents } from '../support/varied-agents.ts'
 
 const dataDir = process.env['DATA_DIR'] ?? (await mkdtemp(path.join(tmpdir(), 'parley-bench-gateway-')))
@@ -18,6 +19,7 @@ const settings = gatewayConfig({
   DATA_DIR: dataDir,
   RATE_LIMIT_PER_MINUTE: '0',
   LOG_LEVEL: 'error',
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('OTEL_'))),
   ...(oauth === undefined
     ? { PARLEY_EMBEDDED_OAUTH: 'yes' }
     : {
@@ -33,6 +35,7 @@ const noExchange: TokenExchange = {
   forAgent: async ({ text }) => text,
   forLedger: async ({ text }) => text,
 }
+const telemetry = await startTelemetry(settings.secrets.telemetry, { name: 'gateway', version: '' })
 const gateway = await startGatewayApp({
   settings,
   log: makeLog({ level: 'error', name: 'gateway' }),
@@ -70,6 +73,7 @@ await Promise.all(others.map(({ name, description }) => register(name, descripti
 process.stderr.write(`${JSON.stringify({ address: gateway.addresses.local })}\n`)
 process.on('SIGTERM', () => {
   void gateway[Symbol.asyncDispose]()
+    .then(() => telemetry[Symbol.asyncDispose]())
     .then(() => rm(dataDir, { recursive: true, force: true }))
     .then(() => process.exit(0))
 })
