@@ -55,7 +55,7 @@ function CurrentScreen({ path, first }) {
   const [loaded, setLoaded] = useState(first)
   const pattern = match?.screen.path
   useEffect(() => {
-    if (match === undefined || loaded?.path === pattern) return
+    if (match === undefined || loaded?.path === pattern) return undefined
     let isCurrent = true
     // A screen may arrive after the reader has gone to another one, which is shown already.
     void loadScreen(match.screen).then((screen) => isCurrent && setLoaded(screen))

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import type { SignedTransfer } from '@parley/engine/store/payment-store'
 import type { PriceDefinition } from '@parley/wire/model/price'
 import { createHardhatRuntimeEnvironment } from 'hardhat/hre'
 import { type Address, createWalletClient, defineChain, http, parseAbi, publicActions, toHex } from 'viem'
@@ -12,6 +13,7 @@ const abi = parseAbi([
   'function mint(address to, uint256 value)',
   'function transfer(address to, uint256 value) returns (bool)',
   'function balanceOf(address owner) view returns (uint256)',
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ])
 
@@ -94,6 +96,27 @@ export class TestChain implements AsyncDisposable {
     return hash
   }
 
+  /** Makes a signed transfer without the agent. Resolves with its transaction when it is in a block. */
+  async settle({ authorization, signature }: SignedTransfer): Promise<string> {
+    const { from, to, value, validAfter, validBefore, nonce } = authorization
+    const hash = await this.#client.writeContract({
+      address: this.token,
+      abi,
+      functionName: 'transferWithAuthorization',
+      args: [
+        from as Address,
+        to as Address,
+        BigInt(value),
+        BigInt(validAfter),
+        BigInt(validBefore),
+        nonce as Hex,
+        signature as Hex,
+      ],
+    })
+    await this.#client.waitForTransactionReceipt({ hash })
+    return hash
+  }
+
   balanceOf(owner: string): Promise<bigint> {
     return this.#client.readContract({
       address: this.token,
@@ -126,8 +149,12 @@ export class TestChain implements AsyncDisposable {
     await this.#ask('evm_setAutomine', [on])
   }
 
-  async mine(): Promise<void> {
-    await this.#ask('evm_mine', [])
+  async blockNumber(): Promise<number> {
+    return Number(await this.#client.getBlockNumber({ cacheTime: 0 }))
+  }
+
+  async mine(blocks = 1): Promise<void> {
+    await this.#ask('hardhat_mine', [toHex(blocks)])
   }
 
   async #ask(method: string, params: unknown[]): Promise<void> {

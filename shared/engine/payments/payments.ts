@@ -65,7 +65,10 @@ export class Payments implements AsyncDisposable {
     const collector = this.#collector
     this.sessions = new PaymentSessions({ ledger, collector, sandbox: this.sandbox })
     const source = facilitator.transfers
-    this.transfers = new Transfers({ ledger, source, prices: options.transferPrices ?? [], log })
+    const { transferPrices = [] } = options
+    if (source === undefined && transferPrices.length > 0)
+      log.warn('PAYMENT_RPC_URL is not set: no direct transfers are offered (prices with transfers: true)')
+    this.transfers = new Transfers({ ledger, source, prices: transferPrices, log })
     this.#watcher =
       source &&
       new TransferWatcher({

@@ -163,13 +163,31 @@ export interface PaymentStore {
   transferOfferOf(sessionId: string): Promise<TransferOffer | undefined>
   /** Returns the offers with the earliest blocks. */
   listTransferOffers(limit: number): Promise<TransferOffer[]>
+  /** Returns the number of offers on the network for this owner and for all owners. */
+  countTransferOffers(network: string, owner: string): Promise<{ owner: number; all: number }>
   /** Makes the amount available to other sessions. */
   removeTransferOffer(offer: TransferOffer): Promise<void>
   /**
-   * Takes or extends the lease for reading transfers from the chain. Returns false while another holder has it. The
-   * lease only saves requests: a transfer that two processes read is counted once.
+   * Takes or extends the lease for reading transfers of a network, and stores the progress if it is given. Returns the
+   * stored progress, or undefined while another holder has the lease. The lease only saves requests: a transfer that two
+   * processes read is counted once.
    */
-  takeTransferLease(lease: { holder: string; now: number; until: number }): Promise<boolean>
+  takeTransferLease(lease: {
+    network: string
+    holder: string
+    now: number
+    until: number
+    progress?: TransferProgress | undefined
+  }): Promise<TransferProgress | undefined>
+  transferProgress(network: string): Promise<TransferProgress>
+}
+
+/** How far the transfers of a network have been read. */
+export interface TransferProgress {
+  /** The last block whose transfers were read and counted. */
+  readUpTo?: number | undefined
+  /** Since when the newest blocks could not be read (milliseconds since 1970). */
+  behindSince?: number | undefined
 }
 
 /** A session that can be paid with a plain transfer of an amount that no other session has. */
@@ -178,7 +196,7 @@ export interface TransferOffer {
   owner: string
   /** The terms with the exact amount. */
   terms: PaymentTerms
-  /** The newest block at the time of the offer. Only transfers in later blocks count. */
+  /** Only transfers in later blocks count (`TransferSource.startBlock`). */
   fromBlock: number
   /** When the session expires (milliseconds since 1970). */
   expiresAt: number

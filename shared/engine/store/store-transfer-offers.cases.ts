@@ -31,6 +31,9 @@ export function transferOfferCases(open: OpenStore): void {
     expect(await store.payments.findTransferOffer(key)).toEqual(winner)
     expect(await store.payments.addTransferOffer(sampleOffer('10001'))).toBe(false)
     expect(await store.payments.addTransferOffer(sampleOffer('10002'))).toBe(true)
+    const loser = offers[added.indexOf(false)] ?? winner
+    await store.payments.removeTransferOffer(loser)
+    expect(await store.payments.findTransferOffer(key)).toEqual(winner)
     await store.payments.removeTransferOffer(winner)
     expect(await store.payments.findTransferOffer(key)).toBeUndefined()
     expect(await store.payments.addTransferOffer(sampleOffer('10001'))).toBe(true)
@@ -53,18 +56,48 @@ export function transferOfferCases(open: OpenStore): void {
     expect(await store.payments.listTransferOffers(2)).toEqual([offers[1], offers[2]])
   })
 
-  test('the lease for reading transfers has one holder, and another one only after it expired', async () => {
+  test('offers are counted by network and owner', async () => {
     await using store = await open()
-    const take = (holder: string, now: number) =>
-      store.payments.takeTransferLease({ holder, now, until: now + 100 })
+    const { network } = terms
+    for (const [atomic, owner] of [
+      ['1', 'alice'],
+      ['2', 'alice'],
+      ['3', 'bob'],
+    ] as const)
+      await store.payments.addTransferOffer(sampleOffer(atomic, { owner }))
+    expect(await store.payments.countTransferOffers(network, 'alice')).toEqual({ owner: 2, all: 3 })
+    expect(await store.payments.countTransferOffers(network, 'carol')).toEqual({ owner: 0, all: 3 })
+    expect(await store.payments.countTransferOffers('eip155:2', 'alice')).toEqual({ owner: 0, all: 0 })
+  })
+
+  test('the lease of a network has one holder, and another one only after it expired', async () => {
+    await using store = await open()
+    const take = async (holder: string, now: number, network = 'eip155:1') =>
+      (await store.payments.takeTransferLease({ network, holder, now, until: now + 100 })) !== undefined
     const holders = Array.from({ length: 20 }, (_, at) => `${at}`)
     const taken = await Promise.all(holders.map((holder) => take(holder, 1000)))
     expect(taken.filter(Boolean)).toHaveLength(1)
     const holder = `${taken.indexOf(true)}`
     expect(await take(holder, 1050)).toBe(true)
     expect(await take('other', 1149)).toBe(false)
+    expect(await take('other', 1149, 'eip155:2')).toBe(true)
     expect(await take('other', 1150)).toBe(true)
     expect(await take(holder, 1151)).toBe(false)
     expect(await store.payments.listTransferOffers(10)).toEqual([])
+  })
+
+  test('the next holder of the lease receives the progress of the previous one', async () => {
+    await using store = await open()
+    const lease = { network: 'eip155:1', holder: 'a', now: 1, until: 2 }
+    const progress = { readUpTo: 7, behindSince: 5 }
+    expect(await store.payments.transferProgress('eip155:1')).toEqual({})
+    expect(await store.payments.takeTransferLease(lease)).toEqual({})
+    expect(await store.payments.takeTransferLease({ ...lease, progress })).toEqual(progress)
+    const other = { ...lease, holder: 'b', progress: { readUpTo: 1 } }
+    expect(await store.payments.takeTransferLease(other)).toBeUndefined()
+    expect(await store.payments.takeTransferLease({ ...lease, holder: 'b', now: 2, until: 3 })).toEqual(
+      progress,
+    )
+    expect(await store.payments.transferProgress('eip155:1')).toEqual(progress)
   })
 }

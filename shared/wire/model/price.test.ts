@@ -40,7 +40,12 @@ test.each<[string, unknown, string]>([
   [
     'transfers of an asset with few decimals',
     { ...price, amount: '1', decimals: 2, transfers: true },
-    'transfers requires an asset with at least 6 decimals',
+    'transfers requires at least 6 decimals and an amount of more than 99900',
+  ],
+  [
+    'transfers of a small amount',
+    { ...price, amount: '0.0999', transfers: true },
+    'an amount of more than 99900 atomic units',
   ],
   ['transfers that are no boolean', { ...price, transfers: 'yes' }, 'transfers must be true or false'],
   ['one asset twice', [price, { ...price, amount: '2' }], 'each asset of a network once'],

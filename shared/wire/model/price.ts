@@ -34,8 +34,9 @@ const address = z.string().regex(/^0x[\da-fA-F]{40}$/, 'must be an address: 0x a
 const zero = /^0x0{40}$/
 /** The maximum of a uint256. */
 const mostAtomic = 2n ** 256n - 1n
-/** The last digits of the amount identify a direct transfer. They must be worth little. */
-export const transferDecimalsMin = 6
+/** The exact amount of a direct transfer exceeds the price by 1 to this many atomic units. */
+export const transferRaiseMax = 999
+const transferDecimalsMin = 6
 
 const definition = z
   .strictObject({
@@ -53,15 +54,17 @@ const definition = z
   })
   .transform((price, context): Price => {
     if (!isDecimal(price.amount)) return z.NEVER
-    if (price.transfers === true && price.decimals < transferDecimalsMin) {
-      const message = `requires an asset with at least ${transferDecimalsMin} decimals, because the last digits of the amount identify the payment`
-      context.addIssue({ code: 'custom', path: ['transfers'], message })
-      return z.NEVER
-    }
     try {
       const atomic = toAtomic(price.amount, price.decimals)
       if (atomic > mostAtomic) throw new RangeError('exceeds the largest amount of a token (uint256)')
-      return { ...price, atomic: atomic.toString() }
+      const result = { ...price, atomic: atomic.toString() }
+      const isZero = atomic === 0n && price.decimals >= transferDecimalsMin
+      if (price.transfers === true && !isZero && !isTransferable(result)) {
+        const message = `requires at least ${transferDecimalsMin} decimals and an amount of more than ${100 * transferRaiseMax} atomic units, because the last digits of the amount identify the payment`
+        context.addIssue({ code: 'custom', path: ['transfers'], message })
+        return z.NEVER
+      }
+      return result
     } catch (error) {
       context.addIssue({
         code: 'custom',
@@ -71,6 +74,11 @@ const definition = z
       return z.NEVER
     }
   })
+
+/** Whether the last digits of the amount can identify a direct transfer: they must be worth less than 1 % of it. */
+export function isTransferable({ atomic, decimals }: Pick<Price, 'atomic' | 'decimals'>): boolean {
+  return decimals >= transferDecimalsMin && BigInt(atomic) > BigInt(transferRaiseMax) * 100n
+}
 
 /** One price, or several from which the caller chooses. */
 export const executionCost = z

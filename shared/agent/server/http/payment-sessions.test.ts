@@ -302,7 +302,11 @@ test('a late verification for a session that another transfer has claimed does n
     // The watch assumed that the process of the first payment had died.
     const open = (await changeIfUnmodified(known, { kind: 'release' })) ?? known
     const transfer = other.payload as unknown as SignedTransfer
-    await ledger.change(open, { kind: 'claim', transfer, nonceKey: nonceKeyOf(known.terms, transfer) })
+    await ledger.change(open, {
+      kind: 'claim',
+      transfer,
+      nonceKey: nonceKeyOf(known.terms, transfer.authorization),
+    })
     return changeIfUnmodified(known, change)
   }
   const paid = await ask(undefined, session.capture_url, await wallet.pay())

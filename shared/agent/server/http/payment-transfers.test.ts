@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { signPayment } from '@parley/engine/payments/x402/wallet'
 import { requirementsOf } from '@parley/engine/payments/x402/x402'
+import type { PaymentTerms, SignedTransfer } from '@parley/engine/store/payment-store'
 import { hasServers, startServers } from '@parley/tools/testing/agent-processes'
 import { TestChain } from '@parley/tools/testing/chain'
 import { KillableAgent } from '@parley/tools/testing/killable-agent'
+import { startLimitedNode } from '@parley/tools/testing/limited-node'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestAgent, testAgent } from '../../testing.ts'
@@ -179,11 +181,135 @@ test('a transfer counts after its confirmations, and a late one is listed for a 
   await expect.poll(() => orphans(agent)).toMatchObject([{ reason: 'late_transfer', txHash }])
 })
 
-test.each([
-  ['its author did not opt in', {}],
-  ['the price is too low for other amounts', { transfers: true, amount: '0.09' }],
-])('a session has the QR code of its page if %s', async (_why, price) => {
-  await using agent = await agentOnChain(price)
+test('a transfer by a signature that the agent did not receive is listed for a refund, and the signature pays nothing', async () => {
+  await using agent = await agentOnChain({ transfers: true })
+  const session = await startSession(agent.url, agent.caller('alice').token)
+  const ledger = agent.app.services.store.payments
+  const { atomic } = await requiredTransferOn(session)
+  const made = await ledger.transferOfferOf(session.session_id)
+  const row = await ledger.loadPayment(session.session_id)
+  if (made === undefined || row === undefined) throw new Error('no offer')
+  const key = generatePrivateKey()
+  const payer = privateKeyToAccount(key).address
+  await chain.mint(payer, 10_000_000n)
+  const signed = await signPayment(key, { requirements: requirementsOf(made.terms) })
+  const txHash = await chain.settle(signed.payload as SignedTransfer)
+  const refund = { reason: 'signed_elsewhere', txHash, payer, atomic: `${atomic}` }
+  await expect.poll(() => orphans(agent)).toEqual([refund])
+  expect(await statusOf(agent, session)).toBe('open')
+  const id = crypto.randomUUID()
+  await ledger.addPayment({ ...row, id, captureToken: id, terms: made.terms })
+  const answer = await fetch(`${agent.url}/pay/${id}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(signed),
+  })
+  expect(await answer.text()).toContain('nonce_already_used')
+  expect((await ledger.loadPayment(id))?.state).toBe('open')
+})
+
+test('at a node that permits few blocks per request, transfers are found, and blocks that were read are not read again', async () => {
+  await using node = await startLimitedNode(chain.url, 4)
+  const more = { PAYMENT_RPC_URL: node.url }
+  await using agent = await agentOnChain({ transfers: true }, { more })
+  const token = agent.caller('alice').token
+  const session = await startSession(agent.url, token)
+  const { payTo, atomic } = await requiredTransferOn(session)
+  await chain.mine(60)
+  await chain.transfer(payTo, atomic)
+  await chain.mine(60)
+  await expect.poll(() => statusOf(agent, session), { timeout: 20_000 }).toBe('settled')
+  const head = () => agent.app.services.store.payments.transferProgress(chain.network)
+  await expect.poll(async () => (await head()).behindSince, { timeout: 20_000 }).toBeUndefined()
+  const { readUpTo = 0 } = await head()
+  node.ranges.length = 0
+  await chain.mine()
+  await expect.poll(async () => (await head()).readUpTo).toBe(readUpTo + 1)
+  expect(Math.min(...node.ranges.map(([from]) => from))).toBeGreaterThan(readUpTo - 4)
+})
+
+test('while the chain has not been read for minutes, new sessions have no transfer, and the log says why without the URL of the node', async () => {
+  await using node = await startLimitedNode(chain.url, 10_000)
+  const lines: string[] = []
+  const more = { PAYMENT_RPC_URL: node.url }
+  await using agent = await agentOnChain({ transfers: true }, { lines, more })
+  const token = agent.caller('alice').token
+  expect(await transferOn(await startSession(agent.url, token))).toBeDefined()
+  const { payments } = agent.app.services.store
+  node.status = 429
+  await expect
+    .poll(async () => (await payments.transferProgress(chain.network)).behindSince, { timeout: 20_000 })
+    .toBeGreaterThan(0)
+  await expect.poll(() => lines.join('')).toContain('the node returned HTTP status 429')
+  const lease = { network: chain.network, holder: 'only-process', now: Date.now(), until: Date.now() }
+  await payments.takeTransferLease({ ...lease, progress: { behindSince: Date.now() - 360_000 } })
+  expect(await transferOn(await startSession(agent.url, token))).toBeUndefined()
+  node.status = 200
+  await expect
+    .poll(async () => (await payments.transferProgress(chain.network)).behindSince, { timeout: 30_000 })
+    .toBeUndefined()
+  expect(await transferOn(await startSession(agent.url, token))).toBeDefined()
+  expect(lines.join('')).not.toContain(node.url)
+})
+
+test('of many transfers of other amounts, the log names 20 and the number of the others', async () => {
+  const lines: string[] = []
+  await using agent = await agentOnChain({ transfers: true }, { lines })
+  const session = await startSession(agent.url, agent.caller('alice').token)
+  const ledger = agent.app.services.store.payments
+  const row = await ledger.loadPayment(session.session_id)
+  if (row === undefined) throw new Error('no session')
+  const fromBlock = await chain.blockNumber()
+  for (let sent = 0; sent < 23; sent += 1) await chain.transfer(row.terms.payTo, 1n)
+  const terms = { ...row.terms, atomic: '1000001' }
+  const expiresAt = Date.now() + 60_000
+  const offer = { sessionId: row.id, owner: row.owner, terms, fromBlock, expiresAt, until: expiresAt }
+  await ledger.addTransferOffer(offer)
+  await chain.transfer(row.terms.payTo, 1_000_001n)
+  await expect.poll(() => statusOf(agent, session)).toBe('settled')
+  await expect.poll(() => lines.filter((line) => line.includes('were not examined'))).toHaveLength(1)
+  expect(lines.filter((line) => line.includes('a transfer matches no payment session'))).toHaveLength(20)
+})
+
+test('one caller reserves at most 100 amounts', async () => {
+  await using agent = await agentOnChain({ transfers: true })
+  const ledger = agent.app.services.store.payments
+  const session = await startSession(agent.url, agent.caller('alice').token)
+  const row = await ledger.loadPayment(session.session_id)
+  if (row === undefined) throw new Error('no session')
+  const { owner, terms, expiresAt = 0 } = row
+  const offer = { owner, fromBlock: 1, expiresAt, until: expiresAt }
+  for (let at = 0; at < 100; at += 1) {
+    const reserved = { ...terms, atomic: `${2_000_000 + at}` }
+    await ledger.addTransferOffer({ ...offer, sessionId: `${at}`, terms: reserved })
+  }
+  expect(await transferOn(session)).toBeUndefined()
+  const other = await startSession(agent.url, agent.caller('bob').token)
+  expect(await transferOn(other)).toBeDefined()
+})
+
+test('offers on a network that the agent no longer uses end with their time', async () => {
+  await using agent = await agentOnChain({ transfers: true })
+  const ledger = agent.app.services.store.payments
+  const terms = { ...chain.price('1', newAddress()), network: 'eip155:1', atomic: '1000001' }
+  const offer = { owner: 'o', fromBlock: 1, expiresAt: 1, terms: terms as PaymentTerms }
+  await ledger.addTransferOffer({ ...offer, sessionId: 'past', until: 1 })
+  const later = { ...offer, terms: { ...offer.terms, atomic: '1000002' }, until: Date.now() + 60_000 }
+  await ledger.addTransferOffer({ ...later, sessionId: 'later' })
+  await expect.poll(() => ledger.transferOfferOf('past')).toBeUndefined()
+  expect(await ledger.transferOfferOf('later')).toBeDefined()
+})
+
+test('without PAYMENT_RPC_URL, the log of an agent that accepts transfers says that it offers none', async () => {
+  const lines: string[] = []
+  const more = { PAYMENT_RPC_URL: '', PAYMENT_SIGNER_KEY_FILE: '', PAYMENT_SANDBOX: 'yes' }
+  await using agent = await agentOnChain({ transfers: true }, { lines, more })
+  expect(agent.url).toBeTruthy()
+  expect(lines.join('')).toContain('PAYMENT_RPC_URL is not set')
+})
+
+test('a session has the QR code of its page if its author did not opt in', async () => {
+  await using agent = await agentOnChain({})
   const session = await startSession(agent.url, agent.caller('alice').token)
   expect(await transferOn(session)).toBeUndefined()
   expect(await (await fetch(session.capture_url)).text()).toContain('QR code with the address of this page')
@@ -218,7 +344,7 @@ test('after kill -9 at any time, each transfer is counted once', async () => {
     await agent.start()
   }
   await expect.poll(async () => (await transactions(agent)).sort(), { timeout: 30_000 }).toEqual(made.sort())
-}, 90_000)
+}, 180_000)
 
 test.skipIf(!hasServers)(
   'two processes count each transfer once (needs mongod, redis-server)',
@@ -241,5 +367,5 @@ test.skipIf(!hasServers)(
       .poll(async () => (await transactions(second)).sort(), { timeout: 30_000 })
       .toEqual(made.sort())
   },
-  90_000,
+  180_000,
 )

@@ -92,7 +92,7 @@ test('of many progress messages, one per second is sent, and the newest replaces
 
 test('progress messages that wait at the end of the task are dropped', async () => {
   const { messages, task } = await progressOf(async function* () {
-    for (let i = 0; i < 10_000; i += 1) yield progress(`${i}`)
+    for (let i = 0; i < 1000; i += 1) yield progress(`${i}`)
     yield 'done'
   })
   expect(task.status.state).toBe('completed')

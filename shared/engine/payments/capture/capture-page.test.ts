@@ -87,6 +87,17 @@ test('a session with a direct transfer has a link and a QR code of exactly this 
   expect(expiredText).toContain('a late one is listed for a refund')
 })
 
+test('a page with a direct transfer shows the exact amount without a click, and says what becomes of it after a failure', () => {
+  const terms = { ...onBase, amount: '0.010437', atomic: '10437' }
+  const text = page({ terms: onBase, sandbox: false }, { transfer: terms })
+  expect(text.replace(/<details[^]*?<\/details>/g, '')).toContain('exactly <strong>0.010437 ')
+  expect(text).not.toContain('Payments use x402: your wallet signs')
+  const failed = { state: 'failed' as const, terms: onBase, sandbox: false, reason: 'insufficient_funds' }
+  expect(page(failed)).toContain('No money was taken from your wallet.')
+  expect(page(failed, { transfer: terms })).not.toContain('No money was taken from')
+  expect(page(failed, { transfer: terms })).toContain('the transfer is listed for a refund')
+})
+
 test('a page whose address is too long for a code has none', () => {
   expect(qrCode('x'.repeat(601), 'code')).toBeUndefined()
   expect(page({}, { captureUrl: `https://a.example/${'x'.repeat(700)}` })).not.toContain('<svg')

@@ -27,15 +27,19 @@ export const capturePageHeaders = {
   'x-robots-tag': 'noindex',
 }
 
-/**
- * Renders the page.
- * @param page.refreshSeconds seconds after which a browser without scripts reloads the page
- */
-export function capturePage(page: {
+export interface CaptureContent {
   title: string
   main: Html
+  /** Default: how a signed payment works. */
+  footer?: string | undefined
+  /** Seconds after which a browser without scripts reloads the page. */
   refreshSeconds?: number | undefined
-}): string {
+}
+
+const signedPayment = 'Payments use x402: your wallet signs a single transfer of exactly this amount.'
+
+/** Renders the page. */
+export function capturePage(page: CaptureContent): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -48,7 +52,7 @@ ${page.refreshSeconds !== undefined && html`<noscript><meta http-equiv="refresh"
 </head>
 <body>
 ${page.main}
-<footer><p>Payments use x402: your wallet signs a single transfer of exactly this amount.</p></footer>
+<footer><p>${page.footer ?? signedPayment}</p></footer>
 <script>${new Markup(script)}</script>
 </body>
 </html>

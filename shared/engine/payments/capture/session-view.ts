@@ -2,6 +2,7 @@ import type { PaymentRecord, PaymentTerms } from '../../store/payment-store.ts'
 import { chainIdOf } from '../facilitators/typed-data.ts'
 import { statusOf } from '../ledger/sessions.ts'
 import { requirementsOf } from '../x402/x402.ts'
+import type { CaptureContent } from './capture-page.ts'
 import { type Html, html } from './html.ts'
 import { explorerUrl, networkName } from './networks.ts'
 import { qrCode } from './qr-code.ts'
@@ -24,8 +25,8 @@ export interface SessionView {
 
 type Stage = 'open' | 'on its way' | 'completed' | 'failed' | 'expired'
 
-/** Renders the title and the content of a session's page. */
-export function sessionView(view: SessionView): { title: string; main: Html; refreshSeconds?: number } {
+/** Renders the content of a session's page. */
+export function sessionView(view: SessionView): CaptureContent {
   const stage = stageOf(view.session)
   const { terms } = view.session
   const heading = headings[stage]
@@ -39,7 +40,11 @@ ${view.session.sandbox && testMoney}
 <p class="from">to <bdi>${view.agent.name}</bdi>, on ${networkName(terms.network) ?? terms.network}</p>
 ${contents[stage](view)}
 </main>`
-  return { title, main, ...(stage === 'on its way' && { refreshSeconds: 5 }) }
+  const footer =
+    view.transfer === undefined
+      ? undefined
+      : 'A signed payment (x402) transfers exactly the price, once. A direct transfer must have exactly the amount that is shown for it.'
+  return { title, main, footer, ...(stage === 'on its way' && { refreshSeconds: 5 }) }
 }
 
 /** The page for an unknown session. */
@@ -71,8 +76,9 @@ ${purchase(view)}
 <div id="news" role="status"></div>
 ${view.session.sandbox && testWallet(view)}
 ${browserWallets(view)}
+${view.transfer !== undefined && directTransfer(view.transfer)}
 ${byPayload(view)}
-${onPhone(view)}
+${view.transfer === undefined && onPhone(view)}
 ${returnLink(view, 'Cancel and return to')}
 ${facts(view)}`,
   'on its way': (
@@ -90,25 +96,28 @@ ${receipt(view)}
 ${facts(view)}`,
   failed: (
     view,
-  ) => html`<p>${refusalText(view.session.reason ?? '')} ${takenMoney(view, ' from your wallet')} To try again, request a new
+  ) => html`<p>${refusalText(view.session.reason ?? '')} ${takenMoney(view)} To try again, request a new
 payment in the program that requested this one.</p>
 ${returnLink(view, 'Return to')}
 ${purchase(view)}
 ${facts(view)}`,
   expired: (
     view,
-  ) => html`<p>${takenMoney(view, '')} To pay, request a new payment in the program that requested this
+  ) => html`<p>${takenMoney(view)} To pay, request a new payment in the program that requested this
 one.</p>
 ${returnLink(view, 'Return to')}
 ${purchase(view)}
 ${facts(view)}`,
 }
 
-/** A transfer that the payer made directly may be late or not visible yet. */
-function takenMoney({ transfer }: SessionView, from: string): string {
-  return transfer === undefined
-    ? `No money was taken${from}.`
-    : `If you sent ${transfer.amount} ${transfer.extra.name} directly, do not send it again: a transfer in time still appears here, and a late one is listed for a refund.`
+/** Says what happened to the money. A direct transfer may be late, or not visible yet. */
+function takenMoney({ transfer, session }: SessionView): string {
+  const isFailed = session.state === 'failed'
+  if (transfer === undefined) return `No money was taken${isFailed ? ' from your wallet' : ''}.`
+  const sent = `If you sent ${transfer.amount} ${transfer.extra.name} directly, do not send it again:`
+  return isFailed
+    ? `The signed payment took no money. ${sent} this payment can no longer be made, and the transfer is listed for a refund.`
+    : `${sent} a transfer in time still appears here, and a late one is listed for a refund.`
 }
 
 function stageOf(session: PaymentRecord): Stage {
@@ -196,11 +205,10 @@ function returnLink({ session }: SessionView, text: string): Html | undefined {
 }
 
 /**
- * The code contains the address of this page, unless the session offers a direct transfer: a transfer of the price carries
- * nothing that names this session, so that it would not count as its payment.
+ * The code contains the address of this page. A transfer of the price would carry nothing that names this session, so that
+ * it would not count as its payment.
  */
-function onPhone({ captureUrl, transfer }: SessionView): Html | undefined {
-  if (transfer !== undefined) return directTransfer(transfer)
+function onPhone({ captureUrl }: SessionView): Html | undefined {
   const svg = qrCode(captureUrl, 'QR code with the address of this page')
   return (
     svg &&
@@ -213,13 +221,15 @@ ${svg}</details>`
 /** A request for a transfer of the exact amount (EIP-681). The amount identifies the session. */
 function directTransfer({ network, asset, payTo, amount, atomic, extra }: PaymentTerms): Html {
   const uri = `ethereum:${asset}@${chainIdOf(network)}/transfer?address=${payTo}&uint256=${atomic}`
-  return html`<details class="phone"><summary>Pay with a wallet on your phone</summary>
-<p>Scan this code with your wallet app, or <a href="${uri}">open it in a wallet</a> on this device. Send exactly
-<strong>${amount} <bdi>${extra.name}</bdi></strong> on ${networkName(network) ?? network}: only this amount is recognized as
-this payment.</p>
-${qrCode(uri, 'QR code with the transfer for your wallet')}
-<p>Use your own wallet, because refunds go to the address that sent the money. Send it once, while this page is open: it
-appears here after a few confirmations. A transfer that is late or has another amount does not pay.</p></details>`
+  return html`<section aria-labelledby="direct"><h2 id="direct">Direct transfer</h2>
+<p>From a wallet app, send exactly <strong>${amount} <bdi>${extra.name}</bdi></strong> on ${networkName(network) ?? network}, once and
+while this page is open. Only this amount is recognized as this payment: it appears here after a few confirmations, and a
+transfer that is late or has another amount does not pay. Use your own wallet, because refunds go to the address that sent the
+money.</p>
+<details class="phone"><summary>Show the code for a wallet on your phone</summary>
+<p>Scan this code with your wallet app, or <a href="${uri}">open it in a wallet</a> on this device. Check that the app shows exactly
+the amount above.</p>
+${qrCode(uri, 'QR code with the transfer for your wallet')}</details></section>`
 }
 
 function testWallet({ token }: SessionView): Html {

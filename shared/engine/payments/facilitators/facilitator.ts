@@ -41,10 +41,10 @@ export interface ChainTransfer extends TransferLog {
   /** Time of the block (milliseconds since 1970). */
   minedAt: number
   /**
-   * Whether the payer used a signed authorization (EIP-3009) of the token in the same transaction. The ledger counts such
-   * transfers by the nonce of their authorization, so that they must not be counted a second time.
+   * The nonce of the signed authorization (EIP-3009) that made the transfer. The ledger counts such transfers by this nonce,
+   * so that they must not be counted a second time. Undefined for a plain transfer.
    */
-  isAuthorized: boolean
+  authorizationNonce?: string | undefined
 }
 
 export interface TransferQuery {
@@ -55,15 +55,27 @@ export interface TransferQuery {
   toBlock: number
 }
 
-/** The token transfers on a chain. Every method rejects if the node does not respond. */
+/** The chain's node failed to return transfers. The message contains no secrets and may be logged. */
+export class ChainReadError extends Error {
+  override readonly name = 'ChainReadError'
+  /** Whether a smaller range of blocks may succeed: nodes limit the range, the number of logs and the time. */
+  readonly isRangeRefused: boolean
+
+  constructor(message: string, isRangeRefused: boolean) {
+    super(message)
+    this.isRangeRefused = isRangeRefused
+  }
+}
+
+/** The token transfers on a chain. Every method throws ChainReadError if the node does not return the data. */
 export interface TransferSource {
   readonly network: string
-  /** Returns the newest block, with or without confirmations. */
-  latestBlock(): Promise<number>
+  /** Returns the block after which every transfer is mined that is sent from now on, even if the chain is reorganized. */
+  startBlock(): Promise<number>
   /** Returns the newest block with the required confirmations; undefined if there is none. */
   confirmedBlock(): Promise<{ number: number; minedAt: number } | undefined>
   logsIn(query: TransferQuery): Promise<TransferLog[]>
-  /** @throws Error if the chain was reorganized since the log was read */
+  /** Also throws ChainReadError if the chain was reorganized since the log was read. */
   transferOf(log: TransferLog): Promise<ChainTransfer>
 }
 

@@ -99,7 +99,7 @@ function directPayment(
     version: 0,
     terms: storedTerms(terms),
     sandbox,
-    nonceKey: nonceKeyOf(terms, transfer),
+    nonceKey: nonceKeyOf(terms, transfer.authorization),
     purpose,
     taskId,
     transfer,

@@ -114,7 +114,7 @@ export class PaymentSessions {
     const { ledger, collector } = this.#parts
     if (presented.kind === 'session') throw new PaymentRefused('invalid_payload')
     const transfer = presented.transfer
-    const nonceKey = nonceKeyOf(session.terms, transfer)
+    const nonceKey = nonceKeyOf(session.terms, transfer.authorization)
     // A repeated payment returns the original outcome.
     if (session.nonceKey === nonceKey) return session
     const status = statusOf(session)

@@ -1,10 +1,12 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Log } from '@parley/kit/process/log'
 import { toWhole } from '@parley/wire/model/amount'
+import { isTransferable, transferRaiseMax } from '@parley/wire/model/price'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { PaymentRecord, PaymentTerms, TransferOffer } from '../../store/payment-store.ts'
 import { amountKeyOf } from '../../store/transfer-offers.ts'
 import type { ChainTransfer, TransferLog, TransferSource } from '../facilitators/facilitator.ts'
+import { nonceKeyOf } from '../x402/match-terms.ts'
 import type { Ledger } from './ledger.ts'
 import { statusOf } from './sessions.ts'
 
@@ -18,13 +20,14 @@ interface Parts {
   log: Log
 }
 
-/** The exact amount exceeds the price by 1 to this many atomic units. */
-const raiseMax = 999
-const decimalsMin = 6
 /** How long after the end of a session its amount belongs to it, so that a late transfer can be refunded. */
 export const lateMs = 7 * 24 * 60 * 60 * 1000
 /** Limits the work of reading transfers. */
-export const offersMax = 5000
+export const offersMax = 2000
+/** Leaves amounts for other owners. */
+const offersOfOwnerMax = 100
+/** While transfers have not been read for this long, a payment would not be recognized in time. */
+const behindMaxMs = 5 * 60_000
 /** Random amounts to try. If most amounts are in use, the session has no direct transfer. */
 const amountsTried = 16
 const nodeTimeoutMs = 3000
@@ -55,8 +58,8 @@ export class Transfers {
     if (!this.#accepts(session)) return undefined
     const made = await store.transferOfferOf(session.id)
     if (made !== undefined) return made
-    if ((await store.listTransferOffers(offersMax)).length >= offersMax) return undefined
-    const fromBlock = await this.#latestBlock(source)
+    if (!(await this.#canOffer(session.owner))) return undefined
+    const fromBlock = await this.#startBlock(source)
     if (fromBlock === undefined) return undefined
     const { id: sessionId, owner, expiresAt = 0 } = session
     for (let attempt = 0; attempt < amountsTried; attempt += 1) {
@@ -67,19 +70,25 @@ export class Transfers {
     return undefined
   }
 
+  /** Whether a session has the amount of the transfer. */
+  async isOffered(transfer: TransferLog): Promise<boolean> {
+    return (await this.#offerOf(transfer)) !== undefined
+  }
+
   /**
    * Counts the transfer, if it was not counted before. A crash at any point leaves it uncounted or counted once, because
    * one commit changes the ledger and claims the transfer.
    */
   async count(transfer: ChainTransfer): Promise<void> {
     const { ledger } = this.#parts
-    if (transfer.isAuthorized) return
-    if ((await ledger.store.findByNonce(transfer.key)) !== undefined) return
-    const offer = await ledger.store.findTransferOffer(amountKeyOf({ ...transfer, network: this.#network }))
+    const key = this.#keyOf(transfer)
+    if ((await ledger.store.findByNonce(key)) !== undefined) return
+    const offer = await this.#offerOf(transfer)
     if (offer === undefined || transfer.block <= offer.fromBlock) return this.#warn(transfer)
+    if (transfer.authorizationNonce !== undefined) return this.#orphan(transfer, offer, 'signed_elsewhere')
     const session = await ledger.store.loadPayment(offer.sessionId)
     if (session === undefined) return this.#orphan(transfer, offer, 'late_transfer')
-    const { key, txHash, payer, minedAt } = transfer
+    const { txHash, payer, minedAt } = transfer
     const change = {
       kind: 'transferred',
       transferKey: key,
@@ -94,16 +103,36 @@ export class Transfers {
     await this.#orphan(transfer, offer, isSecond ? 'second_transfer' : 'late_transfer')
   }
 
+  #offerOf(transfer: TransferLog): Promise<TransferOffer | undefined> {
+    return this.#parts.ledger.store.findTransferOffer(amountKeyOf({ ...transfer, network: this.#network }))
+  }
+
+  /** A signed transfer has the key of its authorization, so that the authorization cannot pay for anything else. */
+  #keyOf({ key, asset, payer, authorizationNonce: nonce }: ChainTransfer): string {
+    if (nonce === undefined) return key
+    return nonceKeyOf({ network: this.#network, asset }, { from: payer, nonce })
+  }
+
   /** Lists the transfer for a refund. */
   async #orphan(
-    { key, txHash, payer, minedAt }: ChainTransfer,
+    transfer: ChainTransfer,
     { owner, terms, sessionId }: TransferOffer,
-    reason: 'late_transfer' | 'second_transfer',
+    reason: 'late_transfer' | 'second_transfer' | 'signed_elsewhere',
   ): Promise<void> {
+    const { txHash, payer, minedAt } = transfer
     const { ledger, log } = this.#parts
     const at = timestamp()
     const id = randomUUID()
-    const fields = { owner, terms, payer, txHash, reason, nonceKey: key, sandbox: false, attempts: 0 }
+    const fields = {
+      owner,
+      terms,
+      payer,
+      txHash,
+      reason,
+      nonceKey: this.#keyOf(transfer),
+      sandbox: false,
+      attempts: 0,
+    }
     const dates = { createdAt: at, updatedAt: at, completedAt: new Date(minedAt).toISOString() }
     const added = await ledger.add({ id, kind: 'direct', state: 'orphaned', version: 0, ...fields, ...dates })
     if (added === 'added')
@@ -125,20 +154,26 @@ export class Transfers {
     return this.#parts.source?.network ?? ''
   }
 
-  #accepts(session: PaymentRecord): boolean {
-    const { terms, sandbox } = session
-    if (sandbox || terms.network !== this.#network || terms.decimals < decimalsMin) return false
-    const isWorthLittle = BigInt(raiseMax) * 100n < BigInt(terms.atomic)
-    return isWorthLittle && this.#parts.prices.some((price) => isSamePlace(price, terms))
+  #accepts({ terms, sandbox }: PaymentRecord): boolean {
+    if (sandbox || terms.network !== this.#network || !isTransferable(terms)) return false
+    return this.#parts.prices.some((price) => isSamePlace(price, terms))
+  }
+
+  async #canOffer(owner: string): Promise<boolean> {
+    const { store } = this.#parts.ledger
+    const count = await store.countTransferOffers(this.#network, owner)
+    if (count.all >= offersMax || count.owner >= offersOfOwnerMax) return false
+    const { behindSince } = count.all === 0 ? {} : await store.transferProgress(this.#network)
+    return behindSince === undefined || Date.now() - behindSince < behindMaxMs
   }
 
   /** Fails fast after a failure, because anyone who has the address of a session can request this. */
-  async #latestBlock(source: TransferSource): Promise<number | undefined> {
+  async #startBlock(source: TransferSource): Promise<number | undefined> {
     if (Date.now() < this.#nodeRetryAt) return undefined
     const { promise: timeout, resolve } = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => resolve(undefined), nodeTimeoutMs)
     try {
-      const block = await Promise.race([source.latestBlock().catch(() => undefined), timeout])
+      const block = await Promise.race([source.startBlock().catch(() => undefined), timeout])
       if (block === undefined) {
         this.#nodeRetryAt = Date.now() + nodeRetryMs
         this.#parts.log.warn(
@@ -153,7 +188,7 @@ export class Transfers {
 }
 
 function raised(terms: PaymentTerms): PaymentTerms {
-  const atomic = BigInt(terms.atomic) + BigInt(randomInt(1, raiseMax + 1))
+  const atomic = BigInt(terms.atomic) + BigInt(randomInt(1, transferRaiseMax + 1))
   return { ...terms, atomic: atomic.toString(), amount: toWhole(atomic, terms.decimals) }
 }
 

@@ -45,8 +45,11 @@ export function requireTimely({ authorization }: SignedTransfer, nowMs = Date.no
 }
 
 /** Returns the key of an authorization. A token contract accepts each of a payer's nonces once. */
-export function nonceKeyOf(terms: PaymentTerms, { authorization }: SignedTransfer): string {
-  return [terms.network, terms.asset, authorization.from, authorization.nonce].join(' ').toLowerCase()
+export function nonceKeyOf(
+  { network, asset }: Pick<PaymentTerms, 'network' | 'asset'>,
+  { from, nonce }: Pick<SignedTransfer['authorization'], 'from' | 'nonce'>,
+): string {
+  return [network, asset, from, nonce].join(' ').toLowerCase()
 }
 
 function isAccepted(terms: PaymentTerms, accepted: NonNullable<PresentedTransfer['accepted']>): boolean {

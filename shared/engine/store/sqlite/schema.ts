@@ -179,6 +179,8 @@ export const agentMigrations: readonly string[] = [
   -- Amounts with which payment sessions can be paid by a plain transfer, and the lease for reading these transfers.
   CREATE TABLE transfer_offers (
     amount_key TEXT PRIMARY KEY,
+    network TEXT,
+    owner TEXT,
     session_id TEXT,
     from_block INTEGER,
     holder TEXT,
@@ -186,6 +188,7 @@ export const agentMigrations: readonly string[] = [
     body TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX transfer_offers_of_session ON transfer_offers (session_id) WHERE session_id IS NOT NULL;
+  CREATE INDEX transfer_offers_of_owner ON transfer_offers (network, owner) WHERE network IS NOT NULL;
   CREATE INDEX transfer_offers_by_block ON transfer_offers (from_block) WHERE from_block IS NOT NULL;
   `,
 ]

@@ -70,6 +70,7 @@ export const agentIndexes: Record<string, Index[]> = {
   ],
   transfer_offers: [
     { name: 'transfer_offers_of_session', key: { agent_id: 1, session_id: 1 }, having: 'session_id' },
+    { name: 'transfer_offers_of_owner', key: { agent_id: 1, network: 1, owner: 1 }, having: 'network' },
     { name: 'transfer_offers_by_block', key: { agent_id: 1, from_block: 1 }, having: 'from_block' },
   ],
   usage_days: [{ name: 'usage_of_day', key: { agent_id: 1, day: 1 } }],
