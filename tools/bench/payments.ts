@@ -98,7 +98,11 @@ async function verification(): Promise<number> {
   const verify = async (some: SignedPayment[]) => {
     for (const { payload } of some) {
       const transfer = payload as SignedTransfer
-      const good = await isSignedByPayer({ terms, transfer, nonceKey: nonceKeyOf(terms, transfer.authorization) })
+      const good = await isSignedByPayer({
+        terms,
+        transfer,
+        nonceKey: nonceKeyOf(terms, transfer.authorization),
+      })
       if (!good) throw new Error('invalid signature')
     }
   }

@@ -76,9 +76,7 @@ ${purchase(view)}
 <div id="news" role="status"></div>
 ${view.session.sandbox && testWallet(view)}
 ${browserWallets(view)}
-${view.transfer !== undefined && directTransfer(view.transfer)}
-${byPayload(view)}
-${view.transfer === undefined && onPhone(view)}
+${otherWays(view)}
 ${returnLink(view, 'Cancel and return to')}
 ${facts(view)}`,
   'on its way': (
@@ -202,6 +200,15 @@ function returnLink({ session }: SessionView, text: string): Html | undefined {
   const url = session.returnUrl === undefined ? null : URL.parse(session.returnUrl)
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined
   return html`<p><a class="return" href="${url.href}" rel="noreferrer">${text} <bdi>${url.host}</bdi></a></p>`
+}
+
+function otherWays(view: SessionView): Html {
+  const program = byPayload(view)
+  return view.transfer === undefined
+    ? html`${program}
+${onPhone(view)}`
+    : html`${directTransfer(view.transfer)}
+${program}`
 }
 
 /**
