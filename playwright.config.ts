@@ -4,8 +4,8 @@ import { defineConfig } from '@playwright/test'
 export default defineConfig<object, { store: 'embedded' | 'full' }>({
   testDir: 'e2e',
   testMatch: '**/*.{spec,test}.ts',
-  // The tests mostly wait for processes, so three parallel deployments keep two cores busy.
-  workers: 3,
+  // Two parallel deployments of a dozen processes each keep two cores busy. With three, responses miss their time limits.
+  workers: 2,
   retries: 0,
   forbidOnly: true,
   // These limits end hanging tests, and are generous for a machine under load.

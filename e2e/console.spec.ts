@@ -1,7 +1,7 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import { onPath } from '@parley/tools/install-programs'
 import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
-import { type Browser, expect, type Page } from '@playwright/test'
+import { type Browser, expect, type Page, type Route } from '@playwright/test'
 import { skipWithoutServers, test } from './backends.ts'
 import { consoleAgents, fillConsole, firstOperator, type SentTasks } from './harness/console-data.ts'
 import {
@@ -146,6 +146,21 @@ test.describe('the console (needs chromium)', () => {
     await page.getByRole('tab', { name: /Request and response/ }).click()
     await expect(page.getByText('POST /agents/editor/').first()).toBeVisible()
     await expect(page.getByText('"state": "completed"').first()).toBeVisible()
+  })
+
+  test('a request that the server refuses for a moment is repeated, and so is a list without some agents', async () => {
+    await page.route('**/console/api/agents/editor/', refuseForASecond, { times: 1 })
+    await page.goto(`${deployment.url}/console/try?agent=editor`)
+    await page.getByLabel('Your message').fill('Dear colleagues')
+    await page.keyboard.press('Enter')
+    await expect(page.getByRole('log').getByText('Which tone should the text have')).toBeVisible()
+    await expect(page.getByRole('tab', { name: 'Request and response 1' })).toBeVisible()
+    await page.route(/\/console\/api\/operator\/tasks(\?|$)/, withoutReporter, { times: 1 })
+    await page.goto(`${deployment.url}/console/tasks`)
+    await expect(
+      page.getByText('The entries of the agent reporter are missing from this list.'),
+    ).toBeVisible()
+    await expect(page.getByText('Dear colleagues').first()).toBeVisible()
   })
 
   test('a message that costs something is sent after its payment', async () => {
@@ -319,4 +334,18 @@ async function removeAccount(page: Page, name: string): Promise<void> {
   await row.getByRole('button', { name: 'Remove …' }).click()
   await page.getByRole('button', { name: 'Remove', exact: true }).click()
   await expect(row).toHaveCount(0)
+}
+
+async function refuseForASecond(route: Route): Promise<void> {
+  const error = { code: -32042, message: 'The OAuth server is unavailable' }
+  await route.fulfill({
+    status: 503,
+    headers: { 'retry-after': '1' },
+    json: { jsonrpc: '2.0', id: 1, error },
+  })
+}
+
+async function withoutReporter(route: Route): Promise<void> {
+  const unread = [{ agent: 'reporter', reason: 'no response in time' }]
+  await route.fulfill({ json: { tasks: [], next_cursor: null, unread } })
 }

@@ -1,4 +1,4 @@
-import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, api, isAborted } from './api.js'
 
 /**
@@ -50,15 +50,34 @@ export function useLoad(key, load) {
   }
 }
 
+const unreadRetriesMax = 3
+const unreadRetryMs = 5000
+
 /**
- * Loads a path of the gateway.
+ * Loads a path of the gateway. A list without the entries of some agents, which could not be read, is loaded again a few
+ * times.
  *
  * @param {string} path
  * @param {Record<string, unknown>} [query]
  * @returns {Loaded<any>}
  */
 export function useApi(path, query = {}) {
-  return useLoad(`${path} ${JSON.stringify(query)}`, (signal) => api(path, { query, signal }))
+  const key = `${path} ${JSON.stringify(query)}`
+  const loaded = useLoad(key, (signal) => api(path, { query, signal }))
+  const retried = useRef({ key, times: 0 })
+  const { data, reload } = loaded
+  useEffect(() => {
+    if (retried.current.key !== key) retried.current = { key, times: 0 }
+    if (data === undefined) return undefined
+    if (!(data.unread?.length > 0)) retried.current.times = 0
+    else if (retried.current.times < unreadRetriesMax) {
+      retried.current.times += 1
+      const timer = setTimeout(reload, unreadRetryMs)
+      return () => clearTimeout(timer)
+    }
+    return undefined
+  }, [key, data])
+  return loaded
 }
 
 /**

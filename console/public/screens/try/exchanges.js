@@ -19,6 +19,9 @@ import { frames } from './frames.js'
 
 const exchangesMax = 50
 const framesMax = 300
+/** Retries of a request that the server could not process yet. The idempotency key prevents a second task. */
+const retriesMax = 3
+const retryWaitMaxS = 10
 const shownHeaders = ['content-type', 'x-agent', 'x-negotiation-id', 'x-request-id', 'retry-after']
 
 export class Exchanges {
@@ -26,7 +29,7 @@ export class Exchanges {
   list = signal(/** @type {Exchange[]} */ ([]))
 
   /**
-   * Sends a request, and records it with the head of its answer.
+   * Sends a request, and records it with the head of its answer. A refusal that names a short wait is retried after it.
    * @param {string} path
    * @param {import('./requests.js').RpcRequest} body
    * @param {AbortSignal} abort
@@ -37,10 +40,19 @@ export class Exchanges {
     const started = { id, path, request: body, at: Date.now(), status: undefined, headers: {}, received: [] }
     this.list.value = [{ ...started, omitted: 0, done: false }, ...this.list.value].slice(0, exchangesMax)
     const headers = { accept: 'text/event-stream, application/json', 'idempotency-key': id }
-    const response = await request(path, { method: 'POST', body, signal: abort, headers }).catch((error) => {
-      this.#change(id, { done: true, received: [String(error)] })
-      throw error
-    })
+    const post = () =>
+      request(path, { method: 'POST', body, signal: abort, headers }).catch((error) => {
+        this.#change(id, { done: true, received: [String(error)] })
+        throw error
+      })
+    let response = await post()
+    for (let retries = 0; retries < retriesMax; retries++) {
+      const waitS = Number(response.headers.get('retry-after'))
+      if (response.status !== 503 || !(waitS > 0 && waitS <= retryWaitMaxS)) break
+      await response.body?.cancel()
+      await wait(waitS * 1000, abort)
+      response = await post()
+    }
     const kept = shownHeaders.flatMap((name) => {
       const value = response.headers.get(name)
       return value === null ? [] : [[name, value]]
@@ -99,4 +111,24 @@ export class Exchanges {
   #change(id, changes) {
     this.list.value = this.list.value.map((one) => (one.id === id ? { ...one, ...changes } : one))
   }
+}
+
+/**
+ * @param {number} ms
+ * @param {AbortSignal} abort rejects the wait
+ * @returns {Promise<void>}
+ */
+function wait(ms, abort) {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer)
+      reject(abort.reason)
+    }
+    const timer = setTimeout(() => {
+      abort.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    abort.addEventListener('abort', stop, { once: true })
+    if (abort.aborted) stop()
+  })
 }
