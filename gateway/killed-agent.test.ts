@@ -20,7 +20,7 @@ beforeEach(async () => {
   await addAgent('adder', 'Adds numbers: sums of two numbers and more')
   await addAgent(
     'forecaster',
-    'Forecasts sums of numbers for the next months',
+    'Forecasts numbers for the next months: sales and prices',
     `executionCost: ${JSON.stringify(price)}`,
   )
   const settings = gatewayConfig({

@@ -177,10 +177,11 @@ test('a task that waited while its agent was killed continues its trace after th
   await post('/agents/worker/', 'message/send', saying('next'), { traceparent })
   await traceWith(traceId, 'message/send', 1)
   await traceWith(held.traceId, 'wait in queue', 1)
-  await writeFile(path.join(folder, 'released'), '')
   // The process ids are sorted by the names of the agents.
   const [, pid = 0] = gateway.supervisor?.pids() ?? []
   process.kill(pid, 'SIGKILL')
+  // The task is released for the new process only: what the old one ends may not be exported before it is killed.
+  await writeFile(path.join(folder, 'released'), '')
   const [run] = (await traceWith(traceId, 'run task', 1)).filter(({ name }) => name === 'run task')
   expect(pathOf(traceId, run)).toEqual([
     'worker run task',

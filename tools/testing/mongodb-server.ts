@@ -131,7 +131,8 @@ async function started({ command, args }: Program, port: number): Promise<ChildP
   })
   for (let attempt = 0; attempt < 1200; attempt += 1) {
     if (child.exitCode !== null) throw new Error(`${command} ended with ${child.exitCode}: ${output}`)
-    if (await answers(port)) return child
+    // A process that ended while the port was tried has left it to another server.
+    if ((await answers(port)) && child.exitCode === null) return child
     await wait(50)
   }
   await ended(child)

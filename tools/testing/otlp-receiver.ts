@@ -61,7 +61,7 @@ export class OtlpReceiver implements AsyncDisposable {
   }
 
   /** Resolves with the first value that is not undefined. */
-  async until<T>(read: () => T | undefined, withinMs = 20_000): Promise<T> {
+  async until<T>(read: () => T | undefined, withinMs = 100_000): Promise<T> {
     const until = Date.now() + withinMs
     for (;;) {
       const value = read()
