@@ -67,7 +67,9 @@ const problems: Problem[] = [
     path: '/console/agents',
     command: 'npx parley agents',
     commandFor: (slug) => `npx parley history ${slug} --changes`,
-    has: ({ admitted, cardChanges = [] }) => admitted && cardChanges.length > 0,
+    // The operator makes the cards of supervised agents.
+    has: ({ admitted, origin, cardChanges = [] }) =>
+      admitted && origin !== 'supervised' && cardChanges.length > 0,
     text: (slug) =>
       `The card of ${slug} has changed since its admission. Review the changes and admit it again.`,
     several: (count) =>

@@ -1,8 +1,10 @@
 import { overviewAnswer } from '@parley/wire/codecs/answers/operator/console'
 import { queueAnswer, waitingAnswer } from '@parley/wire/codecs/answers/operator/tasks'
 import { beforeAll, expect, test } from 'vitest'
+import type { AgentEntry } from '../../registry/entry.ts'
 import { agent, bearer, gateway, gatewayForAllTests } from '../../testing.ts'
 import { agentWith, row } from '../tasks/testing.ts'
+import { attentionOf } from './attention.ts'
 
 gatewayForAllTests()
 
@@ -10,6 +12,12 @@ async function read(path: string, client = 'root', scope = 'agent:read agent:adm
   const headers = { authorization: bearer(client, scope) }
   const response = await fetch(`${gateway().addresses.public}/operator/${path}`, { headers })
   return { status: response.status, json: await response.json() }
+}
+
+function stored(slug: string): AgentEntry {
+  const entry = gateway().registry.find(slug)
+  if (entry === undefined) throw new Error(`no agent ${slug}`)
+  return entry
 }
 
 beforeAll(async () => {
@@ -44,6 +52,19 @@ test('the overview has the load of all agents, the unfinished tasks and what nee
     { kind: 'queue_long', agent: 'sky', command: 'npx parley tasks --agent sky --state submitted' },
     { kind: 'task_waiting', count: 2, path: '/console/waiting' },
   ])
+})
+
+test('a changed card needs attention, except that of a supervised agent', async () => {
+  const changed = (origin: 'registered' | 'supervised') => ({
+    ...stored('newcomer'),
+    origin,
+    admitted: true,
+    cardChanges: [{ at: '2026-11-20T00:00:00.000000+00:00', field: 'description' }],
+  })
+  expect(attentionOf([changed('registered')])).toMatchObject([
+    { kind: 'card_changed', agent: 'newcomer', command: 'npx parley history newcomer --changes' },
+  ])
+  expect(attentionOf([changed('supervised')])).toEqual([])
 })
 
 test('the queues are listed, those with the most tasks first', async () => {
