@@ -11,6 +11,7 @@ import { makeDid } from '@parley/kit/did/did'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { signRequest } from '@parley/kit/did/signature'
 import { makeLog } from '@parley/kit/process/log'
+import { freePort } from '@parley/tools/testing/port'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { z } from 'zod'
 import { type GatewayApp, type GatewayAppOptions, startGatewayApp } from './app.ts'
@@ -204,8 +205,8 @@ export class FakeAgent {
   slug = ''
   port = 0
 
-  async listen(port = 0): Promise<void> {
-    this.#server.listen(port, '127.0.0.1')
+  async listen(port?: number): Promise<void> {
+    this.#server.listen(port ?? (await freePort()), '127.0.0.1')
     await once(this.#server, 'listening')
     this.port = (this.#server.address() as AddressInfo).port
     open.push(() => this.stop())
