@@ -1,7 +1,7 @@
 import type { attention } from '@parley/wire/codecs/answers/operator/console'
 import { cleanLine } from '@parley/wire/model/clean-text'
 import type { z } from 'zod'
-import type { AgentEntry } from '../../registry/entry.ts'
+import type { AgentEntry, CardChange } from '../../registry/entry.ts'
 import { slugOf } from '../../registry/slug.ts'
 import type { QueueAnswer } from '../tasks/queue.ts'
 import type { CallerView } from '../view.ts'
@@ -26,6 +26,14 @@ interface Problem {
   text: (slug: string, entry: AgentEntry) => string
   several: (count: number) => string
   since: (entry: AgentEntry) => string | null
+}
+
+/**
+ * The operator makes the card of a supervised agent, and the supervisor chooses its address. Its skills may come from an MCP
+ * server.
+ */
+function changesToReview({ origin, cardChanges = [] }: AgentEntry): CardChange[] {
+  return cardChanges.filter(({ field }) => origin !== 'supervised' || field.startsWith('skills.'))
 }
 
 const problems: Problem[] = [
@@ -67,14 +75,12 @@ const problems: Problem[] = [
     path: '/console/agents',
     command: 'npx parley agents',
     commandFor: (slug) => `npx parley history ${slug} --changes`,
-    // The operator makes the cards of supervised agents.
-    has: ({ admitted, origin, cardChanges = [] }) =>
-      admitted && origin !== 'supervised' && cardChanges.length > 0,
+    has: (entry) => entry.admitted && changesToReview(entry).length > 0,
     text: (slug) =>
       `The card of ${slug} has changed since its admission. Review the changes and admit it again.`,
     several: (count) =>
       `The cards of ${count} agents have changed since their admission. Review the changes.`,
-    since: ({ cardChanges = [] }) => cardChanges.at(-1)?.at ?? null,
+    since: (entry) => changesToReview(entry).at(-1)?.at ?? null,
   },
 ]
 

@@ -54,17 +54,22 @@ test('the overview has the load of all agents, the unfinished tasks and what nee
   ])
 })
 
-test('a changed card needs attention, except that of a supervised agent', async () => {
-  const changed = (origin: 'registered' | 'supervised') => ({
+test('a changed card needs attention, for a supervised agent only if its skills have changed', async () => {
+  const changed = (origin: 'registered' | 'supervised', field: string) => ({
     ...stored('newcomer'),
     origin,
     admitted: true,
-    cardChanges: [{ at: '2026-11-20T00:00:00.000000+00:00', field: 'description' }],
+    cardChanges: [
+      { at: '2026-11-20T00:00:00.000000+00:00', field },
+      { at: '2026-11-21T00:00:00.000000+00:00', field: 'supportedInterfaces' },
+    ],
   })
-  expect(attentionOf([changed('registered')])).toMatchObject([
-    { kind: 'card_changed', agent: 'newcomer', command: 'npx parley history newcomer --changes' },
-  ])
-  expect(attentionOf([changed('supervised')])).toEqual([])
+  const needed = { kind: 'card_changed', command: 'npx parley history newcomer --changes' }
+  const [registered] = attentionOf([changed('registered', 'description')])
+  expect(registered).toMatchObject({ ...needed, since: '2026-11-21T00:00:00.000000+00:00' })
+  const [supervised] = attentionOf([changed('supervised', 'skills.search')])
+  expect(supervised).toMatchObject({ ...needed, since: '2026-11-20T00:00:00.000000+00:00' })
+  expect(attentionOf([changed('supervised', 'description')])).toEqual([])
 })
 
 test('the queues are listed, those with the most tasks first', async () => {
