@@ -180,7 +180,7 @@ test('a task that waited while its agent was killed continues its trace after th
   // The process ids are sorted by the names of the agents.
   const [, pid = 0] = gateway.supervisor?.pids() ?? []
   process.kill(pid, 'SIGKILL')
-  // The task is released for the new process only: what the old one ends may not be exported before it is killed.
+  // The task is released only now, because the spans that the old process ended could be lost.
   await writeFile(path.join(folder, 'released'), '')
   const [run] = (await traceWith(traceId, 'run task', 1)).filter(({ name }) => name === 'run task')
   expect(pathOf(traceId, run)).toEqual([
