@@ -8,7 +8,7 @@ import { AgentUnderTest, callOf, sendParams } from './support/agent-under-test.t
 import { httpRequest } from './support/load.ts'
 import { cores } from './support/machine.ts'
 import { measure } from './support/measure.ts'
-import { compare, printFigures, saveResults } from './support/report.ts'
+import { checkTarget, compare, printFigures, saveResults } from './support/report.ts'
 import { inRounds, type Subject } from './support/rounds.ts'
 
 const mustHold = '"state":"completed"'
@@ -46,12 +46,16 @@ const theirs: Subject = async (generator) => {
   return (await measure(generator, server, { requests, mustHold, warmUp })).figures
 }
 
+const bare = 'bare Fastify route'
 const found = await inRounds({
   'parley, one token': ours(1),
   'parley, 100 tokens': ours(100),
   'parley, 100 tokens, no leases': ours(100, false),
-  'bare Fastify route': theirs,
+  [bare]: theirs,
 })
 printFigures(found.medians)
-compare(found.medians, 'bare Fastify route', 0.35)
+compare(found.medians, bare)
+const rate = (name: string) => found.medians[name]?.requestsPerSecond ?? Number.NaN
+for (const tokens of ['one token', '100 tokens'] as const)
+  checkTarget(`tasks/get ÷ ${bare}, requests/s, ${tokens}`, rate(`parley, ${tokens}`) / rate(bare))
 await saveResults('tasks-get', found)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { httpRequest, type Load } from '../support/load.ts'
-import { cores } from '../support/machine.ts'
+import { cores, type Placement } from '../support/machine.ts'
 import { ServerProcess } from './server-process.ts'
 
 /** A running official A2A server. */
@@ -11,9 +11,10 @@ export class SdkServer implements AsyncDisposable {
     this.server = server
   }
 
-  static async start(): Promise<SdkServer> {
+  static async start(placement: Placement = 'pinned'): Promise<SdkServer> {
     const args = [`${import.meta.dirname}/sdk-process.ts`]
-    return new SdkServer(await ServerProcess.start({ args, core: cores.server }))
+    const core = placement === 'free' ? 'any' : cores.server
+    return new SdkServer(await ServerProcess.start({ args, core }))
   }
 
   /** @throws Error if fewer tasks were completed */

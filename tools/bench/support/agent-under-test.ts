@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { ServerProcess } from '../servers/server-process.ts'
 import { httpRequest } from './load.ts'
-import { cores } from './machine.ts'
+import { cores, type Placement } from './machine.ts'
 import { tokenOf } from './tokens.ts'
 
 const root = path.join(import.meta.dirname, '../../..')
@@ -17,6 +17,8 @@ export interface AgentOptions {
   env?: Record<string, string>
   /** Whether the OAuth server grants leases on introspection responses. Default true. */
   leases?: boolean
+  /** Default: the agent has a core, and the OAuth server shares one with the load. */
+  placement?: Placement
 }
 
 /** An agent, run as the supervisor would, with an OAuth server and its own store on the disk. */
@@ -33,10 +35,11 @@ export class AgentUnderTest implements AsyncDisposable {
     await using stack = new AsyncDisposableStack()
     const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
     stack.defer(() => rm(dataDir, { recursive: true, force: true }))
+    const free = options.placement === 'free'
     const oauth = stack.use(
       await ServerProcess.start({
         args: [`${import.meta.dirname}/../servers/oauth-process.ts`],
-        core: cores.load,
+        core: free ? 'any' : cores.load,
         env: { LEASES: options.leases === false ? 'no' : 'yes' },
       }),
     )
@@ -48,7 +51,7 @@ export class AgentUnderTest implements AsyncDisposable {
           options.folder ?? path.join(import.meta.dirname, 'echo'),
         ],
         nodeFlags: options.nodeFlags ?? [],
-        core: cores.server,
+        core: free ? 'any' : cores.server,
         env: {
           PORT: '0',
           LOG_LEVEL: 'info',

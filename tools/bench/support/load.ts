@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cores, nodeOn } from './machine.ts'
+import { cores, nodeBehind, nodeOn, type Placement } from './machine.ts'
 
 /** Options of the load generator. */
 export interface Load {
@@ -30,12 +30,15 @@ export interface LoadResult {
   generatorUse: number
 }
 
-/** The load generator, in a process on its own core. */
+/** The load generator, in a process on its own core. With free cores, it has a lower priority than the server. */
 export class LoadGenerator implements Disposable {
+  readonly placement: Placement
   readonly #child: ChildProcess
 
-  constructor() {
-    const { file, args } = nodeOn(cores.load, [`${import.meta.dirname}/load-process.ts`])
+  constructor(placement: Placement = 'pinned') {
+    this.placement = placement
+    const program = [`${import.meta.dirname}/load-process.ts`]
+    const { file, args } = placement === 'free' ? nodeBehind(program) : nodeOn(cores.load, program)
     this.#child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   }
 

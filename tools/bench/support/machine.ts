@@ -8,10 +8,18 @@ export const cores = { server: 0, load: 1 } as const
 /** Whether processes are pinned to cores. Otherwise they share the cores, and figures vary more. */
 export const pinned = os.availableParallelism() >= 2 && spawnSync('taskset', ['-c', '0', 'true']).status === 0
 
+/** Which cores the processes of a measurement may use: one for the server and one for the load, or any. */
+export type Placement = 'pinned' | 'free'
+
 /** The command that runs Node with these arguments on the core. */
 export function nodeOn(core: number | 'any', args: string[]): { file: string; args: string[] } {
   if (!pinned || core === 'any') return { file: process.execPath, args }
   return { file: 'taskset', args: ['-c', String(core), process.execPath, ...args] }
+}
+
+/** The same command with a lower priority, so that it uses the time that other processes leave. */
+export function nodeBehind(args: string[]): { file: string; args: string[] } {
+  return { file: 'nice', args: ['-n', '10', process.execPath, ...args] }
 }
 
 /** Description of the machine, for the results. */
@@ -20,6 +28,7 @@ export function machine() {
   return {
     cpu: cpu?.model.trim() ?? 'unknown',
     cores: os.availableParallelism(),
+    memoryGb: Math.round(os.totalmem() / 1e9),
     node: process.version,
     system: `${os.type()} ${os.release()}`,
     pinned,
@@ -53,11 +62,12 @@ export interface CoreTimes {
   total: number
 }
 
-/** Ticks of a core since boot. Waiting for the disk counts as idle. */
-export function coreTimes(core: number): CoreTimes {
+/** Ticks of a core, or of all cores, since boot. Waiting for the disk counts as idle. */
+export function coreTimes(core: number | 'all'): CoreTimes {
+  const name = core === 'all' ? 'cpu ' : `cpu${core} `
   const line = readFileSync('/proc/stat', 'latin1')
     .split('\n')
-    .find((text) => text.startsWith(`cpu${core} `))
+    .find((text) => text.startsWith(name))
   const ticks = (line ?? '').split(/\s+/).slice(1, 9).map(Number)
   return { idle: (ticks[3] ?? 0) + (ticks[4] ?? 0), total: ticks.reduce((sum, value) => sum + value, 0) }
 }

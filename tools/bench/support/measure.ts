@@ -20,9 +20,11 @@ export interface Figures {
   p99Ms: number
   /** Fraction of a core that the load generator used. */
   generatorUse: number
-  /** Fraction of that core that neither the generator, the OAuth server nor other programs used. */
+  /** CPU time of the server and the load generator. */
+  totalCpuMicrosPerRequest: number
+  /** Fraction of the generator's core that no program used. With free cores: of all cores. */
   loadIdle: number
-  /** Fraction of the server's core that other programs used. */
+  /** Fraction of the server's core that other programs used. 0 with free cores, where it cannot be measured. */
   othersOnServerCore: number
 }
 
@@ -40,10 +42,13 @@ export async function measure(
   const whole = { ...sent, address: server.address }
   const warmUp = await generator.run({ ...whole, connections, total })
   await wait(200)
-  const [cpu, own, theirs] = [server.cpuMicros, coreTimes(cores.server), coreTimes(cores.load)]
+  const free = generator.placement === 'free'
+  const loadCore = free ? 'all' : cores.load
+  const [cpu, own, theirs] = [server.cpuMicros, coreTimes(cores.server), coreTimes(loadCore)]
   const result = await generator.run({ ...whole, connections: measured, seconds: measuredSeconds })
   const cpuMicros = server.cpuMicros - cpu
   const used = cpuMicros / (result.seconds * 1_000_000)
+  const generatorMicros = result.generatorUse * result.seconds * 1_000_000
   return {
     accepted: warmUp.accepted + result.accepted,
     figures: {
@@ -52,8 +57,9 @@ export async function measure(
       p50Ms: result.p50Ms,
       p99Ms: result.p99Ms,
       generatorUse: result.generatorUse,
-      loadIdle: idleShare(theirs, coreTimes(cores.load)),
-      othersOnServerCore: Math.max(0, 1 - idleShare(own, coreTimes(cores.server)) - used),
+      totalCpuMicrosPerRequest: (cpuMicros + generatorMicros) / result.accepted,
+      loadIdle: idleShare(theirs, coreTimes(loadCore)),
+      othersOnServerCore: free ? 0 : Math.max(0, 1 - idleShare(own, coreTimes(cores.server)) - used),
     },
   }
 }
@@ -67,6 +73,7 @@ export function medians(all: Figures[]): Figures {
     p50Ms: of((one) => one.p50Ms),
     p99Ms: of((one) => one.p99Ms),
     generatorUse: of((one) => one.generatorUse),
+    totalCpuMicrosPerRequest: of((one) => one.totalCpuMicrosPerRequest),
     loadIdle: of((one) => one.loadIdle),
     othersOnServerCore: of((one) => one.othersOnServerCore),
   }

@@ -1,0 +1,27 @@
+/** A bound for one figure of a benchmark. A measured value must be at least `least` or at most `most`. */
+export type Target = {
+  /** The benchmark that measures it. */
+  benchmark: string
+  unit?: string
+  /** The value to reach after the bound is kept. */
+  aim?: number
+} & ({ least: number; most?: never } | { most: number; least?: never })
+
+const send = { benchmark: 'message-send' }
+const throughput = { ...send, least: 1.3, aim: 1.6 }
+const latency = { ...send, most: 1 }
+const get = { benchmark: 'tasks-get', aim: 0.6 }
+
+/** The bounds in the order of the summary (`npm run bench -- --summary`), by the description of the figure. */
+export const targets = {
+  'message/send ÷ @a2a-js/sdk, requests/s, free cores, one token': throughput,
+  'message/send ÷ @a2a-js/sdk, requests/s, free cores, 100 tokens': throughput,
+  'message/send ÷ @a2a-js/sdk, p99, free cores, one token': latency,
+  'message/send ÷ @a2a-js/sdk, p99, free cores, 100 tokens': latency,
+  'message/send ÷ @a2a-js/sdk, CPU, one core, one token': { ...send, most: 0.9, aim: 0.7 },
+  'message/send ÷ @a2a-js/sdk, CPU, one core, 100 tokens': { ...send, most: 1, aim: 0.7 },
+  'tasks/get ÷ bare Fastify route, requests/s, one token': { ...get, least: 0.45 },
+  'tasks/get ÷ bare Fastify route, requests/s, 100 tokens': { ...get, least: 0.4 },
+} satisfies Record<string, Target>
+
+export type TargetName = keyof typeof targets
