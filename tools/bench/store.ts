@@ -1,6 +1,9 @@
 /**
  * Tasks per second in the embedded store (create, one commit, find), both empty and with 100,000 tasks. Every write
  * waits for the disk. Ids from the server are adjacent in the indexes, but random ids from clients are not.
+ *
+ * The CPU time of a task's life is also compared with SQLite without the store: the same rows in transactions of the same size. The
+ * encoding of bodies counts for the store only.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
@@ -8,19 +11,23 @@ import os from 'node:os'
 import path from 'node:path'
 import { newId } from '@parley/agent/internal/server/methods/new-id'
 import { openSqliteStore } from '@parley/engine/store/sqlite/store'
-import type { TaskRecord } from '@parley/engine/store/store'
+import type { Store, TaskRecord } from '@parley/engine/store/store'
 import { timestamp } from '@parley/wire/model/timestamp'
-import { saveResults } from './support/report.ts'
+import { RawSqlite, type RawTask } from './store/raw-sqlite.ts'
+import { median, quick } from './support/measure.ts'
+import { checkTarget, printTable, saveResults } from './support/report.ts'
 
 const clients = 64
-const lives = 20_000
-const existing = Number(process.argv[2] ?? 100_000)
+const lives = quick ? 4000 : 20_000
+const [pairs, livesOfPair] = quick ? [5, 3200] : [9, 12_800]
+const existing = Number(process.argv[2] ?? (quick ? 10_000 : 100_000))
 const owners = Array.from({ length: 100 }, () => `did:parley:bench:agent:${randomUUID()}`)
 const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-'))
 const file = path.join(folder, 'agent.db')
 const store = await openSqliteStore({ file })
 
 await measure(2000, (owner) => life(owner, newId))
+const againstRaw = await compareWithRaw()
 const rows = {
   'empty store, our ids': await measure(lives, (owner) => life(owner, newId)),
   'empty store, random ids': await measure(lives, (owner) => life(owner, randomUUID)),
@@ -41,7 +48,16 @@ console.log(
 )
 console.table(rows)
 console.log(`File ${fileMb} MB, RSS ${rssMb} MB`)
-const result = { node: process.versions.node, clients, existing, rows, fileMb, rssMb }
+const ratio = median(againstRaw.map(([own, raw]) => own / raw))
+printTable(
+  ['CPU µs per life of a task', 'median'],
+  ['store', 'raw SQLite'].map((name, side) => [
+    name,
+    median(againstRaw.map((pair) => pair[side] ?? 0)).toFixed(1),
+  ]),
+)
+checkTarget('life of a task in the embedded store ÷ raw SQLite, CPU', ratio)
+const result = { node: process.versions.node, clients, existing, againstRaw, rows, fileMb, rssMb }
 await saveResults('store', result)
 
 async function measure(count: number, run: (owner: string, last: string) => Promise<string | void>) {
@@ -72,13 +88,59 @@ async function measure(count: number, run: (owner: string, last: string) => Prom
   }
 }
 
+/** Measures a store and SQLite alternately. Both begin empty and grow equally. Resolves with pairs of CPU µs per life. */
+async function compareWithRaw(): Promise<[store: number, raw: number][]> {
+  using raw = new RawSqlite(path.join(folder, 'raw.db'))
+  const own = await openSqliteStore({ file: path.join(folder, 'compared.db') })
+  const found: [number, number][] = []
+  // The first pair compiles the code.
+  for (let pair = -1; pair < pairs; pair += 1) {
+    const records = Array.from({ length: livesOfPair }, (_, number) =>
+      record(owners[number % owners.length] ?? '', newId),
+    )
+    const rows = records.map((task) => rawTask(record(task.owner, newId)))
+    const ofStore = await cpuMicros(async () => {
+      let next = 0
+      const client = async () => {
+        for (let task = records[next++]; task !== undefined; task = records[next++])
+          await storedLife(own, task)
+      }
+      await Promise.all(Array.from({ length: clients }, client))
+    })
+    const ofRaw = await cpuMicros(() => {
+      for (let at = 0; at < rows.length; at += clients) raw.lives(rows.slice(at, at + clients))
+    })
+    if (pair >= 0) found.push([ofStore / livesOfPair, ofRaw / livesOfPair])
+  }
+  await own[Symbol.asyncDispose]()
+  return found
+}
+
+async function cpuMicros(run: () => void | Promise<void>): Promise<number> {
+  const before = process.cpuUsage()
+  await run()
+  const { user, system } = process.cpuUsage(before)
+  return user + system
+}
+
+function rawTask(task: TaskRecord): RawTask {
+  const { id, owner, contextId, createdAt: at, updatedAt: _, version: __, ...body } = task
+  const submitted = JSON.stringify(body)
+  const completed = JSON.stringify({ ...body, status: { state: 'completed', timestamp: at } })
+  return { id, owner, contextId, at, submitted, completed }
+}
+
 /** Uses the store as `message/send` and one run of a fast handler do. */
 async function life(owner: string, makeId: () => string): Promise<string> {
   const task = record(owner, makeId)
-  await store.createTask(task)
-  await store.commitTask({ ...task, version: 2, status: { state: 'completed', timestamp: timestamp() } })
-  await store.findTask(task.id, owner)
+  await storedLife(store, task)
   return task.id
+}
+
+async function storedLife(into: Store, task: TaskRecord): Promise<void> {
+  await into.createTask(task)
+  await into.commitTask({ ...task, version: 2, status: { state: 'completed', timestamp: timestamp() } })
+  await into.findTask(task.id, task.owner)
 }
 
 async function fill(owner: string): Promise<void> {

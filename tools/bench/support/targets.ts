@@ -22,6 +22,7 @@ export const targets = {
   'message/send ÷ @a2a-js/sdk, CPU, one core, 100 tokens': { ...send, most: 1, aim: 0.7 },
   'tasks/get ÷ bare Fastify route, requests/s, one token': { ...get, least: 0.45 },
   'tasks/get ÷ bare Fastify route, requests/s, 100 tokens': { ...get, least: 0.4 },
+  'life of a task in the embedded store ÷ raw SQLite, CPU': { benchmark: 'store', most: 2, aim: 1.5 },
 } satisfies Record<string, Target>
 
 export type TargetName = keyof typeof targets
