@@ -67,7 +67,7 @@ export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
 /** Leases expire, because their holders have stopped. The holder is kept, because the task may have run. */
 function tasks(store: MongoContext, { database }: SqliteSource): Kind {
   const largeParts = new LargeParts(256 * 1024)
-  const at = { database, largeParts, now: Date.now } as Parameters<typeof decodeTask>[0]
+  const at = { database, largeParts, now: Date.now } as unknown as Parameters<typeof decodeTask>[0]
   return {
     name: 'tasks',
     table: 'tasks',

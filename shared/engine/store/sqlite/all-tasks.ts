@@ -32,12 +32,12 @@ const columns = taskColumns.replace(
 )
 
 export async function listAllTasks(store: SqliteContext, query: AllTasksQuery): Promise<AllTasksPage> {
-  const { database, cursors } = store
+  const { database, cursors, log } = store
   const { cursor, limit } = query
   const position = cursor === undefined ? undefined : cursors.open(list, '', cursor)
   const [at, seq]: unknown[] = Array.isArray(position) ? position : []
   const before = position === undefined ? undefined : { at: String(at), seq: Number(seq) }
-  return database.readTogether(() => {
+  return log.readTables(() => {
     const found = newest(store, query, { before, limit: limit + 1 })
     const items: AllTasksPage['items'] = []
     let bytes = 0

@@ -3,12 +3,14 @@ import type { Feedback } from '../store.ts'
 import type { SqliteContext } from './record.ts'
 
 /** Feedback on a task that does not exist is discarded. */
-export async function saveFeedback({ database }: SqliteContext, feedback: Feedback): Promise<void> {
+export async function saveFeedback({ database, log }: SqliteContext, feedback: Feedback): Promise<void> {
+  const { taskId, owner } = feedback
   const body = JSON.stringify(feedback)
-  const save = `INSERT OR REPLACE INTO feedback (task_id, owner, body)
-    SELECT id, ?, ? FROM tasks WHERE id = ?`
   return database.write(() => {
-    database.statement(save).run(feedback.owner, body, feedback.taskId)
+    const find = database.statement('SELECT 1 FROM tasks WHERE id = ?')
+    if (log.current(taskId) === undefined && find.get(taskId) === undefined) return
+    const save = 'INSERT OR REPLACE INTO feedback (task_id, owner, body) VALUES (?, ?, ?)'
+    database.statement(save).run(taskId, owner, body)
   })
 }
 

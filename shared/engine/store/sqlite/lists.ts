@@ -126,9 +126,9 @@ function total(
  * @param read returns the items for as many of the first rows as its limit allows
  */
 function page<T>(store: SqliteContext, query: TaskQuery, read: (seqs: number[]) => T[]): Promise<Page<T>> {
-  const { database, cursors } = store
+  const { cursors, log } = store
   const { owner, contextId, order, count = false, limit } = query
-  return database.readTogether(() => {
+  return log.readTables(() => {
     const rows = order === 'status' ? pageByStatus(store, query) : pageByCreation(store, query)
     if (contextId !== undefined && !owns(store, contextId, owner))
       return { items: [], ...(count && { total: 0 }) }
@@ -205,7 +205,7 @@ export function contextHistory(
   owner: string,
   limit: number,
 ): Promise<TaskRecord[]> {
-  return store.database.readTogether(() => {
+  return store.log.readTables(() => {
     if (!owns(store, contextId, owner)) return []
     return load(store, newest(store, { contextId }, { states: terminalStates, limit })).reverse()
   })

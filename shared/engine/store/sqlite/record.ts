@@ -6,10 +6,12 @@ import type { Part } from '@parley/wire/model/task'
 import type { LargePart, LargeParts } from '../large-parts.ts'
 import type { Admit, TaskOutline, TaskRecord } from '../store.ts'
 import type { EndedTasks } from './ended-tasks.ts'
+import type { LoggedTask, TaskLog } from './task-log.ts'
 
 /** State that the store's operations share. */
 export interface SqliteContext {
   database: SqliteDatabase
+  log: TaskLog
   largeParts: LargeParts
   cursors: Cursors
   endedTasks: EndedTasks
@@ -45,13 +47,25 @@ export const guardedColumns = `${taskColumns.replace(/, body$/, '')}, octet_leng
 
 export type GuardedRow = Omit<TaskRow, 'body'> & { bytes: number; body: string | null }
 
+/** Returns the row of a logged task as a query for `guardedColumns` would. */
+export function guardedRowOf(task: LoggedTask): GuardedRow {
+  const bytes = Buffer.byteLength(task.body)
+  return bytes <= admittedBytes ? { ...task, bytes } : { ...task, bytes, body: null }
+}
+
 /**
  * Returns the row with its body.
  * @throws the error thrown by `admit`, before a large body is read
  */
-export function wholeRow({ database }: SqliteContext, row: GuardedRow, admit: Admit | undefined): TaskRow {
+export function wholeRow(
+  { database, log }: SqliteContext,
+  row: GuardedRow,
+  admit: Admit | undefined,
+): TaskRow {
   if (row.body !== null) return { ...row, body: row.body }
   admit?.(row.bytes)
+  const logged = log.get(row.id)
+  if (logged !== undefined) return logged
   const read = database.statement('SELECT body FROM tasks WHERE seq = ?').get(row.seq)
   return { ...row, body: textIn(read, 'body') }
 }
@@ -70,19 +84,32 @@ const inColumns = {
 
 type Body = Omit<TaskRecord, keyof typeof inColumns>
 
-export interface StoredTask {
-  body: string
-  large: 0 | 1
-  parts: LargePart[]
-}
-
 /**
- * Call this before the transaction begins: encoding is most of the work, and a record that cannot be encoded must not
- * affect other writes.
+ * Returns the row of the record, except its `seq`, and its large parts. Call this before the transaction begins: encoding
+ * is most of the work, and a record that cannot be encoded must not affect other writes.
  */
-export function encodeTask({ largeParts }: SqliteContext, record: TaskRecord): StoredTask {
+export function encodeTask(
+  { largeParts }: Pick<SqliteContext, 'largeParts'>,
+  record: TaskRecord,
+): { row: Omit<LoggedTask, 'seq'>; parts: LargePart[] } {
   const { body, parts } = largeParts.takeOut(record)
-  return { body: JSON.stringify({ ...body, ...inColumns }), large: parts.length > 0 ? 1 : 0, parts }
+  const row = {
+    id: record.id,
+    owner: record.owner,
+    context_id: record.contextId,
+    context_name: record.contextName ?? null,
+    state: record.status.state,
+    status_time: record.status.timestamp,
+    created_at: record.createdAt,
+    updated_at: record.updatedAt,
+    version: record.version,
+    lease_holder: record.lease?.holder ?? null,
+    lease_until: record.lease?.until ?? null,
+    due_at: record.dueAt ?? null,
+    large: parts.length > 0 ? 1 : 0,
+    body: JSON.stringify({ ...body, ...inColumns }),
+  }
+  return { row, parts }
 }
 
 /** Returns the size of each of the task's large parts by hash. */

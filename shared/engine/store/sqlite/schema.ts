@@ -191,4 +191,9 @@ export const agentMigrations: readonly string[] = [
   CREATE INDEX transfer_offers_of_owner ON transfer_offers (network, owner) WHERE network IS NOT NULL;
   CREATE INDEX transfer_offers_by_block ON transfer_offers (from_block) WHERE from_block IS NOT NULL;
   `,
+  `
+  -- Changed tasks that have not entered the tables yet (\`TaskLog\`): for each transaction, the columns and the body of its tasks
+  -- as one JSON array.
+  CREATE TABLE task_log (position INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+  `,
 ]

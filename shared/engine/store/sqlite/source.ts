@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { DatabaseRefused } from '@parley/kit/database/errors'
 import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
+import { TaskLog } from './task-log.ts'
 
 export type Row = Record<string, unknown>
 
-/** A database file that is read completely and never changed. The file is locked while it is open. */
+/** A database file that is read completely. Only its log of tasks is moved into the tables. The file is locked while it is open. */
 export interface SqliteSource extends AsyncDisposable {
   readonly file: string
   readonly database: SqliteDatabase
@@ -22,6 +23,8 @@ export async function openSource(file: string, migrations: readonly string[]): P
   const database = await openDatabase(file, migrations.slice(0, versionOf(file, migrations.length)))
   const tables = database.statement("SELECT name FROM sqlite_schema WHERE type = 'table'").all()
   const names = new Set(tables.map((row) => row['name']))
+  // A killed process leaves tasks in the log.
+  if (names.has('task_log')) TaskLog.open(database)
   return {
     file,
     database,

@@ -16,6 +16,7 @@ import { findFeedback, saveFeedback } from './feedback.ts'
 import { contextHistory, listTasks, outlineTasks } from './lists.ts'
 import type { SqliteContext } from './record.ts'
 import { agentMigrations } from './schema.ts'
+import { TaskLog } from './task-log.ts'
 import {
   commitTask,
   countByState,
@@ -40,15 +41,16 @@ export interface SqliteStoreOptions {
 }
 
 /**
- * The embedded store, a single file that only this process writes. Every write has reached the disk when it resolves
- * (`synchronous=FULL`).
+ * The embedded store, a single file that only this process writes. Every write has reached the disk when it resolves.
  * @throws DatabaseRefused if another process has the file open or a newer version wrote it
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const database = await openDatabase(options.file, agentMigrations)
   const key = await database.read(() => database.statement('SELECT key FROM cursor_key').get())
+  const log = TaskLog.open(database)
   const store: SqliteContext = {
     database,
+    log,
     largeParts: new LargeParts(options.largePartBytes ?? 256 * 1024),
     cursors: new Cursors(bytesIn(key, 'key')),
     endedTasks: new EndedTasks(),

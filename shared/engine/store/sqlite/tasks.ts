@@ -1,12 +1,13 @@
 import { integerIn, textIn } from '@parley/kit/database/sqlite/row'
 import { ParleyError } from '@parley/wire/errors'
-import { isTerminal, pausedStates, type TaskState, terminalStates } from '@parley/wire/model/task'
+import { pausedStates, type TaskState, terminalStates } from '@parley/wire/model/task'
 import type { Admit, Dueness, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
 import {
   decodeTask,
   encodeTask,
   type GuardedRow,
   guardedColumns,
+  guardedRowOf,
   outlineOf,
   partBytesOf,
   type SqliteContext,
@@ -15,100 +16,58 @@ import {
   taskColumns,
   wholeRow,
 } from './record.ts'
+import type { LoggedTask } from './task-log.ts'
 
 const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
 
-const insertTask = `INSERT INTO tasks
-  (id, owner, context_id, state, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body,
-  status_time)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-
-/**
- * Counts the task in its context and creates the context if it does not exist. Changes nothing if the context belongs
- * to another owner.
- */
-const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at, name, task_count)
-  VALUES (?, ?, ?, ?, ?, 1)
-  ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at)
-  WHERE owner = excluded.owner`
-
 export async function createTask(store: SqliteContext, record: TaskRecord): Promise<boolean> {
-  const { database } = store
-  const { id, owner, contextId, contextName, status, createdAt, updatedAt, version, lease, dueAt } = record
-  const { body, large, parts } = encodeTask(store, record)
+  const { database, log } = store
+  const { id, owner, contextId } = record
+  const { row, parts } = encodeTask(store, record)
   return database.write(() => {
+    if (log.current(id) !== undefined) return false
     if (database.statement('SELECT 1 FROM tasks WHERE id = ?').get(id) !== undefined) return false
-    const { changes } = database
-      .statement(countInContext)
-      .run(contextId, owner, createdAt, createdAt, contextName ?? null)
-    if (changes !== 1) throw new ParleyError('ContextNotFound', { data: { contextId } })
+    const contextOwner = log.currentOwnerOfContext(contextId) ?? storedOwner(store, contextId) ?? owner
+    if (contextOwner !== owner) throw new ParleyError('ContextNotFound', { data: { contextId } })
     saveParts(store, id, parts)
-    const holder = lease?.holder ?? null
-    const until = lease?.until ?? null
-    database
-      .statement(insertTask)
-      .run(
-        id,
-        owner,
-        contextId,
-        status.state,
-        createdAt,
-        updatedAt,
-        version,
-        holder,
-        until,
-        dueAt ?? null,
-        large,
-        body,
-        status.timestamp,
-      )
-    if (isTerminal(status.state)) countEnded(store, status.state)
+    log.stage({ ...row, seq: log.nextSeq() })
     return true
   })
 }
 
-/** Only extends a lease of the same holder, because the record may have been read before `renewLeases`. */
-const updateTask = `UPDATE tasks SET state = ?, updated_at = ?, version = ?,
-  lease_until = CASE WHEN lease_holder = ? THEN max(lease_until, ?) ELSE ? END, lease_holder = ?,
-  due_at = ?, large = ?, body = ?, status_time = ? WHERE seq = ?`
+function storedOwner({ database }: SqliteContext, contextId: string): string | undefined {
+  const row = database.statement('SELECT owner FROM contexts WHERE id = ?').get(contextId)
+  return row === undefined ? undefined : textIn(row, 'owner')
+}
 
 export async function commitTask(store: SqliteContext, record: TaskRecord, soon = false): Promise<boolean> {
-  const { database } = store
-  const { id, status, createdAt, updatedAt, version, lease, dueAt } = record
-  const { body, large, parts } = encodeTask(store, record)
-  const holder = lease?.holder ?? null
-  const until = lease?.until ?? null
+  const { database, log } = store
+  const { id, createdAt, version } = record
+  const { row, parts } = encodeTask(store, record)
   const write = () => {
-    const there = database
-      .statement('SELECT seq, version, state FROM tasks WHERE id = ? AND created_at = ?')
-      .get(id, createdAt)
-    if (there === undefined || there['version'] !== version - 1) return false
+    const there = log.current(id) ?? storedTask(store, id)
+    if (there === undefined || there.created_at !== createdAt || there.version !== version - 1) return false
     saveParts(store, id, parts)
-    database
-      .statement(updateTask)
-      .run(
-        status.state,
-        updatedAt,
-        version,
-        holder,
-        until,
-        until,
-        holder,
-        dueAt ?? null,
-        large,
-        body,
-        status.timestamp,
-        integerIn(there, 'seq'),
-      )
-    if (isTerminal(status.state) && !terminalStates.some((state) => state === there['state']))
-      countEnded(store, status.state)
+    log.stage({ ...row, seq: there.seq, lease_until: leaseAfter(there, row) })
     return true
   }
   return soon ? database.writeSoon(write) : database.write(write)
 }
 
-function countEnded({ database }: SqliteContext, state: TaskState): void {
-  database.statement('UPDATE ended_counts SET count = count + 1 WHERE state = ?').run(state)
+type StoredLease = Pick<TaskRow, 'lease_holder' | 'lease_until'>
+
+function storedTask(
+  { database }: SqliteContext,
+  id: string,
+): (StoredLease & Pick<TaskRow, 'seq' | 'created_at' | 'version'>) | undefined {
+  const sql = 'SELECT seq, created_at, version, lease_holder, lease_until FROM tasks WHERE id = ?'
+  return database.statement(sql).get(id) as ReturnType<typeof storedTask>
+}
+
+/** Only extends a lease of the same holder, because the record may have been read before `renewLeases`. */
+function leaseAfter(there: StoredLease, next: StoredLease): number | null {
+  if (next.lease_holder === null || next.lease_holder !== there.lease_holder) return next.lease_until
+  return Math.max(there.lease_until ?? 0, next.lease_until ?? 0)
 }
 
 export function findTask(
@@ -144,22 +103,26 @@ export async function outlineTask(
   })
 }
 
-function guardedRow({ database }: SqliteContext, id: string, owner: string): GuardedRow | undefined {
+function guardedRow({ database, log }: SqliteContext, id: string, owner: string): GuardedRow | undefined {
+  const logged = log.get(id)
+  if (logged !== undefined) return logged.owner === owner ? guardedRowOf(logged) : undefined
   const sql = `SELECT ${guardedColumns} FROM tasks WHERE id = ? AND owner = ?`
   return database.statement(sql).get(id, owner) as GuardedRow | undefined
 }
 
-export function ownerOf({ database }: SqliteContext, id: string): Promise<string | undefined> {
+export function ownerOf({ database, log }: SqliteContext, id: string): Promise<string | undefined> {
   return database.read(() => {
+    const logged = log.get(id)
+    if (logged !== undefined) return logged.owner
     const row = database.statement('SELECT owner FROM tasks WHERE id = ?').get(id)
     return row === undefined ? undefined : textIn(row, 'owner')
   })
 }
 
 export function loadTask(store: SqliteContext, id: string): Promise<TaskRecord | undefined> {
-  const { database } = store
+  const { database, log } = store
   return database.read(() => {
-    const row = database.statement(`SELECT ${taskColumns} FROM tasks WHERE id = ?`).get(id)
+    const row = log.get(id) ?? database.statement(`SELECT ${taskColumns} FROM tasks WHERE id = ?`).get(id)
     return row === undefined ? undefined : decodeTask(store, row as unknown as TaskRow).record
   })
 }
@@ -177,12 +140,12 @@ export function listUnfinished(
   ourHolder: string,
   which: Unfinishedness = 'all',
 ): Promise<UnfinishedTask[]> {
-  const { database } = store
+  const { database, log } = store
   const ofState = (state: string) => `SELECT ${columnsOfUnfinished} FROM tasks INDEXED BY tasks_open_of_owner
     WHERE open_state = '${state}' AND (lease_holder IS NULL OR lease_holder <> ?1 OR lease_until < ?2)`
   const submitted = `${ofState('submitted')}${which === 'left' ? ' AND lease_holder IS NOT NULL' : ''}`
   const abandoned = `${submitted} UNION ALL ${ofState('working')}`
-  return database.read(() => {
+  return log.readTables(() => {
     const rows = database.statement(abandoned).all(ourHolder, now)
     rows.sort((a, b) => integerIn(a, 'seq') - integerIn(b, 'seq'))
     return rows.map((row) => ({
@@ -196,7 +159,7 @@ export function listUnfinished(
 }
 
 export function listDue(
-  { database }: SqliteContext,
+  { database, log }: SqliteContext,
   now: number,
   limit: number,
   which: Dueness = 'paused',
@@ -204,7 +167,7 @@ export function listDue(
   const states = quoted(which === 'paused' ? pausedStates : terminalStates)
   const sql = `SELECT id FROM tasks INDEXED BY tasks_due
     WHERE due_at <= ? AND state IN (${states}) ORDER BY due_at LIMIT ?`
-  return database.read(() =>
+  return log.readTables(() =>
     database
       .statement(sql)
       .all(now, limit)
@@ -213,7 +176,7 @@ export function listDue(
 }
 
 export function renewLeases(
-  { database }: SqliteContext,
+  { database, log }: SqliteContext,
   holder: string,
   taskIds: string[],
   until: number,
@@ -221,14 +184,23 @@ export function renewLeases(
   const sql = 'UPDATE tasks SET lease_until = ? WHERE id = ? AND lease_holder = ?'
   return database.write(() => {
     const renew = database.statement(sql)
-    return taskIds.filter((id) => renew.run(until, id, holder).changes === 0)
+    const renewed: LoggedTask[] = []
+    const lost = taskIds.filter((id) => {
+      const task = log.current(id)
+      if (task === undefined) return renew.run(until, id, holder).changes === 0
+      if (task.lease_holder !== holder) return true
+      renewed.push({ ...task, lease_until: until })
+      return false
+    })
+    for (const task of renewed) log.stage(task)
+    return lost
   })
 }
 
-export function countByState({ database }: SqliteContext): Promise<Partial<Record<TaskState, number>>> {
+export function countByState({ database, log }: SqliteContext): Promise<Partial<Record<TaskState, number>>> {
   const open = `SELECT open_state AS state, count(*) AS count FROM tasks INDEXED BY tasks_open_of_owner
     WHERE open_state IN (${quoted(['submitted', 'working', ...pausedStates])}) GROUP BY open_state`
-  return database.read(() => {
+  return log.readTables(() => {
     const ended = database.statement('SELECT state, count FROM ended_counts WHERE count > 0').all()
     const rows = [...database.statement(open).all(), ...ended]
     return Object.fromEntries(rows.map((row) => [textIn(row, 'state'), integerIn(row, 'count')]))

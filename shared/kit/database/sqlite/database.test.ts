@@ -1,13 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import fs from 'node:fs'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { openSqliteStore } from '@parley/engine/store/sqlite/store'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { DatabaseRefused } from '../errors.ts'
 import { openDatabase, type SqliteDatabase } from './database.ts'
 
@@ -281,12 +283,39 @@ test('readTogether does not block later calls when it throws or leaves rows unre
 
 test('writeSoon waits for the disk only if another write in the transaction does', async () => {
   await using database = await openDatabase(file, [one])
-  const [normal, full] = [1, 2]
-  const level = () => database.statement('PRAGMA synchronous').get()?.['synchronous']
-  expect(await database.writeSoon(level)).toBe(normal)
-  expect(await Promise.all([database.writeSoon(level), database.write(level)])).toEqual([full, full])
-  expect(await database.writeSoon(level)).toBe(normal)
-  expect(await database.write(level)).toBe(full)
+  const sync = vi.spyOn(fs, 'fdatasync')
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    sync.mockRestore()
+    syncBuiltinESMExports()
+  })
+  const syncs = () => sync.mock.calls.length
+  expect(await database.writeSoon(syncs)).toBe(0)
+  expect(syncs()).toBe(0)
+  expect(await Promise.all([database.writeSoon(syncs), database.write(syncs)])).toEqual([0, 0])
+  expect(syncs()).toBe(1)
+  await database.writeSoon(syncs)
+  expect(syncs()).toBe(1)
+  await database.write(syncs)
+  expect(syncs()).toBe(2)
+})
+
+test('a write is rejected if the disk does not confirm it, and the next one is durable through a checkpoint', async () => {
+  await using database = await openDatabase(file, [one])
+  const sync = vi
+    .spyOn(fs, 'fdatasync')
+    .mockImplementationOnce((_file, done) => done(new Error('EIO')) as never)
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    sync.mockRestore()
+    syncBuiltinESMExports()
+  })
+  await expect(insert(database, 'a')).rejects.toMatchObject({ error: 'Unavailable' })
+  expect((await stat(`${file}-wal`)).size).toBeGreaterThan(0)
+  expect(await insert(database, 'b')).toBe('b')
+  expect((await stat(`${file}-wal`)).size).toBe(0)
+  // The rejected write may have been stored, and it was.
+  expect(await texts(database)).toEqual(['a', 'b'])
 })
 
 test('a killed process loses no write made by writeSoon', async () => {

@@ -1,13 +1,24 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { closeSync, fdatasync, mkdirSync, openSync } from 'node:fs'
 import path from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { DatabaseInUse, DatabaseRefused, unavailable } from '../errors.ts'
-import { DiskWaits } from './disk-sync.ts'
 import { GroupCommit } from './group-commit.ts'
 import { SqliteHealth } from './health.ts'
+import { LogSync } from './log-sync.ts'
 
 export type Statement = StatementSync
+
+/** Keeps state in memory that belongs to the transactions. */
+export interface Participant {
+  /** Called when a transaction begins, also if it repeats one that was rolled back. */
+  begin(): void
+  /** Called before the commit. May execute statements. If it throws, the transaction is rolled back. */
+  beforeCommit(): void
+  /** Called when the transaction is as durable as its writes require, before their promises resolve. Must not throw. */
+  settled(): void
+  /** Called before the database closes, after all writes have settled. May call `writeNow`. Must not throw. */
+  closing(): void
+}
 
 /** An embedded database file that only this process writes. */
 export interface SqliteDatabase extends AsyncDisposable {
@@ -35,18 +46,27 @@ export interface SqliteDatabase extends AsyncDisposable {
    * may lose the last second.
    */
   writeSoon<T>(run: () => T): Promise<T>
+  /** Adds a participant, which takes part in all further transactions of `write` and `writeSoon`. */
+  join(participant: Participant): void
+  /**
+   * Runs immediately in a transaction that does not wait for the disk. Participants take no part in it. Must not be
+   * called inside `read` or `write`.
+   * @param keep whether to commit. Otherwise, the changes are visible to `run` only. Default true
+   * @throws ParleyError Unavailable
+   */
+  writeNow<T>(run: () => T, keep?: boolean): T
   /** Writes to the disk and waits for completion. Rejects if the disk is full or the file is damaged. */
   ping(): Promise<void>
 }
 
 /**
- * Checkpoints run as part of a commit; otherwise the log would grow without bound under load. A log of 2,000 pages (8
- * MiB) instead of the default 1,000 combines more changes to the same page; after a large transaction it shrinks to
- * 64 MiB. The cache is 16 MiB: a larger cache, a memory-mapped file or larger pages would save system calls, but no
+ * Commits do not sync the log: `LogSync` does, without blocking the event loop. Checkpoints run as part of a commit;
+ * otherwise the log would grow without bound under load. A log of 2,000 pages (8 MiB) instead of the default 1,000
+ * combines more changes to the same page; after a large transaction it shrinks to 64 MiB. The cache is 16 MiB: a larger cache, a memory-mapped file or larger pages would save system calls, but no
  * CPU time.
  */
 const pragmas = `
-  PRAGMA synchronous = FULL;
+  PRAGMA synchronous = NORMAL;
   PRAGMA wal_autocheckpoint = 2000;
   PRAGMA journal_size_limit = 67108864;
   PRAGMA cache_size = -16384;
@@ -150,9 +170,14 @@ class OpenDatabase implements SqliteDatabase {
   readonly #health: SqliteHealth
   readonly #opened: DisposableStack
   readonly #writes: GroupCommit
+  readonly #sync: LogSync
+  readonly #participants: Participant[] = []
+  readonly #beginWriting: () => void
+  readonly #commit: () => void
   readonly #begin: () => void
   readonly #rollback: () => void
   readonly #statements = new Map<string, Statement>()
+  #isClosing = false
 
   constructor(database: DatabaseSync, version: number, health: SqliteHealth, opened: DisposableStack) {
     this.#database = database
@@ -165,19 +190,21 @@ class OpenDatabase implements SqliteDatabase {
     }
     const [beginWriting, commit, rollback] = [verb('BEGIN IMMEDIATE'), verb('COMMIT'), verb('ROLLBACK')]
     this.#begin = verb('BEGIN')
+    this.#beginWriting = beginWriting
+    this.#commit = commit
     // A full or failing disk may already have rolled back the transaction.
     this.#rollback = () => database.isTransaction && rollback()
-    const set = (waits: boolean) => database.exec(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`)
-    const waits = opened.use(new DiskWaits({ set, waitOnce: () => logToDisk(database) }))
+    this.#sync = logSync(database, opened)
     this.#writes = new GroupCommit({
-      begin: (soon) => {
-        waits.next(!soon)
+      begin: () => {
         beginWriting()
+        for (const participant of this.#participants) participant.begin()
       },
       commit: () => {
+        for (const participant of this.#participants) participant.beforeCommit()
         commit()
-        waits.committed()
       },
+      settle: (soon) => this.#settle(soon),
       isOpen: () => database.isTransaction,
       rollback: this.#rollback,
       savepoint: verb('SAVEPOINT one_write'),
@@ -224,6 +251,25 @@ class OpenDatabase implements SqliteDatabase {
     return this.#write(run, true)
   }
 
+  join(participant: Participant): void {
+    this.#participants.push(participant)
+  }
+
+  writeNow<T>(run: () => T, keep = true): T {
+    if (this.#opened.disposed) throw unavailable('The store is closed')
+    try {
+      this.#beginWriting()
+      const result = run()
+      if (keep) this.#commit()
+      return result
+    } catch (error) {
+      throw this.#failure(error)
+    } finally {
+      this.#rollback()
+      if (keep) this.#sync.soon()
+    }
+  }
+
   async ping(): Promise<void> {
     // Rewrites the first page without changing it.
     await this.write(() => this.#database.exec(`PRAGMA user_version = ${this.#version}`))
@@ -235,9 +281,25 @@ class OpenDatabase implements SqliteDatabase {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosing = true
+    await this.#writes.drained()
     if (this.#opened.disposed) return
-    this.#writes.drain()
+    for (const participant of this.#participants) participant.closing()
+    await this.#sync[Symbol.asyncDispose]()
     this.#opened.dispose()
+  }
+
+  #settle(soon: boolean): Promise<void> | undefined {
+    const settled = () => {
+      for (const participant of this.#participants) participant.settled()
+    }
+    if (soon) {
+      this.#sync.soon()
+      settled()
+      return undefined
+    }
+    // If the sync fails, the transaction is in the file all the same, and later transactions see it.
+    return this.#sync.now().finally(settled)
   }
 
   async #write<T>(run: () => T, soon: boolean): Promise<T> {
@@ -255,14 +317,26 @@ class OpenDatabase implements SqliteDatabase {
   }
 
   #requireOpen(): void {
-    if (this.#opened.disposed) throw unavailable('The store is closed')
+    if (this.#isClosing) throw unavailable('The store is closed')
   }
 }
 
-/** Syncs the log without blocking the event loop. Closing the log is safe, because SQLite holds no lock on it. */
-async function logToDisk(database: DatabaseSync): Promise<void> {
-  await using log = await open(`${database.location()}-wal`, 'r+')
-  await log.sync()
+/** Closing the log is safe, because SQLite holds no lock on it. */
+function logSync(database: DatabaseSync, opened: DisposableStack): LogSync {
+  let log: number | undefined
+  opened.defer(() => log !== undefined && closeSync(log))
+  const sync = () =>
+    new Promise<void>((resolve, reject) => {
+      log ??= openSync(`${database.location()}-wal`, 'r+')
+      fdatasync(log, (error) =>
+        error === null ? resolve() : reject(unavailable('The storage does not answer', error)),
+      )
+    })
+  const checkpoint = () => {
+    const busy = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy']
+    if (busy !== 0) throw unavailable('The storage does not answer')
+  }
+  return new LogSync({ sync, checkpoint })
 }
 
 interface DriverError extends Error {

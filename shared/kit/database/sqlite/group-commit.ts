@@ -1,10 +1,14 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 /** The operations of one connection. Each of them throws if the storage fails. */
 export interface Transactions {
-  /**
-   * @param soon whether the commit does not wait for the disk
-   */
-  begin(soon: boolean): void
+  begin(): void
   commit(): void
+  /**
+   * Called after `commit`. Resolves, or returns undefined, once the transaction is as durable as its writes require.
+   * @param soon whether no write of the transaction waits for the disk
+   */
+  settle(soon: boolean): Promise<void> | undefined
   isOpen(): boolean
   /** Rolls back the open transaction if there is one. */
   rollback(): void
@@ -32,7 +36,8 @@ const transactionMaxMs = 25
 const turnsMax = 8
 
 /**
- * Combines all writes of one event loop turn into one transaction with one wait for the disk. Savepoints would slow
+ * Combines all writes of one event loop turn into one transaction with one wait for the disk. The event loop runs during
+ * the wait, and the writes that arrive in the meantime form the next transaction. Savepoints would slow
  * down every write, so they are used only if a write throws: the transaction is then rolled back and repeated with
  * savepoints, and only the failing write rejects. `run` may therefore be called twice and must have no other side
  * effects.
@@ -40,50 +45,53 @@ const turnsMax = 8
 export class GroupCommit {
   readonly #transactions: Transactions
   readonly #queue: Write[] = []
-  #scheduled = false
+  /** The current transaction, from the first write that waits for it until the disk has it. */
+  #current: Promise<void> | undefined
 
   constructor(transactions: Transactions) {
     this.#transactions = transactions
   }
 
   /**
-   * Settles after the commit. Rejects with the error of `run` or of the commit.
+   * Settles after the commit. Rejects with the error of `run` or of the commit. After a failed sync, a rejected write
+   * may have been stored.
    * @param soon whether the write need not reach the disk; a transaction with only such writes does not wait for it
    */
   write<T>(run: () => T, soon = false): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#queue.push({ run, soon, resolve: resolve as (value: unknown) => void, reject })
-    this.#schedule()
+    this.#current ??= this.#commitAll()
     return promise
   }
 
-  /** Runs the pending writes immediately. */
-  drain(): void {
-    while (this.#queue.length > 0) this.#commitSome()
+  /** Resolves when all writes so far have settled. */
+  async drained(): Promise<void> {
+    await this.#current
   }
 
-  #schedule(): void {
-    if (this.#scheduled) return
-    this.#scheduled = true
-    setImmediate(() => this.#gather(0, 0))
+  async #commitAll(): Promise<void> {
+    while (this.#queue.length > 0) {
+      await this.#gather()
+      const settled = this.#commitSome()
+      if (settled !== undefined) await settled
+    }
+    this.#current = undefined
   }
 
   /**
    * Waits while each event loop turn adds writes, because a transaction of ten writes costs hardly more than one of a
    * single write.
    */
-  #gather(seen: number, turns: number): void {
-    const waiting = this.#queue.length
-    if (waiting > seen && turns < turnsMax) {
-      setImmediate(() => this.#gather(waiting, turns + 1))
-      return
+  async #gather(): Promise<void> {
+    let gathered = 0
+    for (let turns = 0; this.#queue.length > gathered && turns <= turnsMax; turns += 1) {
+      gathered = this.#queue.length
+      await nextTurn()
     }
-    this.#scheduled = false
-    if (waiting > 0) this.#commitSome()
-    if (this.#queue.length > 0) this.#schedule()
   }
 
-  #commitSome(): void {
+  /** Never rejects. Returns undefined if nothing waits for the disk. */
+  #commitSome(): Promise<void> | undefined {
     const outcomes: Outcome[] = []
     try {
       if (!this.#attempt(outcomes, false)) this.#attempt(outcomes, true)
@@ -92,13 +100,25 @@ export class GroupCommit {
       // The transaction could not begin, so every pending write fails.
       const failed = outcomes.length === 0 ? this.#queue.length : outcomes.length
       for (const write of this.#queue.splice(0, failed)) write.reject(error)
-      return
+      return undefined
     }
-    for (const [index, write] of this.#queue.splice(0, outcomes.length).entries()) {
-      const outcome = outcomes[index]
-      if (outcome?.ok === true) write.resolve(outcome.value)
-      else write.reject(outcome?.error)
+    const writes = this.#queue.splice(0, outcomes.length)
+    const settle = () => {
+      for (const [index, write] of writes.entries()) {
+        const outcome = outcomes[index]
+        if (outcome?.ok === true) write.resolve(outcome.value)
+        else write.reject(outcome?.error)
+      }
     }
+    // A full or failing disk may have rolled back the transaction without a write.
+    const wait = writes.length > 0 ? this.#transactions.settle(writes.every(({ soon }) => soon)) : undefined
+    if (wait === undefined) {
+      settle()
+      return undefined
+    }
+    return wait.then(settle, (error: unknown) => {
+      for (const write of writes) write.reject(error)
+    })
   }
 
   #undo(): void {
@@ -115,7 +135,7 @@ export class GroupCommit {
   #attempt(outcomes: Outcome[], isolated: boolean): boolean {
     const transactions = this.#transactions
     outcomes.length = 0
-    transactions.begin(this.#queue.every(({ soon }) => soon))
+    transactions.begin()
     const endsAt = performance.now() + transactionMaxMs
     for (const write of this.#queue) {
       if (outcomes.length >= writesMax || (outcomes.length > 0 && performance.now() > endsAt)) break
