@@ -77,6 +77,7 @@ export async function openGatewayState({
   const database = stack.use(await openDatabase(path.join(config.storeDir, 'gateway.db'), gatewayMigrations))
   const documents = sqliteDocuments(database)
   const later = sqliteDocumentsSoon(database)
+  const routing = stack.use(new SqliteRoutingStore(database))
   const eraseFreed = () => rewrite(database)
   const keys = await GatewayKeys.open({
     dataDir: config.dataDir,
@@ -90,7 +91,7 @@ export async function openGatewayState({
     registry: new SqliteRegistryStore(database),
     oauth: oauthStore(documents, keys.cipher),
     keys,
-    routing: new SqliteRoutingStore(database),
+    routing,
     backend: 'sqlite',
     claims: undefined,
     leases: undefined,

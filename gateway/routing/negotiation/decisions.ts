@@ -10,7 +10,7 @@ const pendingMax = 256
 const sharedWaitMs = 250
 
 export interface DecisionLogOptions {
-  store: Pick<RoutingStore, 'shared' | 'saveDecision' | 'findDecision'>
+  store: Pick<RoutingStore, 'shared' | 'saveDecision' | 'queueDecision' | 'findDecision'>
   log: Log
 }
 
@@ -19,14 +19,25 @@ export class DecisionLog {
   readonly #options: DecisionLogOptions
   /** Records not yet written. In an array, because a Map with this churn slows down minor garbage collections. */
   readonly #pending: DecisionRecord[] = []
+  #queued = 0
 
   constructor(options: DecisionLogOptions) {
     this.#options = options
   }
 
-  /** The record is durable when the promise resolves. */
-  save(record: DecisionRecord): Promise<void> {
-    return this.#options.store.saveDecision(record)
+  /**
+   * Records the decision for a message. The response to the message does not wait for the record while the store keeps up, except
+   * in a shared store, because the client may read the record at another gateway.
+   */
+  async save(record: DecisionRecord): Promise<void> {
+    const { store, log } = this.#options
+    const written = store.queueDecision(record)
+    if (store.shared) return written
+    this.#queued += 1
+    const settled = written
+      .catch((error: unknown) => log.error({ err: error }, 'failed to record a decision'))
+      .finally(() => (this.#queued -= 1))
+    if (this.#queued > pendingMax) await settled
   }
 
   /** Like `save`, but resolves early while the store keeps up. Never rejects. */

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { Log } from '@parley/kit/process/log'
 import type { AgentIndex, RankedAgent, Ranking, RankOptions } from '@parley/negotiation/index/agent-index'
 import type { NegotiationRequest } from '@parley/negotiation/score/request'
@@ -115,7 +115,7 @@ export class Negotiator {
         ? present
         : this.#order(this.#rank(question, { ...options, evenAway: true }).candidates, question)
     const best = candidates[0]
-    const id = randomBytes(16).toString('hex')
+    const id = randomUUID().replaceAll('-', '')
     const shown = { ...ranking, candidates }
     return { id, ranking: shown, best, order, answer: this.#answer(id, shown, best), tried: [] }
   }
@@ -236,7 +236,7 @@ export class Negotiator {
   }
 
   /**
-   * The record is durable when the promise resolves.
+   * Records the decision for a message (`DecisionLog.save`).
    * @param task the task in the agent's response
    */
   record(decision: Decision, question: DecisionRequest, task?: string): Promise<void> {

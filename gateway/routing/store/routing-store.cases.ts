@@ -182,6 +182,24 @@ export function routingStoreCases(
       expect(await store.findDecision('n2')).toEqual({ id: 'n2', at: 5, body: {} })
     })
 
+    test('a queued decision is visible to every read before it is written, in a shared store afterwards', async () => {
+      const writes: Promise<void>[] = []
+      const queue = async (id: string, at: number) => {
+        const written = store.queueDecision({ id, at, body: {} })
+        writes.push(written)
+        if (store.shared) await written
+      }
+      await Promise.all(['q1', 'q2', 'q3'].map((id) => queue(id, 7)))
+      expect(await store.findDecision('q1')).toEqual({ id: 'q1', at: 7, body: {} })
+      await queue('q4', 8)
+      const listed = await store.listDecisions({ since: 7, until: 9, skip: 0, limit: 10 })
+      expect(listed.map(({ id }) => id).toSorted()).toEqual(['q1', 'q2', 'q3', 'q4'])
+      await queue('q5', 9)
+      expect(await store.addVerdict('q5', { verdict: 'right', by: 'bob', at: 10 })).toBe(true)
+      expect(await store.addVerdict('q6', { verdict: 'right', by: 'bob', at: 10 })).toBe(false)
+      await Promise.all(writes)
+    })
+
     test('decisions are listed newest first by owner, task and time, with their summary or else their body', async () => {
       const save = (id: string, at: number, more: Partial<DecisionRecord> = {}) =>
         store.saveDecision({ id, at, body: { id }, ...more })

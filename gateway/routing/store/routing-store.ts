@@ -157,6 +157,11 @@ export interface RoutingStore {
 
   /** @param soon whether to resolve once this process can read the record, shortly before it becomes durable */
   saveDecision(record: DecisionRecord, soon?: boolean): Promise<void>
+  /**
+   * Stores the record with the next ones, within a fraction of a second. Reads see the record at once, and the promise resolves when
+   * the record is written. A crash before that loses the record. A shared store writes it at once, and reads see it afterwards.
+   */
+  queueDecision(record: DecisionRecord): Promise<void>
   findDecision(id: string): Promise<DecisionRecord | undefined>
   /** Newest first. */
   listDecisions(query: DecisionQuery): Promise<ListedDecision[]>

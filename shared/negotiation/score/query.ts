@@ -45,13 +45,22 @@ let last: { request: NegotiationRequest; query: Query } | undefined
 /** Parses the request's text once, however many agents are scored in a row. */
 export function queryOf(request: NegotiationRequest): Query {
   if (last?.request === request) return last.query
-  const query = readQuery(`${request.taskSummary}\n${request.taskDetails ?? ''}`)
+  const { taskSummary, taskDetails } = request
+  const query = readQuery(taskDetails === undefined ? taskSummary : `${taskSummary}\n${taskDetails}`)
   last = { request, query }
   return query
 }
 
+/** The last text that was read: the training words of a message are counted in the same turn in which it is ranked. */
+let lastRead: { text: string; query: Query } | undefined
+
 /** Only the 64 most significant words of a long text count: rare and repeated words. */
 export function readQuery(text: string): Query {
+  if (lastRead?.text !== text) lastRead = { text, query: parsed(text) }
+  return lastRead.query
+}
+
+function parsed(text: string): Query {
   const words = wordsIn(text, wordsMax)
   const isParticular = particularsOf(text)
   const counts = new Map<string, number>()

@@ -30,11 +30,13 @@ const scope = { agent_id: gatewayScope }
 /** The decisions of the routing store. */
 export function mongodbDecisions(database: GatewayMongodb) {
   const decisions = database.collection<DecisionDocument>('decisions')
+  const saveDecision = async (record: DecisionRecord): Promise<void> => {
+    const document = decisionDocument(record)
+    await decisions.replaceOne({ _id: document._id, ...scope }, document, { upsert: true })
+  }
   return {
-    saveDecision: async (record: DecisionRecord): Promise<void> => {
-      const document = decisionDocument(record)
-      await decisions.replaceOne({ _id: document._id, ...scope }, document, { upsert: true })
-    },
+    saveDecision,
+    queueDecision: saveDecision,
     findDecision: async (id: string): Promise<DecisionRecord | undefined> => {
       const found = await decisions.findOne({ _id: idOf(id), ...scope })
       return found === null ? undefined : { ...JSON.parse(found.body), ...listedIn(found) }

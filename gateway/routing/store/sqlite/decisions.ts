@@ -20,10 +20,23 @@ const sql = {
 
 type Row = Record<string, unknown>
 
+/** How long a decision waits for others, which are written in the same transaction. */
+const queuedMs = 50
+/** This many waiting decisions are written without further delay. */
+const queuedMax = 128
+
+interface Batch {
+  records: DecisionRecord[]
+  written: PromiseWithResolvers<void>
+  timer: NodeJS.Timeout
+}
+
 /** The decisions of the routing store. */
 export class SqliteDecisions {
   readonly #database: SqliteDatabase
   readonly #bounds: DecisionBounds
+  #batch: Batch | undefined
+  #writing: Promise<void> = Promise.resolve()
 
   constructor(database: SqliteDatabase, bounds: DecisionBounds) {
     this.#database = database
@@ -48,14 +61,49 @@ export class SqliteDecisions {
     await (soon ? this.#database.writeSoon(save) : this.#database.write(save))
   }
 
-  find(id: string): Promise<DecisionRecord | undefined> {
+  /**
+   * Writes the record with others in one transaction. The record has four index entries and a body, so that a commit for each
+   * record would write more pages for the record than for the routes of its message.
+   */
+  queue(record: DecisionRecord): Promise<void> {
+    this.#batch ??= {
+      records: [],
+      written: Promise.withResolvers(),
+      timer: setTimeout(() => void this.flush(), queuedMs),
+    }
+    const { records, written } = this.#batch
+    if (records.push(record) >= queuedMax) void this.flush()
+    return written.promise
+  }
+
+  /** Resolves when all queued records are written. Never rejects: the promises of `queue` do. */
+  flush(): Promise<void> {
+    const batch = this.#batch
+    if (batch === undefined) return this.#writing
+    this.#batch = undefined
+    clearTimeout(batch.timer)
+    this.#writing = this.#write(batch)
+    return this.#writing
+  }
+
+  /** A record that cannot be written does not affect the others. */
+  async #write({ records, written }: Batch): Promise<void> {
+    const outcomes = await Promise.allSettled(records.map((record) => this.save(record, true)))
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed === undefined) written.resolve()
+    else written.reject(failed.reason)
+  }
+
+  async find(id: string): Promise<DecisionRecord | undefined> {
+    await this.flush()
     return this.#database.read(() => {
       const row = this.#database.statement(sql.find).get(id)
       return row && decisionOf(row)
     })
   }
 
-  list({ owner, task, since, until, skip, limit }: DecisionQuery): Promise<ListedDecision[]> {
+  async list({ owner, task, since, until, skip, limit }: DecisionQuery): Promise<ListedDecision[]> {
+    await this.flush()
     const whose = owner === undefined ? '' : 'AND owner IS NOT NULL AND holder = ? '
     const which = task === undefined ? '' : 'AND task = ? '
     const text = `SELECT id, owner, at, task, summary, verdicts, iif(summary IS NULL, body, NULL) AS body
@@ -69,7 +117,8 @@ export class SqliteDecisions {
     )
   }
 
-  addVerdict(id: string, verdict: Verdict): Promise<boolean> {
+  async addVerdict(id: string, verdict: Verdict): Promise<boolean> {
+    await this.flush()
     return this.#database.write(() => {
       const row = this.#database.statement(sql.find).get(id)
       if (row === undefined) return false

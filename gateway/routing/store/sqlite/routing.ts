@@ -50,7 +50,7 @@ const trainingExamplesMax = 100_000
 type Row = Record<string, unknown>
 
 /** The routing store in an open database to which `gatewayMigrations` have been applied. */
-export class SqliteRoutingStore implements RoutingStore {
+export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   readonly shared = false
   readonly #database: SqliteDatabase
   readonly #decisions: SqliteDecisions
@@ -58,6 +58,11 @@ export class SqliteRoutingStore implements RoutingStore {
   constructor(database: SqliteDatabase, bounds: DecisionBounds = decisionBounds) {
     this.#database = database
     this.#decisions = new SqliteDecisions(database, bounds)
+  }
+
+  /** Writes the queued decisions. The database is closed by its owner. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#decisions.flush()
   }
 
   async find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined> {
@@ -156,6 +161,10 @@ export class SqliteRoutingStore implements RoutingStore {
 
   saveDecision(record: DecisionRecord, soon = false): Promise<void> {
     return this.#decisions.save(record, soon)
+  }
+
+  queueDecision(record: DecisionRecord): Promise<void> {
+    return this.#decisions.queue(record)
   }
 
   findDecision(id: string): Promise<DecisionRecord | undefined> {
