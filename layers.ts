@@ -34,7 +34,7 @@ export const layers: Record<string, string[][]> = {
 
 /** Each driver may be imported only in the folder of its adapter. */
 export const drivers: Record<string, RegExp> = {
-  'node:sqlite': /\/sqlite\/[^/]+$|^tools\/bench\/(support\/sqlite-fill|store\/raw-sqlite)\.ts$/,
+  'node:sqlite': /\/sqlite\/[^/]+$|^tools\/bench\/support\/sqlite-fill\.ts$/,
   mongodb: /\/mongodb\/[^/]+$/,
   bullmq: /\/bullmq\.ts$/,
   ioredis: /\/(bullmq|redis[^/]*|redis\/[^/]+)\.ts$/,

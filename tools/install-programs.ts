@@ -7,7 +7,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
 /** Maps programs to Debian packages. */
-const packages = { 'redis-server': 'redis-server', chromium: 'chromium', promtool: 'prometheus' }
+const packages = {
+  'redis-server': 'redis-server',
+  chromium: 'chromium',
+  promtool: 'prometheus',
+  strace: 'strace',
+}
 /** Packages whose server Debian starts after installation and at every boot. The tests start their own servers. */
 const daemons = ['redis-server', 'prometheus']
 
@@ -32,7 +37,13 @@ export function installPrograms(): void {
 }
 
 export function onPath(program: string): boolean {
-  return (process.env.PATH ?? '').split(path.delimiter).some((dir) => existsSync(path.join(dir, program)))
+  return pathOf(program) !== undefined
+}
+
+/** The first file with this name in the folders of `PATH`. */
+export function pathOf(program: string): string | undefined {
+  const files = (process.env.PATH ?? '').split(path.delimiter).map((dir) => path.join(dir, program))
+  return files.find((file) => existsSync(file))
 }
 
 function whyNot(): string | undefined {

@@ -13,7 +13,7 @@ import { newId } from '@parley/agent/internal/server/methods/new-id'
 import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import type { Store, TaskRecord } from '@parley/engine/store/store'
 import { timestamp } from '@parley/wire/model/timestamp'
-import { RawSqlite, type RawTask } from './store/raw-sqlite.ts'
+import { RawSqlite, type RawTask } from './sqlite/raw-tasks.ts'
 import { median, quick } from './support/measure.ts'
 import { checkTarget, printTable, saveResults } from './support/report.ts'
 

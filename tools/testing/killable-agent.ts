@@ -23,6 +23,7 @@ export class KillableAgent implements AsyncDisposable {
   readonly #port: number
   readonly #env: Record<string, string>
   readonly #isFirst: boolean
+  readonly #recorder: readonly string[]
   #process: ChildProcess | undefined
   /** Output of the latest process, for analysing failures. */
   output = ''
@@ -33,8 +34,10 @@ export class KillableAgent implements AsyncDisposable {
     identityProvider: TestIdentityProvider,
     env: Record<string, string>,
     isFirst: boolean,
+    recorder: readonly string[] = [],
   ) {
     this.#isFirst = isFirst
+    this.#recorder = recorder
     this.#env = env
     this.#folder = folder
     this.#port = port
@@ -43,12 +46,27 @@ export class KillableAgent implements AsyncDisposable {
     this.dataDir = path.join(folder, 'data')
   }
 
-  /** @param source text of its `agent.mjs` @param env additional settings */
-  static async start(source: string, env: Record<string, string> = {}): Promise<KillableAgent> {
+  /**
+   * @param source text of its `agent.mjs`
+   * @param env additional settings
+   * @param recorder a program with arguments that starts Node and keeps it as the direct child of this process
+   */
+  static async start(
+    source: string,
+    env: Record<string, string> = {},
+    recorder: readonly string[] = [],
+  ): Promise<KillableAgent> {
     const folder = await mkdtemp(path.join(tmpdir(), 'parley-crash-'))
     await mkdir(path.join(folder, 'agent'))
     await writeFile(path.join(folder, 'agent', 'agent.mjs'), source)
-    const agent = new KillableAgent(folder, await freePort(), await TestIdentityProvider.start(), env, true)
+    const agent = new KillableAgent(
+      folder,
+      await freePort(),
+      await TestIdentityProvider.start(),
+      env,
+      true,
+      recorder,
+    )
     await agent.start()
     return agent
   }
@@ -77,9 +95,10 @@ export class KillableAgent implements AsyncDisposable {
 
   /** Resolves when `/health` reports that the agent is ready. */
   async start(): Promise<void> {
+    const command = [...this.#recorder, process.execPath, '--import', writeCompiled, program]
     const child = spawn(
-      process.execPath,
-      ['--import', writeCompiled, program, path.join(this.#folder, 'agent')],
+      command[0] ?? process.execPath,
+      [...command.slice(1), path.join(this.#folder, 'agent')],
       {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: {

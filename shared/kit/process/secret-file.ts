@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { link, mkdir, open, rename, rm } from 'node:fs/promises'
+import { link, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
+import { makeDurableFolder } from '../database/durable-folder.ts'
 import { errorCode } from '../net/error-code.ts'
 
 /** A secret file that other users of the machine may read or change, or a folder in its place. The message says what to do. */
@@ -48,7 +49,7 @@ export async function readSecretFileIfExists(file: string): Promise<string | und
  * @throws ExposedSecretFile
  */
 export async function createSecretFile(file: string, text: string): Promise<string> {
-  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+  makeDurableFolder(path.dirname(file))
   try {
     // `link` never replaces a file, so only one of two concurrent writers creates it.
     await publish(text, file, link)

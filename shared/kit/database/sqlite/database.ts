@@ -1,6 +1,7 @@
-import { closeSync, fdatasync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, fdatasync, openSync } from 'node:fs'
 import path from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { makeDurableFolder } from '../durable-folder.ts'
 import { DatabaseInUse, DatabaseRefused, unavailable } from '../errors.ts'
 import { GroupCommit } from './group-commit.ts'
 import { SqliteHealth } from './health.ts'
@@ -105,7 +106,7 @@ export async function openDatabase(
  * would release this process's locks.
  */
 function makeFile(file: string): void {
-  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
+  makeDurableFolder(path.dirname(file))
   for (const name of [file, `${file}.lock`]) {
     try {
       closeSync(openSync(name, 'wx', 0o600))
