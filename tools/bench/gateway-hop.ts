@@ -11,7 +11,7 @@ import { sendParams } from './support/agent-under-test.ts'
 import { httpRequest } from './support/load.ts'
 import { cores } from './support/machine.ts'
 import { measure } from './support/measure.ts'
-import { expectAtMost, printFigures, saveResults } from './support/report.ts'
+import { checkTarget, expectAtMost, printFigures, saveResults } from './support/report.ts'
 import { inRounds, type Subject } from './support/rounds.ts'
 import { tokenOf } from './support/tokens.ts'
 
@@ -81,4 +81,9 @@ expectAtMost(`/agents/{slug}/ ÷ ${proxy}, CPU`, cpuOf('gateway, /agents/{slug}/
 console.log(
   `          POST / ÷ ${proxy}, CPU: ${(cpuOf('gateway, POST /, tasks/get') / cpuOf(proxy)).toFixed(2)}`,
 )
+checkTarget(
+  '/agents/{slug}/ ÷ bare undici forwarder, CPU',
+  cpuOf('gateway, /agents/{slug}/') / cpuOf('bare undici forwarder'),
+)
+checkTarget('POST / with message/send, CPU of the gateway', cpuOf('gateway, POST /, message/send'))
 await saveResults('gateway-hop', { nginx: hasNginx ? 'measured' : 'not installed', ...found })

@@ -8,14 +8,12 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { AgentUnderTest, callsOf, sendParams } from './support/agent-under-test.ts'
 import { LoadGenerator } from './support/load.ts'
 import { connections, quick } from './support/measure.ts'
-import { expectAtMost, printTable, saveResults } from './support/report.ts'
+import { checkTarget, expectAtMost, printTable, saveResults } from './support/report.ts'
 
 const idleMs = 10_000
 const tasks = quick ? 20_000 : 200_000
 const tokens = 100
 const megabyte = 1024 * 1024
-/** Target: 110. */
-const idleMostMb = 150
 const growthMost = 1.5
 
 const agentsDir = path.join(import.meta.dirname, '../../agents')
@@ -39,7 +37,7 @@ printTable(
     ['echo, peak under load', echo.peakMb.toFixed(0)],
   ],
 )
-expectAtMost('idle agent', echo.idleMb, idleMostMb, ' MB')
+checkTarget('memory of an idle agent', echo.idleMb)
 expectAtMost(`after ${tasks} tasks ÷ idle`, echo.afterMb / echo.idleMb, growthMost)
 await saveResults('memory', { tasks, settledMs: idleMs, rssMb, echo })
 

@@ -15,7 +15,7 @@ import { hasRedis, redisCommands, startRedis } from '../testing/redis-server.ts'
 import { AgentProcesses } from './support/agent-processes.ts'
 
 import { cpuByProgram } from './support/process-tree.ts'
-import { saveResults } from './support/report.ts'
+import { checkTarget, saveResults } from './support/report.ts'
 import { tokenOf } from './support/tokens.ts'
 
 const quick = process.env['BENCH_QUICK'] === 'yes'
@@ -60,6 +60,10 @@ async function main(): Promise<void> {
     console.log(title)
     console.table(Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row[part]])))
   }
+  checkTarget(
+    'tasks per second on MongoDB and Redis, one agent process',
+    rows['1 processes']?.rates['completed/s'] ?? Number.NaN,
+  )
   const result = { server: mongodb.kind, clients, seconds, rows }
   await saveResults('scale', result)
 }

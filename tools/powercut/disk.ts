@@ -1,11 +1,11 @@
 /**
- * The files of a folder as a disk has them after a power cut. What was not synced may be lost: bytes of a file until
+ * The files of a folder as a disk has them after a power cut. Unsynced changes may be lost: bytes of a file until
  * `fsync` of the file, and names of files until `fsync` of their folder.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** A change of a file. `done` is false while the system call runs, so that a sync that begins meanwhile does not cover it. */
+/** A change of a file. `done` is false while the system call runs, so that a sync that begins during the call does not cover it. */
 export type Change = ({ at: number; bytes: Buffer } | { size: number }) & { done: boolean }
 
 /** Chooses whether a sector of an unsynced write, or another unsynced change, survives. */

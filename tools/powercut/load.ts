@@ -23,7 +23,7 @@ const kinds = ['fast', 'fast', 'fast', 'fast', 'slow', 'ask', 'cancel']
 /** One task of so many is large. */
 const everyBig = 50
 
-/** What one response promises about a task. */
+/** The state of a task that one response promises. */
 export interface Acknowledgement {
   /** Identifies the response: the id of its JSON-RPC request. */
   responseId: string

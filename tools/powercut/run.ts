@@ -37,7 +37,7 @@ export interface PowercutFigures {
   writes: number
 }
 
-/** What survives of unsynced changes, and the bytes in which a write is torn. */
+/** The share of unsynced changes that survives, and the bytes in which a write is torn. */
 const losses: { name: string; share: number; sectorBytes: number }[] = [
   { name: 'all unsynced writes are lost', share: 0, sectorBytes: 4096 },
   { name: 'half of the 4 KiB blocks survive', share: 0.5, sectorBytes: 4096 },

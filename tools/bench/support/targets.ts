@@ -22,7 +22,18 @@ export const targets = {
   'message/send ÷ @a2a-js/sdk, CPU, one core, 100 tokens': { ...send, most: 1, aim: 0.7 },
   'tasks/get ÷ bare Fastify route, requests/s, one token': { ...get, least: 0.45 },
   'tasks/get ÷ bare Fastify route, requests/s, 100 tokens': { ...get, least: 0.4 },
+  '/agents/{slug}/ ÷ bare undici forwarder, CPU': { benchmark: 'gateway-hop', most: 1.2, aim: 1 },
+  'POST / with message/send, CPU of the gateway': {
+    benchmark: 'gateway-hop',
+    most: 180,
+    aim: 120,
+    unit: ' µs',
+  },
+  'tasks per second on MongoDB and Redis, one agent process': { benchmark: 'scale', least: 800, aim: 1200 },
   'life of a task in the embedded store ÷ raw SQLite, CPU': { benchmark: 'store', most: 2, aim: 1.5 },
+  'memory of an idle agent': { benchmark: 'memory', most: 105, aim: 95, unit: ' MB' },
+  'npm start to ready': { benchmark: 'start', most: 1.5, unit: ' s' },
+  'parley --help, wall clock': { benchmark: 'cli', most: 250, unit: ' ms' },
 } satisfies Record<string, Target>
 
 export type TargetName = keyof typeof targets
