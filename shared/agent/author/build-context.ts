@@ -1,5 +1,6 @@
 import type { TaskRecord } from '@parley/engine/store/store'
 import type { FileContent, JsonObject, Message, Part, Task } from '@parley/wire/model/task'
+import type { Agents } from './agents.ts'
 import type { HandlerContext, HandlerLog, InputFile, InputPart, Reference } from './context.ts'
 import { pause, reply } from './output.ts'
 import { statedConversation } from './stated-conversation.ts'
@@ -53,16 +54,57 @@ export function buildContext(parts: ContextParts): HandlerContext {
     skillId: parts.skillId,
     acceptedOutputModes: record.acceptedOutputModes,
     signal: parts.signal,
-    get log() {
-      return parts.log()
-    },
+    log: new LazyLog(parts.log),
     usage: parts.usage,
-    get agents() {
-      return parts.agents()
-    },
+    agents: new LazyAgents(parts.agents),
     ...pauses,
     reply,
   }
+}
+
+/**
+ * The log of a run, which is opened when the handler writes to it. It is not a getter of the context, because V8 creates
+ * a hidden class for each object literal with a getter, and keeps it until the next full garbage collection.
+ */
+class LazyLog implements HandlerLog {
+  readonly #open: () => HandlerLog
+
+  constructor(open: () => HandlerLog) {
+    this.#open = open
+  }
+
+  debug(...line: Parameters<HandlerLog['debug']>): void {
+    this.#open().debug(...line)
+  }
+
+  info(...line: Parameters<HandlerLog['info']>): void {
+    this.#open().info(...line)
+  }
+
+  warn(...line: Parameters<HandlerLog['warn']>): void {
+    this.#open().warn(...line)
+  }
+
+  error(...line: Parameters<HandlerLog['error']>): void {
+    this.#open().error(...line)
+  }
+}
+
+/** The calls of a run, which are opened when the handler makes the first one. The methods may be detached. */
+class LazyAgents implements Agents {
+  readonly #open: () => Agents
+
+  constructor(open: () => Agents) {
+    this.#open = open
+  }
+
+  get children(): Agents['children'] {
+    return this.#open().children
+  }
+
+  readonly call: Agents['call'] = (...call) => this.#open().call(...call)
+  readonly best: Agents['best'] = (...call) => this.#open().best(...call)
+  readonly stream: Agents['stream'] = (...call) => this.#open().stream(...call)
 }
 
 /** The functions that pause or reject a task. */

@@ -15,8 +15,12 @@ const turnsMax = 50
  * (spec/messages-and-artifacts.md#conversation). Chat clients keep a conversation and send it with each message. The ids of
  * these tasks name none that can be read.
  */
-export function statedConversation({ history: [first], ...task }: Task): Task[] {
-  const { data: messages = [] } = stated.safeParse(first?.metadata?.['conversation'])
+export function statedConversation(task: Task): Task[] {
+  const [first] = task.history
+  const conversation = first?.metadata?.['conversation']
+  // Most messages state none, and zod creates an error for an absent value.
+  if (conversation === undefined) return []
+  const { data: messages = [] } = stated.safeParse(conversation)
   const turns: Task[] = []
   let said: Message[] = []
   for (const [index, { role, text }] of messages.entries()) {

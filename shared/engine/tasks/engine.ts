@@ -213,8 +213,8 @@ export class TaskDraft {
 
   /** Applies a change to the draft. @throws ParleyError when the transition is not allowed */
   apply(change: Change): void {
-    const version = this.#base.version + 1
-    this.#record = { ...apply(this.#record, change), version }
+    // `apply` returns a new record, so it need not be copied for its version.
+    this.#record = Object.assign(apply(this.#record, change), { version: this.#base.version + 1 })
   }
 
   /** Replaces the lease before a commit is retried, because the lease started when the change was made. */

@@ -48,7 +48,9 @@ export function usageIn(metadata: Metadata): TokenUsage | undefined {
 
 /** The calling agent's task and the first task of the chain. Values other than UUIDs count as absent. */
 export function ancestorsIn(metadata: Metadata): { parentTaskId?: string; rootTaskId?: string } {
-  const parentTaskId = uuid.safeParse(metadata?.['parent_task_id']).data
+  const stated = metadata?.['parent_task_id']
+  // Most messages state none, and zod creates an error for an absent value.
+  const parentTaskId = stated === undefined ? undefined : uuid.safeParse(stated).data
   if (parentTaskId === undefined) return {}
   return { parentTaskId, rootTaskId: uuid.safeParse(metadata?.['root_task_id']).data ?? parentTaskId }
 }
