@@ -149,13 +149,13 @@ export class Negotiator {
     const { candidates } = ranking
     const least = (candidates[0]?.exactScore ?? 0) - equalScores
     if (candidates.length < places) return ranking
-    const leftOut: ((id: string) => boolean)[] = []
-    if ((candidates.at(-1)?.exactScore ?? 0) >= least)
-      leftOut.push(
-        (id) => this.#trustOf(id) > 0,
-        (id) => this.#trustOf(id) > 1,
-      )
-    if (candidates.some(({ id }) => this.#isNewcomer(id))) leftOut.push((id) => this.#isNewcomer(id))
+    const areAllEqual = (candidates.at(-1)?.exactScore ?? 0) >= least
+    const rules: ((id: string) => boolean)[] = [
+      ...(areAllEqual ? [1, 2].map((trust) => (id: string) => this.#trustOf(id) >= trust) : []),
+      (id) => this.#isNewcomer(id),
+    ]
+    // Without a candidate that the rule leaves out, the ranking with it would be the same.
+    const leftOut = rules.filter((rule) => candidates.some(({ id }) => rule(id)))
     if (leftOut.length === 0) return ranking
     const known = new Map(candidates.map((ranked) => [ranked.id, ranked]))
     for (const isLeftOut of leftOut) {

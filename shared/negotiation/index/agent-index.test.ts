@@ -108,6 +108,9 @@ function change({ offers, rules, index }: Known, next: () => number, size: numbe
       index.setFacts(id, facts)
     }
     if (next() < 0.3) index.learn(lessonFrom(id, next))
+    // Enough positive examples to raise the score.
+    if (next() < 0.1)
+      index.learn(...Array.from({ length: 12 }, () => ({ ...lessonFrom(id, next), outcome: next() })))
     if (next() < 0.1) {
       offers.delete(id)
       rules.delete(id)

@@ -1,7 +1,6 @@
-import type { AgentFeedback } from '../score/learning.ts'
+import { type AgentFeedback, feedbackShareOf } from '../score/learning.ts'
 import type { Unit } from '../score/profile.ts'
 import type { TrainingExample } from '../score/training-example.ts'
-import type { Meaning } from '../words/meaning.ts'
 
 /** The training examples of one agent and the sums computed from them. */
 export interface AgentModel {
@@ -19,14 +18,15 @@ export interface AgentModel {
   boosted: boolean
   feedback: AgentFeedback
   asOf: number
-  /**
-   * Length and direction of the typical texts, weighted by rarity, and the total weight of all examples when
-   * they were computed.
-   */
-  length: number
-  meaning: Meaning | undefined
+  /** The total weight of all examples when length and direction of the typical texts were computed. */
   readAt: number
 }
+
+/**
+ * Number of contexts with positive examples needed to raise an agent's score. With fewer, one text would count too
+ * much.
+ */
+const contextsMin = 5
 
 export const nothing: AgentFeedback = { weight: 0, features: new Map(), typical: new Map() }
 
@@ -38,10 +38,18 @@ export const newAgentModel = (agent: string, number: number, own: Unit | undefin
   boosted: false,
   feedback: nothing,
   asOf: 0,
-  length: 0,
-  meaning: undefined,
   readAt: 0,
 })
+
+/** Whether there are enough positive examples from enough callers. */
+export function isBoosted(examples: readonly TrainingExample[], callersMin: number): boolean {
+  const good = examples.filter(({ outcome }) => outcome > 0)
+  return good.length >= contextsMin && new Set(good.map(({ caller }) => caller)).size >= callersMin
+}
+
+/** Fraction of the knowledge about the agent that comes from examples; 0 until the agent is boosted. */
+export const feedbackShareOfModel = ({ boosted, feedback }: AgentModel): number =>
+  boosted ? feedbackShareOf(feedback.weight) : 0
 
 /**
  * Removes the oldest example of the caller with the most examples, so that no caller displaces the examples

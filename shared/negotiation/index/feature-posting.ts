@@ -1,3 +1,5 @@
+import { larger } from './agent-values.ts'
+
 /** The agents whose training examples or own words contain a feature. */
 export class FeaturePosting {
   /** The agents' numbers. */
@@ -48,11 +50,4 @@ export class FeaturePosting {
     this.own = larger(this.own, size)
     this.typical = larger(this.typical, size)
   }
-}
-
-/** Returns a copy with the given size. */
-export function larger(values: Float64Array, size: number): Float64Array<ArrayBuffer> {
-  const all = new Float64Array(size)
-  all.set(values)
-  return all
 }

@@ -1,19 +1,25 @@
-import { feedbackMax } from '../score/evidence.ts'
 import {
   featureEvidence,
   featureRarity,
   featureSharesOf,
   feedbackOf,
   feedbackShareOf,
-  pastEvidence,
 } from '../score/learning.ts'
 import type { Unit } from '../score/profile.ts'
 import type { Query } from '../score/query.ts'
 import type { TrainingExample } from '../score/training-example.ts'
-import { likeness, type Meaning, weightedMeaning } from '../words/meaning.ts'
+import { weightedMeaning } from '../words/meaning.ts'
 import { isStopWord } from '../words/split.ts'
-import { type AgentModel, dropOldestOfLargestCaller, newAgentModel, nothing } from './agent-model.ts'
-import { FeaturePosting, larger } from './feature-posting.ts'
+import {
+  type AgentModel,
+  dropOldestOfLargestCaller,
+  feedbackShareOfModel,
+  isBoosted,
+  newAgentModel,
+  nothing,
+} from './agent-model.ts'
+import { AgentValues, boosted, notBoosted, type QueryTexts } from './agent-values.ts'
+import { FeaturePosting } from './feature-posting.ts'
 
 export interface FeedbackModelOptions {
   /** Clock in milliseconds since 1970. Examples lose half of their weight in 90 days. */
@@ -31,11 +37,6 @@ export interface FeedbackModelOptions {
 
 const perAgentMaxDefault = 400
 const featuresPerExampleMax = 128
-/**
- * Number of contexts with positive examples needed to raise an agent's score. With fewer, one text would count too
- * much.
- */
-const contextsMin = 5
 /** How fast feedback loses weight if the examples of an agent that is not boosted fit a text better. */
 const doubtPower = 3.21
 const refreshMs = 24 * 3600 * 1000
@@ -44,11 +45,11 @@ const refreshMs = 24 * 3600 * 1000
 const staleShare = 0.05
 
 /** The sums for the last query. */
-interface QuerySums {
+interface QuerySums extends QueryTexts {
   of: Query
   version: number
-  length: number
-  meaning: Meaning | undefined
+  /** The mass for which `AgentValues.bounds` are valid. */
+  mass?: number
   /** The maximum feedback of a boosted agent and the weight of feedback for a given mass. */
   most?: { mass: number; value: number; share: number; isHidden: ((agent: string) => boolean) | undefined }
 }
@@ -61,18 +62,17 @@ export class FeedbackModel {
   readonly #agents = new Map<string, AgentModel>()
   readonly #agentsOf = new Map<string, Set<string>>()
   readonly #postings = new Map<string, FeaturePosting>()
-  readonly #freeNumbers: number[] = []
-  #numbers = 0
-  /** The weight of each agent's examples and the sums for the current query, indexed by agent number. */
-  #weights = new Float64Array(64)
-  #sums = new Float64Array(64)
-  #products = new Float64Array(64)
+  readonly #values = new AgentValues()
+  /** Indexed by agent number. */
+  readonly #byNumber: (AgentModel | undefined)[] = []
   readonly #now: () => number
   readonly #perAgentMax: number
   readonly #ownOf: (agent: string) => Unit | undefined
   readonly #callersMin: number
   #weight = 0
   #version = 0
+  /** The version for which the typical texts of all agents have been read. */
+  #typicalVersion = 0
   #querySums: QuerySums | undefined
 
   constructor({
@@ -157,7 +157,7 @@ export class FeedbackModel {
   past(agent: string, query: Query): number {
     const sums = this.#sumsFor(query)
     const model = this.#agents.get(agent)
-    return model?.boosted === true ? this.#past(model, sums) : 0
+    return model?.boosted === true ? this.#values.past(model.number, sums) : 0
   }
 
   /** The maximum feedback of any agent for the text. @param isHidden whether to leave an agent out */
@@ -173,37 +173,47 @@ export class FeedbackModel {
     return this.#agents.size === 0 ? 1 : this.#mostOf(query, mass, isHidden).share
   }
 
+  /** Grows with every change of an example or an agent. */
+  get version(): number {
+    return this.#version
+  }
+
+  /** The highest agent number plus one. */
+  get capacity(): number {
+    return this.#values.size
+  }
+
+  /** The agents with examples and their numbers. */
+  numbered(): [agent: string, number: number][] {
+    return Array.from(this.#agents.values(), ({ agent, number }) => [agent, number])
+  }
+
   /**
-   * Calls `visit` for every boosted agent with an upper bound on its feedback for the text and with `known`.
+   * Calls `visit` for the number of every boosted agent with an upper bound on its feedback for the text and with
+   * `known`.
    * @param share the weight of feedback for the text
    */
   forEach(
     query: Query,
     mass: number,
     share: number,
-    visit: (agent: string, most: number, known: number) => void,
+    visit: (agent: number, most: number, known: number) => void,
   ): void {
     if (this.#agents.size === 0) return
-    const sums = this.#sumsFor(query)
-    for (const model of this.#agents.values()) {
-      if (model.boosted)
-        visit(model.agent, share * this.#feedbackBound(model, sums, mass), feedbackShareOfModel(model))
+    const { kinds, bounds, weights, size } = this.#boundsFor(this.#sumsFor(query), mass)
+    for (let number = 0; number < size; number += 1) {
+      if (kinds[number] === boosted)
+        visit(number, share * (bounds[number] ?? 0), feedbackShareOf(weights[number] ?? 0))
     }
   }
 
   #mostOf(query: Query, mass: number, isHidden?: (agent: string) => boolean): NonNullable<QuerySums['most']> {
     const sums = this.#sumsFor(query)
     if (sums.most?.mass === mass && sums.most.isHidden === isHidden) return sums.most
-    let boosted = 0
-    let others = 0
-    for (const model of this.#agents.values()) {
-      if (isHidden?.(model.agent) === true) continue
-      const said = this.#feedbackBound(model, sums, mass)
-      if (model.boosted) boosted = Math.max(boosted, said)
-      else others = Math.max(others, said)
-    }
-    const share = others <= boosted ? 1 : (boosted / others) ** doubtPower
-    sums.most = { mass, value: boosted, share, isHidden }
+    const isHiddenNumber = isHidden && ((number: number) => isHidden(this.#byNumber[number]?.agent ?? ''))
+    const [others, value] = this.#boundsFor(sums, mass).highestBounds(isHiddenNumber)
+    const share = others <= value ? 1 : (value / others) ** doubtPower
+    sums.most = { mass, value, share, isHidden }
     return sums.most
   }
 
@@ -217,8 +227,8 @@ export class FeedbackModel {
   #sumsFor(query: Query): QuerySums {
     const before = this.#querySums
     if (before?.of === query && before.version === this.#version) return before
-    this.#sums.fill(0, 0, this.#numbers)
-    this.#products.fill(0, 0, this.#numbers)
+    this.#readAllTypical()
+    this.#values.startQuery()
     for (const feature of query.features) this.#addEvidence(feature)
     let squares = 0
     for (const [feature, share] of featureSharesOf(query)) {
@@ -242,13 +252,13 @@ export class FeedbackModel {
     const posting = this.#postings.get(feature)
     if (posting === undefined) return
     const share = this.#shareOf(posting)
-    const sums = this.#sums
+    const { sums, weights } = this.#values
     for (let at = 0; at < posting.length; at += 1) {
       const held = posting.held[at] ?? 0
       const own = posting.own[at] ?? 0
       if (held < 0) continue
       const model = posting.agents[at] ?? 0
-      const weight = this.#weights[model] ?? 0
+      const weight = weights[model] ?? 0
       sums[model] = (sums[model] ?? 0) + featureEvidence(feature, { held, own, weight, share })
     }
   }
@@ -257,23 +267,18 @@ export class FeedbackModel {
     const posting = this.#postings.get(feature)
     if (posting === undefined || factor === 0) return
     const { agents, typical, length } = posting
-    const products = this.#products
+    const { products } = this.#values
     for (let at = 0; at < length; at += 1) {
       const model = agents[at] ?? 0
       products[model] = (products[model] ?? 0) + (typical[at] ?? 0) * factor
     }
   }
 
-  #feedbackBound(model: AgentModel, sums: QuerySums, mass: number): number {
-    return feedbackMax(this.#sums[model.number] ?? 0, this.#past(model, sums), mass)
-  }
-
-  #past(model: AgentModel, { length, meaning }: QuerySums): number {
-    this.#readTypical(model)
-    const lengths = model.length * length
-    const product = this.#products[model.number] ?? 0
-    const words = lengths === 0 ? 0 : Math.min(1, Math.max(0, product / lengths))
-    return pastEvidence(words, likeness(model.meaning, meaning), model.feedback.weight)
+  /** Computes the upper bounds of all agents once per query and mass. */
+  #boundsFor(sums: QuerySums, mass: number): AgentValues {
+    if (sums.mass !== mass) this.#values.setBounds(sums, mass)
+    sums.mass = mass
+    return this.#values
   }
 
   #shareOf(posting: FeaturePosting | undefined): number {
@@ -287,6 +292,12 @@ export class FeedbackModel {
     return featureRarity((holders + 0.5) / (this.#weight + this.#agents.size + 1))
   }
 
+  #readAllTypical(): void {
+    if (this.#typicalVersion === this.#version) return
+    this.#typicalVersion = this.#version
+    for (const model of this.#agents.values()) this.#readTypical(model)
+  }
+
   #readTypical(model: AgentModel): void {
     if (Math.abs(this.#weight - model.readAt) <= staleShare * model.readAt) return
     let squares = 0
@@ -296,8 +307,7 @@ export class FeedbackModel {
       squares += value * value
       if (!isStopWord(feature)) stems.push([feature, value])
     }
-    model.length = Math.sqrt(squares)
-    model.meaning = weightedMeaning(stems)
+    this.#values.setTypical(model.number, Math.sqrt(squares), weightedMeaning(stems))
     model.readAt = this.#weight
   }
 
@@ -319,22 +329,18 @@ export class FeedbackModel {
   }
 
   #addAgent(agent: string): AgentModel {
-    const number = this.#freeNumbers.pop() ?? this.#numbers++
-    if (number >= this.#weights.length) {
-      const size = this.#weights.length * 2
-      this.#weights = larger(this.#weights, size)
-      this.#sums = larger(this.#sums, size)
-      this.#products = larger(this.#products, size)
-    }
+    const number = this.#values.add()
     const model = newAgentModel(agent, number, this.#ownOf(agent))
     this.#agents.set(agent, model)
+    this.#byNumber[number] = model
     return model
   }
 
   #removeAgent(agent: string): void {
     const model = this.#agents.get(agent)
     if (model === undefined) return
-    this.#freeNumbers.push(model.number)
+    this.#values.remove(model.number)
+    this.#byNumber[model.number] = undefined
     this.#agents.delete(agent)
     this.#version += 1
   }
@@ -355,18 +361,13 @@ export class FeedbackModel {
     }
     model.asOf = this.#now()
     const examples = [...model.examples.values()]
-    model.boosted = this.#isBoosted(examples)
+    model.boosted = isBoosted(examples, this.#callersMin)
     model.own = this.#ownOf(agent) ?? model.own
     model.feedback = feedbackOf(examples, model.asOf, model.own)
     model.readAt = 0
-    this.#weights[model.number] = model.feedback.weight
+    this.#values.weights[model.number] = model.feedback.weight
+    this.#values.kinds[model.number] = model.boosted ? boosted : notBoosted
     this.#count(model, 1)
-  }
-
-  /** Whether there are enough positive examples from enough callers. */
-  #isBoosted(examples: readonly TrainingExample[]): boolean {
-    const good = examples.filter(({ outcome }) => outcome > 0)
-    return good.length >= contextsMin && new Set(good.map(({ caller }) => caller)).size >= this.#callersMin
   }
 
   #retract(agent: string): void {
@@ -393,7 +394,3 @@ export class FeedbackModel {
     }
   }
 }
-
-/** Fraction of the knowledge about the agent that comes from examples; 0 until the agent is boosted. */
-const feedbackShareOfModel = ({ boosted, feedback }: AgentModel): number =>
-  boosted ? feedbackShareOf(feedback.weight) : 0

@@ -24,6 +24,7 @@ export interface Parts {
 const limitMax = 1000
 const limitDefault = 10
 const excludedDefault = 100
+const noRow = -1
 const perfectExceptSkill: Subscores = { skillMatch: 0, ioCompatibility: 1, performance: 1, load: 1, cost: 1 }
 
 /** The state of one ranking. */
@@ -50,6 +51,7 @@ export class Ranker {
   readonly #parts: Parts
   readonly #sums = new ScoreSums()
   readonly #visibilities = new WeakMap<Restrictions, { versions: string; visibility: Visibility }>()
+  #modelRows = { rows: -1, learned: -1, rowOf: new Int32Array(0) }
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -104,6 +106,17 @@ export class Ranker {
     return visibility
   }
 
+  /** The rows of the agents with examples, indexed by the number that the feedback model gives them. */
+  #rowsOfModels(): Int32Array {
+    const { rows, learned } = this.#parts
+    const known = this.#modelRows
+    if (known.rows === rows.version && known.learned === learned.version) return known.rowOf
+    const rowOf = new Int32Array(learned.capacity).fill(noRow)
+    for (const [agent, number] of learned.numbered()) rowOf[number] = rows.byId(agent)?.number ?? noRow
+    this.#modelRows = { rows: rows.version, learned: learned.version, rowOf }
+    return rowOf
+  }
+
   /** Knowledge about all agents, without what hidden agents contribute to it. */
   #amongVisible(knowledge: Knowledge, visibility: Visibility | undefined): Knowledge {
     if (visibility === undefined) return knowledge
@@ -122,11 +135,11 @@ export class Ranker {
 
   /** Scores agents whose words, direction or examples match the request. */
   #scoreTouched(run: Run): void {
-    const { rows, words, learned } = this.#parts
+    const { words, learned } = this.#parts
     const { query, mass, knowledge } = run
     const sums = this.#sums
     addWords(query, words, knowledge, sums)
-    addFeedback(run, learned, rows, sums)
+    addFeedback(run, this.#rowsOfModels(), learned, sums)
     for (const unit of mostPromising(run, sums, words)) this.#visit(words.rowOf(unit), run)
     this.#scoreRest(run, query.meaning === undefined ? 0 : meaningWeight * mass)
     this.#visitLimited(run)
@@ -141,7 +154,7 @@ export class Ranker {
     for (const number of run.visibility?.limitedRows() ?? []) {
       if (run.visibility?.hasOneSkill(number) === true) continue
       const { units } = rows.byNumber(number)
-      if (units.some((unit) => !this.#sums.isSilent(unit))) this.#visit(number, run)
+      if (units.some((unit) => !this.#sums.isSilent(unit, number))) this.#visit(number, run)
     }
   }
 
@@ -156,13 +169,13 @@ export class Ranker {
     const { meaning } = run.query
     let least = this.#least(run)
     for (let unit = 0; unit < index.capacity; unit += 1) {
-      if (sums.isSilent(unit)) continue
       const row = index.rowOf(unit)
-      if (row < 0 || seen[row] === ranking) continue
+      if (row < 0 || sums.isSilent(unit, row) || seen[row] === ranking) continue
       const said = words[unit] ?? 0
       const most = sums.evidenceMost(row, said + boundedByWords(directionMost, said))
       if (most === 0 || most < least) continue
-      const direction = meaning === undefined ? 0 : directionMost * index.likeness(unit, meaning)
+      const isAlike = meaning !== undefined && said > 0
+      const direction = isAlike ? directionMost * index.likeness(unit, meaning) : 0
       if (sums.evidenceMost(row, said + boundedByWords(direction, said)) < least) continue
       this.#visit(row, run)
       least = this.#least(run)
@@ -260,12 +273,16 @@ function memoized(knowledge: Knowledge): Knowledge {
 }
 
 /** Sets the upper bound of the feedback and its weight for every boosted agent. */
-function addFeedback(run: Run, learned: FeedbackModel, rows: Rows, sums: ScoreSums): void {
-  const { query, mass, knowledge } = run
+function addFeedback(
+  { query, mass, knowledge }: Run,
+  rowOf: Int32Array,
+  learned: FeedbackModel,
+  sums: ScoreSums,
+): void {
   const share = knowledge.feedbackWeight?.(query, mass) ?? learned.share(query, mass)
   learned.forEach(query, mass, share, (agent, most, known) => {
-    const row = rows.byId(agent)
-    if (row !== undefined) sums.setFeedback(row.number, most, known)
+    const row = rowOf[agent] ?? noRow
+    if (row !== noRow) sums.setFeedback(row, most, known)
   })
   sums.most = knowledge.feedbackMost?.(query, mass) ?? learned.most(query, mass)
 }
@@ -278,9 +295,8 @@ function mostPromising({ options, visibility }: Run, sums: ScoreSums, index: Wor
   const [units, most]: [number[], number[]] = [[], []]
   let least = 0
   for (let unit = 0; unit < index.capacity; unit += 1) {
-    if (sums.isSilent(unit)) continue
     const row = index.rowOf(unit)
-    if (row < 0 || visibility?.isHidden(row) === true) continue
+    if (row < 0 || sums.isSilent(unit, row) || visibility?.isHidden(row) === true) continue
     const said = sums.evidenceMost(row, sums.words[unit] ?? 0)
     if (said <= least) continue
     let at = Math.min(units.length, count - 1)

@@ -49,9 +49,9 @@ export class ScoreSums {
     this.#feedback = true
   }
 
-  /** Whether the unit has no evidence, as is the case for most units. */
-  isSilent(unit: number): boolean {
-    return !this.#feedback && this.words[unit] === 0
+  /** Whether neither the unit nor feedback for its row gives evidence, as is the case for most units. */
+  isSilent(unit: number, row: number): boolean {
+    return this.words[unit] === 0 && !(this.#feedback && (this.learned[row] ?? 0) > 0)
   }
 
   /** Upper bound of a row's evidence if its own words give `own`. */

@@ -1,5 +1,5 @@
 import type { Profile } from '../score/profile.ts'
-import { dimensions, type Meaning } from '../words/meaning.ts'
+import { dimensions, type Meaning, product } from '../words/meaning.ts'
 
 /**
  * Rarity is computed as if there were at least this many further agents, because in a small registry no word is
@@ -75,20 +75,7 @@ export class WordIndex {
   likeness(unit: number, { vector, length }: Meaning): number {
     const own = this.#lengths[unit] ?? 0
     if (own === 0) return 0
-    const all = this.#directions
-    const from = unit * dimensions
-    let a = 0
-    let b = 0
-    let c = 0
-    let d = 0
-    for (let at = 0; at < dimensions; at += 4) {
-      const there = from + at
-      a += (all[there] ?? 0) * (vector[at] ?? 0)
-      b += (all[there + 1] ?? 0) * (vector[at + 1] ?? 0)
-      c += (all[there + 2] ?? 0) * (vector[at + 2] ?? 0)
-      d += (all[there + 3] ?? 0) * (vector[at + 3] ?? 0)
-    }
-    return Math.max(0, (a + b + c + d) / (own * length))
+    return Math.max(0, product(this.#directions, unit * dimensions, vector) / (own * length))
   }
 
   /** Returns −1 for a removed unit. */

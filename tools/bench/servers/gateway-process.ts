@@ -1,16 +1,19 @@
 /**
  * A gateway with an agent at `UPSTREAM` that has a skill for numbers, and `AGENTS` other agents at the same address. Without
  * `OAUTH`, it runs its own OAuth server. With `OTEL_…`, it exports traces. With `EXCHANGE=none`, the agents receive the callers' tokens.
+ * The first `TAUGHT` of the other agents have training examples.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import type { AddInterface } from '@parley/gateway/add-routes'
 import { startGatewayApp } from '@parley/gateway/app'
 import { gatewayConfig } from '@parley/gateway/config'
 import type { TokenExchange } from '@parley/gateway/oauth/token-exchange'
 import { makeLog } from '@parley/kit/process/log'
 import { startTelemetry } from '@parley/kit/telemetry/telemetry'
-import { variedAgents } from '../support/varied-agents.ts'
+import { examplesFor } from '../support/training-examples.ts'
+import { type VariedAgent, variedAgents } from '../support/varied-agents.ts'
 
 const dataDir = process.env['DATA_DIR'] ?? (await mkdtemp(path.join(tmpdir(), 'parley-bench-gateway-')))
 const oauth = process.env['OAUTH']
@@ -36,14 +39,18 @@ const noExchange: TokenExchange = {
   forLedger: async ({ text }) => text,
 }
 const telemetry = await startTelemetry(settings.secrets.telemetry, { name: 'gateway', version: '' })
+let routing: Parameters<AddInterface>[1]['routing'] | undefined
 const gateway = await startGatewayApp({
   settings,
+  testInterface: (_, parts) => {
+    routing = parts.routing
+  },
   log: makeLog({ level: 'error', name: 'gateway' }),
   ...(process.env['EXCHANGE'] === 'none' && { tokenExchange: noExchange }),
 })
 
-async function register(name: string, description: string, skill: string, tags: string[]): Promise<void> {
-  await gateway.registry.register({
+async function register(name: string, description: string, skill: string, tags: string[]): Promise<string> {
+  const { id } = await gateway.registry.register({
     name,
     description,
     url: process.env['UPSTREAM'] ?? '',
@@ -64,12 +71,21 @@ async function register(name: string, description: string, skill: string, tags: 
     admitted: true,
     admittedBy: 'supervisor',
   })
+  return id
+}
+
+/** Gives the agents training examples, as if they had completed tasks that were rated well. */
+async function teach(taught: readonly VariedAgent[], ids: readonly string[]): Promise<void> {
+  const examples = taught.flatMap((agent, at) => examplesFor(ids[at] ?? '', agent, Date.now()))
+  await Promise.all(examples.map(async (example) => routing?.store.saveTrainingExample(example)))
+  await routing?.feedback.load()
 }
 
 await register('upstream', 'Finds where the quick brown fox jumps over the lazy dog', 'Fox', ['fox', 'dog'])
 const varied = variedAgents(7)
 const others = Array.from({ length: Number(process.env['AGENTS'] ?? 0) }, (_, number) => varied(number))
-await Promise.all(others.map(({ name, description }) => register(name, description, name, [])))
+const ids = await Promise.all(others.map(({ name, description }) => register(name, description, name, [])))
+await teach(others.slice(0, Number(process.env['TAUGHT'] ?? 0)), ids)
 process.stderr.write(`${JSON.stringify({ address: gateway.addresses.local })}\n`)
 process.on('SIGTERM', () => {
   void gateway[Symbol.asyncDispose]()

@@ -10,6 +10,7 @@ export type Target = {
 const send = { benchmark: 'message-send' }
 const throughput = { ...send, least: 1.3, aim: 1.6 }
 const latency = { ...send, most: 1 }
+const negotiation = { benchmark: 'negotiation', unit: ' ms', aim: 2 }
 const get = { benchmark: 'tasks-get', aim: 0.6 }
 
 /** The bounds in the order of the summary (`npm run bench -- --summary`), by the description of the figure. */
@@ -30,6 +31,8 @@ export const targets = {
     unit: ' µs',
   },
   'tasks per second on MongoDB and Redis, one agent process': { benchmark: 'scale', least: 800, aim: 1200 },
+  'POST /agent/negotiation, 10,000 agents, p99': { ...negotiation, most: 4 },
+  'POST /agent/negotiation, 2,000 of 10,000 agents with feedback, p99': { ...negotiation, most: 5 },
   'life of a task in the embedded store ÷ raw SQLite, CPU': { benchmark: 'store', most: 2, aim: 1.5 },
   'memory of an idle agent': { benchmark: 'memory', most: 105, aim: 95, unit: ' MB' },
   'npm start to ready': { benchmark: 'start', most: 1.5, unit: ' s' },
