@@ -86,4 +86,8 @@ checkTarget(
   cpuOf('gateway, /agents/{slug}/') / cpuOf('bare undici forwarder'),
 )
 checkTarget('POST / with message/send, CPU of the gateway', cpuOf('gateway, POST /, message/send'))
+checkTarget(
+  'POST / with message/send ÷ bare undici forwarder, CPU',
+  cpuOf('gateway, POST /, message/send') / cpuOf('bare undici forwarder'),
+)
 await saveResults('gateway-hop', { nginx: hasNginx ? 'measured' : 'not installed', ...found })
