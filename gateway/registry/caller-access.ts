@@ -27,6 +27,12 @@ export interface CallerAccessOptions {
 
 type Identified = Pick<Caller, 'subject' | 'delegate' | 'scopes'>
 
+/** An agent that a request names, and the check of the skills that it names if the caller may not use all of them. */
+interface NamedAgent {
+  entry: AgentEntry
+  requireSkill?: (skill: string) => Promise<void>
+}
+
 /** The origin of a request, for the audit log. */
 export interface RequestOrigin {
   ip: string
@@ -74,14 +80,21 @@ export class CallerAccess {
    * @param identify reads the sender from its token
    * @returns undefined if the agent does not exist or the sender may not see it
    */
-  async findNamed(
+  findNamed(
     slug: string,
     request: RequestHead & RequestOrigin,
     identify: () => Identified | Promise<Identified>,
-  ): Promise<{ entry: AgentEntry; requireSkill?: (skill: string) => Promise<void> } | undefined> {
-    const { registry } = this.#options
-    const found = registry.bySlug(slug)
+  ): NamedAgent | undefined | Promise<NamedAgent | undefined> {
+    const found = this.#options.registry.bySlug(slug)
     if (!this.applies || (found !== undefined && found.policy === undefined)) return found && { entry: found }
+    return this.#findVisible(slug, request, identify)
+  }
+
+  async #findVisible(
+    slug: string,
+    request: RequestHead & RequestOrigin,
+    identify: () => Identified | Promise<Identified>,
+  ): Promise<NamedAgent | undefined> {
     // An unknown agent costs the same time as a hidden one.
     const isAnonymous = request.headers.authorization === undefined
     const caller = isAnonymous ? undefined : await identified(identify)

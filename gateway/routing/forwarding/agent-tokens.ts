@@ -130,11 +130,11 @@ export class NamedAgentTokens {
    */
   async #read(request: FastifyRequest, authorization: string, entry: AgentEntry): Promise<CallerToken> {
     const text = /^bearer +(\S+)$/i.exec(authorization)?.[1]
-    const hash = text === undefined ? '' : hashOf(text)
-    const known = this.#tokens.endsWithSubject && !isExternal(entry) ? this.#known.get(hash) : undefined
-    if (text !== undefined && known !== undefined) {
-      const { caller, introspection } = known
-      return { caller, subject: { text, hash, introspection } }
+    if (text !== undefined && this.#tokens.endsWithSubject && !isExternal(entry)) {
+      const hash = hashOf(text)
+      const known = this.#known.get(hash)
+      if (known !== undefined)
+        return { caller: known.caller, subject: { text, hash, introspection: known.introspection } }
     }
     const token = callerTokenOf(await this.#authenticator.identify(request))
     const { caller, subject } = token

@@ -26,6 +26,9 @@ interface Sink {
   failed(error: Error): void
 }
 
+/** Most responses arrive before their consumer, because the status is awaited. Pausing the connection costs more than such a body. */
+const waitingMaxBytes = 64 * 1024
+
 /** The response exceeds the limit of `collect`. */
 export class ResponseTooLarge extends Error {
   override readonly name = 'AnswerTooLarge'
@@ -33,13 +36,14 @@ export class ResponseTooLarge extends Error {
 
 /**
  * One request to an agent and its response, as a handler for undici's `dispatch`. The streams of undici's `request`
- * cost more than the request itself. The body is paused until a consumer is attached.
+ * cost more than the request itself. A body of more than 64 KiB is paused until a consumer is attached.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   /** Whether any byte of the request may have been written. While this is false, the agent has received nothing. */
   sent = false
   readonly #head = Promise.withResolvers<ResponseHead>()
   readonly #waiting: Buffer[] = []
+  #waitingBytes = 0
   #controller: Dispatcher.DispatchController | undefined
   #sink: Sink | undefined
   #ended: Error | true | undefined
@@ -56,7 +60,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   constructor(answerId?: ResponseIdRewriter, call?: ForwardedCall) {
     this.#answerId = answerId
     this.#call = call
-    this.#head.promise.catch(() => {})
   }
 
   /** Rejects when the request fails before a response starts. */
@@ -140,6 +143,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #take(sink: Sink): void {
     this.#sink = sink
     for (let chunk = this.#waiting.shift(); chunk !== undefined; chunk = this.#waiting.shift()) {
+      this.#waitingBytes -= chunk.byteLength
       sink.data(chunk)
       if (this.#sink !== sink) return
     }
@@ -175,7 +179,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (chunk.byteLength === 0) return
     if (this.#sink !== undefined) return this.#sink.data(chunk)
     this.#waiting.push(chunk)
-    controller.pause()
+    this.#waitingBytes += chunk.byteLength
+    if (this.#waitingBytes > waitingMaxBytes) controller.pause()
   }
 
   onResponseEnd(): void {
@@ -194,6 +199,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#ended = error
     // After the head, the call has been counted. A caller that left is no failure of the agent.
     if (this.#hasNoHead && this.#aborted === undefined) this.#call?.failed()
+    // The head may no longer be awaited.
+    this.#head.promise.catch(() => {})
     this.#head.reject(error)
     this.#sink?.failed(error)
   }

@@ -188,7 +188,8 @@ export function responseHeaders(
   for (const name in headers) {
     if (answerPasses(name, origin === 'supervised') && !named.includes(name)) kept[name] = headers[name]
   }
-  if (asksForPassword.test(kept['www-authenticate'] ?? '')) delete kept['www-authenticate']
+  const challenge = kept['www-authenticate']
+  if (challenge !== undefined && asksForPassword.test(challenge)) delete kept['www-authenticate']
   return origin === 'supervised' ? withoutScripts(kept) : withPolicy(kept, 'sandbox')
 }
 
@@ -210,14 +211,12 @@ function withoutScripts(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return policiesWithoutScripts.has(own) ? headers : withPolicy(headers, pagePolicy)
 }
 
-/** Adds a policy to the agent's own one. `sandbox` allows no scripts and gives a page of an external agent an opaque origin. */
+/** Adds a policy to the agent's own one in these headers. `sandbox` allows no scripts and gives a page of an external agent an opaque origin. */
 function withPolicy(headers: IncomingHttpHeaders, policy: string): IncomingHttpHeaders {
   const own = [headers['content-security-policy'] ?? []].flat()
-  return {
-    ...headers,
-    'content-security-policy': [...own, policy].join(', '),
-    'x-content-type-options': 'nosniff',
-  }
+  headers['content-security-policy'] = own.length === 0 ? policy : [...own, policy].join(', ')
+  headers['x-content-type-options'] = 'nosniff'
+  return headers
 }
 
 /** The hop-by-hop headers that `Connection` names. */

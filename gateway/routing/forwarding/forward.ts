@@ -55,11 +55,10 @@ export function exchangeWith(
     : undefined
   const exchange = new Exchange(rewriter, counted)
   const hasBody = method === 'POST' || body.byteLength > 0
-  const headers = { ...headersFor(request, target, { hasBody }), ...more }
+  const headers = headersFor(request, target, { hasBody })
+  if (more !== undefined) Object.assign(headers, more)
   // The id cannot be restored in a compressed response.
   if (answerId !== undefined) headers['accept-encoding'] = 'identity'
-  // Undici sets the host. `delete` would turn the object into a slow dictionary.
-  headers['host'] = undefined
   if (hasBody) headers['content-length'] = String(body.byteLength)
   target.upstream.dispatch(
     {
@@ -149,8 +148,11 @@ export function begin(
   entry: AgentEntry,
   more?: Record<string, string>,
 ): void {
-  const ours = gatewayHeaders(reply)
-  const answered = { ...ours, ...responseHeaders(headers, entry), ...more }
+  const ours = reply.getHeaders()
+  const answered: OutgoingHttpHeaders = {}
+  // The agent sets the headers that describe the response itself.
+  for (const name in ours) if (!contentHeaders.includes(name)) answered[name] = ours[name]
+  Object.assign(answered, responseHeaders(headers, entry), more)
   // The gateway answers the caller, and the span of the agent is a child of its span.
   if (ours['traceresponse'] !== undefined) answered['traceresponse'] = ours['traceresponse']
   // Needed for the response size metrics.
@@ -158,15 +160,7 @@ export function begin(
   if (headers['content-type']?.startsWith('text/event-stream') === true)
     reply.server.openStreams?.add(reply, entry)
   reply.hijack()
-  reply.raw.writeHead(status, answered as Record<string, string>)
-}
-
-/** Headers that the gateway has set, except those that describe the response itself, which the agent sets. */
-function gatewayHeaders(reply: FastifyReply): OutgoingHttpHeaders {
-  const ours = reply.getHeaders()
-  const kept: OutgoingHttpHeaders = {}
-  for (const name in ours) if (!contentHeaders.includes(name)) kept[name] = ours[name]
-  return kept
+  reply.raw.writeHead(status, answered)
 }
 
 /** Aborts the exchange when the client disconnects. Returns a function that removes the listener. */
@@ -205,8 +199,9 @@ export function headersFor(
  * IP addresses are dropped.
  */
 function addressesOf(request: FastifyRequest): string {
-  const addresses = request.ips ?? [request.ip]
-  return addresses
+  const { ips, ip } = request
+  if (ips === undefined) return isIP(ip) === 0 ? '' : ip
+  return ips
     .filter((address) => isIP(address) !== 0)
     .reverse()
     .join(', ')

@@ -62,7 +62,9 @@ export async function namedTarget(
   path: string,
   { find, tokens, dispatcherFor }: NamedAgentOptions,
 ): Promise<NamedTarget> {
-  const found = await find(slug, request)
+  const finding = find(slug, request)
+  // The agents of a gateway without policies are found without waiting.
+  const found = finding instanceof Promise ? await finding : finding
   if (found === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
   const target = await tokens.authorize(request, targetOf(found.entry, path, dispatcherFor), path)
   return { found, target: { ...target, isNamed: true } }
@@ -87,9 +89,14 @@ export async function forwardNamed(
   const { query } = partsOf(request.url)
   const path = query === undefined ? target.path : `${target.path}?${query}`
   try {
-    const read = await checkedCall(request, named, routes !== undefined && isRecorded(entry))
+    const keepsRoute = routes !== undefined && isRecorded(entry)
+    const read = mustRead(request, named, keepsRoute)
+      ? await checkedCall(request, named, keepsRoute)
+      : undefined
     const watch = routes?.observerOf(request, reply, target, read)
-    const references = await grants?.create(request.token, entry.id, read?.codec.readReferences(read.params))
+    const taskIds = read?.codec.readReferences(read.params) ?? []
+    const references =
+      taskIds.length === 0 ? undefined : await grants?.create(request.token, entry.id, taskIds)
     const sent = { ...target, path, references }
     const check = (head: ResponseHead) => {
       if (address !== undefined && lacksDialect(entry, address, head)) throw dialectUnsupported(entry.slug)
@@ -102,9 +109,24 @@ export async function forwardNamed(
   }
 }
 
+/** Whether the call has to be checked or recorded. Most requests are forwarded without being parsed. */
+function mustRead(
+  { token }: FastifyRequest,
+  { found: { requireSkill }, address, body }: NamedRequest,
+  keepsRoute: boolean,
+): boolean {
+  if (keepsRoute || requireSkill !== undefined || token?.caller.delegate !== undefined) return true
+  // Most requests contain neither the name of the card's method nor that of the field with references.
+  return mayNameCard(address, body) || body.includes('eference')
+}
+
+function mayNameCard(address: CallAddress | undefined, body: Buffer): boolean {
+  return address?.rest?.route.operation === 'getExtendedCard' || body.includes('xtended')
+}
+
 /**
- * Reads the call if it has to be checked or recorded; most requests are forwarded without being parsed.
- * @returns undefined for a request that was not read, or that only the agent has to understand
+ * Reads and checks the call.
+ * @returns undefined for a request that only the agent has to understand
  * @throws ParleyError if the caller may not make this call, or the agent does not receive it
  */
 async function checkedCall(
@@ -113,16 +135,12 @@ async function checkedCall(
   keepsRoute: boolean,
 ): Promise<ReadCall | undefined> {
   const caller = request.token?.caller
-  const mayNameCard = address?.rest?.route.operation === 'getExtendedCard' || body.includes('xtended')
-  const isChecked = caller?.delegate !== undefined || requireSkill !== undefined
-  // Most requests do not contain the name of the field with references.
-  const isRead = isChecked || keepsRoute || mayNameCard || body.includes('eference')
   const { query } = partsOf(request.url)
-  const call = address && isRead ? readOrReason(address, { request, query, body }) : undefined
+  const call = address && readOrReason(address, { request, query, body })
   const read = call instanceof ParleyError ? undefined : call
   if (read?.operation !== undefined && operations[read.operation].target === 'message') requireReady(entry)
   // The agent's answer could be a card that the gateway would not rewrite.
-  if ((mayNameCard || keepsRoute) && call instanceof ParleyError) throw call
+  if (call instanceof ParleyError && (keepsRoute || mayNameCard(address, body))) throw call
   if (read !== undefined && read.operation === undefined && isCardMethod(read.method))
     throw methodNotFound(read.method, read.codec)
   if (caller?.delegate !== undefined) requireDelegable(caller, call)

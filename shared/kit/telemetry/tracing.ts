@@ -71,13 +71,11 @@ const noSpan: Span = {
 }
 
 /** Runs a step in its own span, which ends with the step. An error that the step throws marks the span as failed. */
-export async function inSpan<T>(
-  name: string,
-  options: SpanOptions,
-  step: (span: Span) => Promise<T>,
-): Promise<T> {
-  if (active === undefined) return step(noSpan)
-  const span = active.start(name, options)
+export function inSpan<T>(name: string, options: SpanOptions, step: (span: Span) => Promise<T>): Promise<T> {
+  return active === undefined ? step(noSpan) : recorded(active, active.start(name, options), step)
+}
+
+async function recorded<T>(active: Tracing, span: Span, step: (span: Span) => Promise<T>): Promise<T> {
   try {
     return await active.run(span, () => step(span))
   } catch (error) {
