@@ -7,8 +7,9 @@ import path from 'node:path'
  */
 export function makeDurableFolder(folder: string): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o700 })
-  // Windows cannot open a folder and needs no sync.
-  if (first === undefined || process.platform === 'win32') return
+  // Windows cannot open a folder and needs no sync. The permission model of Node forbids it; the gateway has created the
+  // folders of an agent that runs under it.
+  if (first === undefined || process.platform === 'win32' || process.permission !== undefined) return
   const topmost = path.resolve(first)
   for (let made = path.resolve(folder); made.length >= topmost.length; made = path.dirname(made)) {
     const descriptor = openSync(path.dirname(made), 'r')

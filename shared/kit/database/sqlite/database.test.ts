@@ -1,8 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import fs from 'node:fs'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { syncBuiltinESMExports } from 'node:module'
+import { type FileHandle, mkdtemp, open, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -281,14 +279,17 @@ test('readTogether does not block later calls when it throws or leaves rows unre
   expect(await texts(database)).toEqual(['a', 'b', 'c'])
 })
 
+/** Observes the syncs of files until the end of the test. */
+async function spyOnSync() {
+  await using handle = await open(file)
+  const sync = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'datasync')
+  onTestFinished(() => sync.mockRestore())
+  return sync
+}
+
 test('writeSoon waits for the disk only if another write in the transaction does', async () => {
   await using database = await openDatabase(file, [one])
-  const sync = vi.spyOn(fs, 'fdatasync')
-  syncBuiltinESMExports()
-  onTestFinished(() => {
-    sync.mockRestore()
-    syncBuiltinESMExports()
-  })
+  const sync = await spyOnSync()
   const syncs = () => sync.mock.calls.length
   expect(await database.writeSoon(syncs)).toBe(0)
   expect(syncs()).toBe(0)
@@ -302,14 +303,8 @@ test('writeSoon waits for the disk only if another write in the transaction does
 
 test('a write is rejected if the disk does not confirm it, and the next one is durable through a checkpoint', async () => {
   await using database = await openDatabase(file, [one])
-  const sync = vi
-    .spyOn(fs, 'fdatasync')
-    .mockImplementationOnce((_file, done) => done(new Error('EIO')) as never)
-  syncBuiltinESMExports()
-  onTestFinished(() => {
-    sync.mockRestore()
-    syncBuiltinESMExports()
-  })
+  const sync = await spyOnSync()
+  sync.mockRejectedValueOnce(new Error('EIO'))
   await expect(insert(database, 'a')).rejects.toMatchObject({ error: 'Unavailable' })
   expect((await stat(`${file}-wal`)).size).toBeGreaterThan(0)
   expect(await insert(database, 'b')).toBe('b')
@@ -340,6 +335,20 @@ test('a killed process loses no write made by writeSoon', async () => {
   expect(await database.read(() => database.statement('PRAGMA integrity_check').all())).toEqual([
     { integrity_check: 'ok' },
   ])
+})
+
+test('a process under the permission model of Node can write', async () => {
+  const program = `
+    const { openDatabase } = await import(${JSON.stringify(new URL('./database.ts', import.meta.url))})
+    await using database = await openDatabase(${JSON.stringify(file)}, [${JSON.stringify(one)}])
+    await database.write(() => database.statement('INSERT INTO notes VALUES (?)').run('a'))`
+  const flags = ['--permission', '--allow-fs-read=*', `--allow-fs-write=${folder}`]
+  const writer = spawn(process.execPath, [...flags, '--input-type=module', '-e', program], {
+    stdio: 'inherit',
+  })
+  expect(await once(writer, 'close')).toEqual([0, null])
+  await using database = await openDatabase(file, [one])
+  expect(await texts(database)).toEqual(['a'])
 })
 
 test('a ping writes to the file', async () => {

@@ -1,4 +1,5 @@
-import { closeSync, fdatasync, openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { makeDurableFolder } from '../durable-folder.ts'
@@ -195,7 +196,7 @@ class OpenDatabase implements SqliteDatabase {
     this.#commit = commit
     // A full or failing disk may already have rolled back the transaction.
     this.#rollback = () => database.isTransaction && rollback()
-    this.#sync = logSync(database, opened)
+    this.#sync = logSync(database)
     this.#writes = new GroupCommit({
       begin: () => {
         beginWriting()
@@ -322,22 +323,25 @@ class OpenDatabase implements SqliteDatabase {
   }
 }
 
-/** Closing the log is safe, because SQLite holds no lock on it. */
-function logSync(database: DatabaseSync, opened: DisposableStack): LogSync {
-  let log: number | undefined
-  opened.defer(() => log !== undefined && closeSync(log))
-  const sync = () =>
-    new Promise<void>((resolve, reject) => {
-      log ??= openSync(`${database.location()}-wal`, 'r+')
-      fdatasync(log, (error) =>
-        error === null ? resolve() : reject(unavailable('The storage does not answer', error)),
-      )
-    })
+/**
+ * Closing the log is safe, because SQLite holds no lock on it. The permission model of Node allows syncs of a `FileHandle`,
+ * but not of a file descriptor.
+ */
+function logSync(database: DatabaseSync): LogSync {
+  let log: FileHandle | undefined
+  const sync = async () => {
+    try {
+      log ??= await open(`${database.location()}-wal`, 'r+')
+      await log.datasync()
+    } catch (error) {
+      throw unavailable('The storage does not answer', error)
+    }
+  }
   const checkpoint = () => {
     const busy = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy']
     if (busy !== 0) throw unavailable('The storage does not answer')
   }
-  return new LogSync({ sync, checkpoint })
+  return new LogSync({ sync, checkpoint, close: async () => log?.close() })
 }
 
 interface DriverError extends Error {

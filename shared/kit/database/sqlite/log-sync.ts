@@ -3,6 +3,8 @@ export interface LogSyncOptions {
   sync: () => Promise<void>
   /** Moves the whole log into the database file, syncs that file and empties the log. Throws if it cannot. */
   checkpoint: () => void
+  /** Closes the log. Called once, when no sync runs. */
+  close?: () => Promise<void>
   /** How long a commit that does not wait may take to reach the disk. Default 1 s. */
   withinMs?: number
 }
@@ -51,6 +53,7 @@ export class LogSync implements AsyncDisposable {
     this.#disposed = true
     clearTimeout(this.#timer)
     await this.#running
+    await this.#options.close?.()
   }
 
   async #run(): Promise<void> {
