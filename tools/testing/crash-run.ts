@@ -120,13 +120,14 @@ async function load(client: AgentClient, acknowledged: Acknowledged[], stop: Abo
   }
 }
 
-/** Retries until there is a response, because the agent may be down. */
-async function persistently<T>(attempt: () => Promise<T>): Promise<T> {
+/** Retries until there is a response, because the agent may be down or may not reach its OAuth server. */
+async function persistently<T>(attempt: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (;;) {
     try {
       return await attempt()
     } catch (error) {
-      if (error instanceof RpcError && error.code !== 0 && error.status < 500) throw error
+      if (signal?.aborted || (error instanceof RpcError && error.code !== 0 && error.status < 500))
+        throw error
       await pause(30)
     }
   }
@@ -148,8 +149,8 @@ async function inspect(client: AgentClient, acknowledged: Acknowledged[]): Promi
   const deadline = AbortSignal.timeout(60_000)
   for (const { taskId, key } of acknowledged) {
     try {
-      await bringToEnd(client, taskId, key, deadline)
-      const events = await eventsOf(client, taskId, deadline)
+      await persistently(() => bringToEnd(client, taskId, key, deadline), deadline)
+      const events = await persistently(() => eventsOf(client, taskId, deadline), deadline)
       const last = events.at(-1)
       if (!isSound(events)) found.badEvents += 1
       const state = last?.kind === 'status-update' ? last.status.state : 'working'
