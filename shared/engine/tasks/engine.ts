@@ -213,8 +213,9 @@ export class TaskDraft {
 
   /** Applies a change to the draft. @throws ParleyError when the transition is not allowed */
   apply(change: Change): void {
-    // `apply` returns a new record, so it need not be copied for its version.
-    this.#record = Object.assign(apply(this.#record, change), { version: this.#base.version + 1 })
+    const version = this.#base.version + 1
+    // `apply` deletes fields, after which V8 keeps the record as a slow hash table. The copy has a hidden class again.
+    this.#record = { ...apply(this.#record, change), version }
   }
 
   /** Replaces the lease before a commit is retried, because the lease started when the change was made. */
