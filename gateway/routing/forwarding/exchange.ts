@@ -90,6 +90,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
           chunks.push(chunk)
         } catch (error) {
           chunks.length = 0
+          // A response that has already ended cannot be aborted.
+          reject(error)
           this.abort(error)
         }
       },

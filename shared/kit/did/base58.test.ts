@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import bs58 from 'bs58'
 import { expect, test } from 'vitest'
-import { readBase58 } from './base58.ts'
+import { readBase58, writeBase58 } from './base58.ts'
 
 const samples = [0, 1, 2, 31, 32, 33, 63, 64, 65].flatMap((length) => [
   Buffer.alloc(length),
@@ -9,6 +9,10 @@ const samples = [0, 1, 2, 31, 32, 33, 63, 64, 65].flatMap((length) => [
   Buffer.concat([Buffer.alloc(3), randomBytes(length)]).subarray(0, length),
   ...Array.from({ length: 50 }, () => randomBytes(length)),
 ])
+
+test('bytes are encoded as bs58 encodes them', () => {
+  for (const bytes of samples) expect(writeBase58(bytes)).toBe(bs58.encode(bytes))
+})
 
 test('text encoded by bs58 is decoded only with the exact length', () => {
   for (const bytes of samples) {

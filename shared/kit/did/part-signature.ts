@@ -1,9 +1,8 @@
 import type { WirePart } from '@parley/wire/codecs/parley/shapes'
 import { signedForms } from '@parley/wire/codecs/parley/task'
 import type { Part } from '@parley/wire/model/task'
-import bs58 from 'bs58'
 import canonicalize from 'canonicalize'
-import { readBase58 } from './base58.ts'
+import { readBase58, writeBase58 } from './base58.ts'
 import { verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
 import { readSignature } from './signature.ts'
@@ -25,7 +24,7 @@ export function signPart(part: Part, key: KeyPair): Part {
   const isOther = part.kind === 'text' && (part.text.startsWith('{"body": ') || isJwsInput(part.text))
   const bytes = isOther ? undefined : signedBytes(part)
   if (bytes === undefined) return { ...part, metadata }
-  const signature = bs58.encode(key.sign(bytes))
+  const signature = writeBase58(key.sign(bytes))
   return { ...part, metadata: { ...metadata, [partSignature]: signature, [partKey]: key.publicKeyBase58 } }
 }
 

@@ -11,9 +11,19 @@ export const stallMs = 60_000
 export function releaseWhenRead({ raw }: FastifyReply, claim: AnswerClaim): void {
   const release = () => claim[Symbol.dispose]()
   // Most responses fit into the socket buffer and need no timeout.
-  if (raw.destroyed || raw.closed || raw.writableFinished) return release()
+  if (raw.destroyed || raw.closed || isAccepted(raw)) return release()
   raw.on('close', release)
   if (claim.bytes > 0) cutStalled(raw)
+}
+
+/** Whether the response has ended and the operating system has accepted all of it, even if `finish` is not emitted yet. */
+function isAccepted({
+  writableEnded,
+  writableLength,
+  writableFinished,
+  socket,
+}: FastifyReply['raw']): boolean {
+  return writableFinished || (writableEnded && socket !== null && writableLength === 0)
 }
 
 /** Starts the stall timeout. Call it when the whole response is ready; until then, the connection is idle. */

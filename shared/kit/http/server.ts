@@ -116,7 +116,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   })
   app.server.maxConnections = options.connectionsMax ?? 10_000
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  // Fastify caches the parser of a named type, and parses the header again for each request that only `*` matches.
+  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) =>
+    done(null, body),
+  )
   app.addHook('onRequest', (request, reply, done) => {
     if (options.isInner?.() !== true) countRequest(options.metrics.requests, request, reply)
     reply.headers(headers).header('x-request-id', request.id)

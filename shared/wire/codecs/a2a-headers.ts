@@ -9,21 +9,24 @@ export const requestHeaders = [versionHeader, extensionsHeader, earlierExtension
 
 type Versioned = Pick<WireRequest, 'headers' | 'query'>
 
-function headerIn(headers: WireRequest['headers'], name: string): string | undefined {
-  const value = headers[name.toLowerCase()]
+/** The names as Node spells them. They are constants, because every request is searched for them. */
+const versionKey = versionHeader.toLowerCase()
+const extensionsKeys = [extensionsHeader.toLowerCase(), earlierExtensionsHeader.toLowerCase()]
+
+function headerIn(headers: WireRequest['headers'], key: string): string | undefined {
+  const value = headers[key]
   return Array.isArray(value) ? value.join(',') : value
 }
 
 /** Returns the version in the header or in the query string; undefined if it is absent or empty. */
 export function readVersion({ headers, query }: Versioned): string | undefined {
-  const version = (headerIn(headers, versionHeader) ?? parameterIn(query))?.trim()
+  const version = (headerIn(headers, versionKey) ?? parameterIn(query))?.trim()
   return version === '' ? undefined : version
 }
 
 function parameterIn(query: string | undefined): string | undefined {
   if (query === undefined || query === '') return undefined
-  for (const [name, value] of new URLSearchParams(query))
-    if (name.toLowerCase() === versionHeader.toLowerCase()) return value
+  for (const [name, value] of new URLSearchParams(query)) if (name.toLowerCase() === versionKey) return value
   return undefined
 }
 
@@ -34,9 +37,8 @@ const [extensionsMax, extensionMaxChars] = [100, 2048]
 
 /** Returns the URIs of the extensions that the client activates; those beyond the limits are ignored. */
 export function readExtensions(headers: WireRequest['headers']): string[] {
-  const text = [extensionsHeader, earlierExtensionsHeader]
-    .flatMap((name) => headerIn(headers, name) ?? [])
-    .join()
+  if (extensionsKeys.every((key) => headers[key] === undefined)) return []
+  const text = extensionsKeys.flatMap((key) => headerIn(headers, key) ?? []).join()
   const uris = text.split(',', extensionsMax).map((uri) => uri.trim())
   return [...new Set(uris)].filter((uri) => uri !== '' && uri.length <= extensionMaxChars)
 }

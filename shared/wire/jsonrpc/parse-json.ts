@@ -15,7 +15,9 @@ function decode(bytes: Uint8Array): unknown {
   if (bytes.byteLength === 0) throw new ParleyError('ParseError', { message: 'Body is empty' })
   if (!isUtf8(bytes)) throw new ParleyError('ParseError', { message: 'Body is not valid UTF-8' })
   try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+    const text =
+      bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    return JSON.parse(text.toString('utf8'))
   } catch {
     throw new ParleyError('ParseError', { message: 'Body is not valid JSON' })
   }

@@ -232,14 +232,23 @@ export class TaskLog implements Participant {
     if (oldest.length === 0) return
     this.#database.writeNow(() => {
       this.#apply(oldest)
-      const rest = this.#tasks.values().drop(oldest.length).next().value
       const trim = this.#database.statement('DELETE FROM task_log WHERE position < ?')
-      trim.run(rest?.position ?? this.#position + 1)
+      trim.run(this.#taskAfter(oldest.length)?.position ?? this.#position + 1)
     })
     for (const task of oldest) {
       this.#forget(task)
       this.#lastFlushedSeq = Math.max(this.#lastFlushedSeq, task.seq)
     }
+  }
+
+  /** Returns the oldest task after this number of tasks. */
+  #taskAfter(count: number): (LoggedTask & { position: number }) | undefined {
+    let passed = 0
+    for (const task of this.#tasks.values()) {
+      if (passed === count) return task
+      passed += 1
+    }
+    return undefined
   }
 
   #apply(tasks: LoggedTask[]): void {
