@@ -95,10 +95,19 @@ async function patiently<T>(call: (caller: A2aCaller) => Promise<T>): Promise<T>
   }
 }
 
+/** The command line of a process, which is empty if it has ended. */
+function wordsOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  } catch {
+    return []
+  }
+}
+
 /** The ids of this deployment's processes with the text in their command line. */
 const pidsOf = (text: string) =>
   deployment.processes().filter((pid) => {
-    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    const words = wordsOf(pid)
     return words[0]?.endsWith('node') === true && words.some((word) => word.includes(text))
   })
 
