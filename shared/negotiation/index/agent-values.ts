@@ -14,7 +14,7 @@ export const notBoosted = 1
 export const boosted = 2
 
 /**
- * What a ranking reads about every agent with training examples. Arrays are indexed by agent number, because a ranking
+ * The values of every agent with training examples that a ranking reads. Arrays are indexed by agent number, because a ranking
  * that reads thousands of objects is several times slower.
  */
 export class AgentValues {

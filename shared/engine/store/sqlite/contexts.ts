@@ -25,7 +25,7 @@ export function findContext(
       .statement(`SELECT ${columns} FROM contexts WHERE id = ? AND owner = ?`)
       .get(id, owner)
     return row === undefined ? undefined : contextOf(row)
-  })
+  }, id)
 }
 
 export function isAnothersContext(

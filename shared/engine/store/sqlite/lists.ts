@@ -138,7 +138,7 @@ function page<T>(store: SqliteContext, query: TaskQuery, read: (seqs: number[]) 
     const last = items.length - 1
     const more = last >= 0 && items.length < seqs.length
     return more ? { ...found, nextCursor: cursors.seal(list, owner, positionOf(last)) } : found
-  })
+  }, contextId)
 }
 
 /** The rows of a page and one more, and the position of each for a cursor. */
@@ -208,7 +208,7 @@ export function contextHistory(
   return store.log.readTables(() => {
     if (!owns(store, contextId, owner)) return []
     return load(store, newest(store, { contextId }, { states: terminalStates, limit })).reverse()
-  })
+  }, contextId)
 }
 
 /** All tasks of a context have the same owner. */

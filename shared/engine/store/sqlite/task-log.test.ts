@@ -6,6 +6,7 @@ import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { LargeParts } from '../large-parts.ts'
 import { alice, bob, created, createdIn, next, sampleRecord } from '../sample-record.cases.ts'
+import type { TaskRecord } from '../store.ts'
 import { removeEnded } from './contexts.ts'
 import type { SqliteContext } from './record.ts'
 import { agentMigrations } from './schema.ts'
@@ -62,6 +63,22 @@ test('a log that grows over its limits is moved into the tables in parts, and lo
   expect(rowsOf('tasks', copy)).toBeLessThan(601)
   await using second = await openSqliteStore({ file: copy })
   for (const one of [store, second]) expect(await one.countByState()).toEqual({ submitted: 601 })
+})
+
+test('a read of one context leaves the tasks of other contexts in the log', async () => {
+  await using store = await openSqliteStore({ file })
+  const stored = await createdIn(store, 'completed')
+  await store.countByState()
+  const logged = await createdIn(store, 'completed')
+  const history = async ({ contextId }: TaskRecord) => store.contextHistory(contextId, alice, 9)
+  expect(await history(stored)).toEqual([stored])
+  expect((await store.listTasks({ owner: alice, contextId: stored.contextId, limit: 9 })).items).toEqual([
+    stored,
+  ])
+  expect(await store.findContext(stored.contextId, alice)).toMatchObject({ id: stored.contextId })
+  expect(rowsOf('tasks')).toBe(1)
+  expect(await history(logged)).toEqual([logged])
+  expect(rowsOf('tasks')).toBe(2)
 })
 
 test('closing moves the log into the tables', async () => {
@@ -206,7 +223,7 @@ test('leases are renewed in the log and in the tables', async () => {
   expect((await store.loadTask(logged.id))?.lease?.until).toBe(20)
 })
 
-test('lists include logged tasks even if the disk is full', async () => {
+test('lists include logged tasks even if the tables cannot be written', async () => {
   const database = await openDatabase(file, agentMigrations)
   const log = TaskLog.open(database)
   const row = () => ({

@@ -53,7 +53,7 @@ const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at,
  * table `task_log` as one row, so that a commit writes a few adjacent pages instead of a page of each index, and a task
  * that ends soon enters the tables and their indexes once, in its last state. The log is a table of the same database,
  * so a commit is as durable as any other. Logged tasks are also kept in memory for reads by id; queries of the tables
- * call `flush` first.
+ * use `readTables`.
  */
 export class TaskLog implements Participant {
   readonly #database: SqliteDatabase
@@ -137,22 +137,27 @@ export class TaskLog implements Participant {
     this.#flush([...this.#tasks.values()])
   }
 
-  /** Reads the tables, which contain every task as it was when its last write resolved. */
-  readTables<T>(run: () => T): Promise<T> {
-    return this.#database.read(() => {
-      if (this.#tasks.size === 0) return run()
-      try {
-        this.flush()
-      } catch {
-        // Nothing can be written, for example because the disk is full. The tasks enter the tables for this read only.
-        const tasks = [...this.#tasks.values()]
-        return this.#database.writeNow(() => {
+  /**
+   * Reads the tables, which contain every task as it was when its last write resolved. The statements of `run` see the same
+   * snapshot.
+   * @param contextId the context to which the read is limited. The other tasks then stay in the log
+   */
+  readTables<T>(run: () => T, contextId?: string): Promise<T> {
+    const isComplete = contextId === undefined ? this.#tasks.size === 0 : !this.#contexts.has(contextId)
+    if (isComplete) return this.#database.readTogether(run)
+    try {
+      this.flush()
+    } catch {
+      // Nothing can be written, for example because the disk is full. The tasks enter the tables for this read only.
+      const tasks = [...this.#tasks.values()]
+      return this.#database.read(() =>
+        this.#database.writeNow(() => {
           this.#apply(tasks)
           return run()
-        }, false)
-      }
-      return run()
-    })
+        }, false),
+      )
+    }
+    return this.#database.readTogether(run)
   }
 
   begin(): void {
