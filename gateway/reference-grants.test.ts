@@ -26,6 +26,7 @@ async function referring(path = '/') {
     otherId: other.json.result.id as string,
     grant: String(sent?.headers['x-parley-references']),
     sent,
+    sky,
   }
 }
 
@@ -61,6 +62,17 @@ test.each(['/', '/agents/sky/'])(
       expect((await readAs(bearer(who), taskId, given)).json.error).toMatchObject({ code: -32001 })
   },
 )
+
+test('a message may name the field with the references in escaped characters', async () => {
+  const { id, sky } = await referring()
+  const body = rpc(saying('weather forecast', { referenceTaskIds: [id] })).replace(
+    'eference',
+    '\\u0065ference',
+  )
+  await post('/agents/sky/', body)
+  const grant = String(sky.sent().at(-1)?.headers['x-parley-references'])
+  expect((await readAs(bearer('sky'), id, grant)).json.result).toMatchObject({ id })
+})
 
 test('the grant of one agent is worthless to another client and for other methods', async () => {
   const { id, grant } = await referring()

@@ -266,6 +266,8 @@ test.each(publicCards)(
 const rpc = (method: string, params: object = {}) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
 const v1 = 'GetExtendedAgentCard'
 const v03 = 'agent/getAuthenticatedExtendedCard'
+/** The same call in other bytes. */
+const escaped = (method: string) => rpc(method).replaceAll('x', '\\u0078')
 const post = (body: string | Buffer, more: Sent = {}): Sent => ({ method: 'POST', body, ...more })
 
 /** The path, with `*` for the slug, and the request. */
@@ -282,6 +284,9 @@ const extendedCards: [string, string, Sent][] = [
   ['REST 1.0 with a body', '/agents/*/a2a/v1/extendedAgentCard', { body: '{}' }],
   ['REST 1.0 with a chunked body', '/agents/*/extendedAgentCard', { body: '{}', chunked: true }],
   ['REST 0.3', '/agents/*/a2a/v0.3/v1/card', {}],
+  ['an escaped method', '/agents/*/a2a/v1', post(escaped(v1))],
+  ['an escaped method of 0.3', '/agents/*/a2a/v0.3', post(escaped(v03))],
+  ['an escaped method in a chunked body', '/agents/*/a2a/v1', post(escaped(v1), { chunked: true })],
   ['a chunked body', '/agents/*/a2a/v1', post(rpc(v1), { chunked: true })],
   ['a chunked body of 0.3', '/agents/*/a2a/v0.3', post(rpc(v03), { chunked: true })],
   ['the gateway’s address and a tenant', '/a2a/v1', post(rpc(v1, { tenant: '*' }))],
@@ -290,6 +295,7 @@ const extendedCards: [string, string, Sent][] = [
 const ownDialect: [string, string, Sent][] = [
   ['the root', '/agents/*/', post(rpc(v03))],
   ['the root, chunked', '/agents/*/', post(rpc(v03), { chunked: true })],
+  ['the root, escaped', '/agents/*/', post(escaped(v03))],
   ['the path of the method', `/agents/*/${v03}`, post(rpc(v03))],
 ]
 

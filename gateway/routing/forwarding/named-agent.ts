@@ -117,11 +117,21 @@ function mustRead(
 ): boolean {
   if (keepsRoute || requireSkill !== undefined || token?.caller.delegate !== undefined) return true
   // Most requests contain neither the name of the card's method nor that of the field with references.
-  return mayNameCard(address, body) || body.includes('eference')
+  return mayNameCard(address, body) || mayContain(body, 'eference')
 }
 
 function mayNameCard(address: CallAddress | undefined, body: Buffer): boolean {
-  return address?.rest?.route.operation === 'getExtendedCard' || body.includes('xtended')
+  return address?.rest?.route.operation === 'getExtendedCard' || mayContain(body, 'xtended')
+}
+
+/** Whether a string in the JSON may contain the letters, any of which may be escaped. */
+function mayContain(body: Buffer, letters: string): boolean {
+  if (body.includes(letters)) return true
+  if (!body.includes('\\u00')) return false
+  const text = body.toString('latin1')
+  return text
+    .replace(/\\u00([0-7][0-9a-f])/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .includes(letters)
 }
 
 /**

@@ -173,6 +173,24 @@ test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
   },
 )
 
+test.each([
+  ['is not JSON', '{"id":1,"method":"agent/get\\u0045\\u0078tendedCard",', -32700],
+  ['is not a call', '{"id":1,"method":"agent/get\\u0045\\u0078tendedCard"}', -32600],
+])(
+  'an escaped method for the extended card does not reach the agent if the body %s',
+  async (_, body, code) => {
+    let reached = 0
+    const gateway = await gatewayBefore((_request, response) => {
+      reached++
+      response.end()
+    })
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+    const answer = await raw(gateway.port, '/agents/calc/', { method: 'POST', headers }, body)
+    expect(JSON.parse(answer.body)).toMatchObject({ error: { code } })
+    expect([answer.status, reached]).toEqual([400, 0])
+  },
+)
+
 test('forwarding and hop-by-hop headers of the caller are dropped, and other headers on the allow list are forwarded', async () => {
   const gateway = await gatewayBefore(echo)
   const answer = await raw(gateway.port, '/agents/calc/', {
