@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import {
   copyFileSync,
   globSync,
@@ -12,12 +13,14 @@ import {
 } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
 import { alice, createdIn } from '@parley/engine/store/sample-record.cases'
 import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import { startGatewayApp } from '@parley/gateway/app'
 import { gatewayConfig } from '@parley/gateway/config'
 import { makeLog } from '@parley/kit/process/log'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { backup } from './backup.ts'
 
 function folders() {
@@ -34,8 +37,11 @@ test('a copy made under load contains everything acknowledged before it started,
   const store = await openSqliteStore({ file })
   for (let count = 0; count < 20; count += 1) await createdIn(store, 'completed')
   const before = await store.listTasks({ owner: alice, limit: 5 })
-  const [under, all] = [createdIn(store, 'completed'), await store.listTasks({ owner: alice, limit: 100 })]
+  const all = await store.listTasks({ owner: alice, limit: 100 })
+  const last = await createdIn(store, 'completed')
+  const under = createdIn(store, 'completed')
   expect(backup(data, copy)).toEqual(['agents/a/agent.db'])
+  expect(readdirSync(path.join(copy, 'agents', 'a')).sort()).toEqual(['agent.db', 'agent.key.json'])
   await under
   await createdIn(store, 'failed')
   await store[Symbol.asyncDispose]()
@@ -43,7 +49,7 @@ test('a copy made under load contains everything acknowledged before it started,
   renameSync(copy, data)
   await using restored = await openSqliteStore({ file })
   const found = (await restored.listTasks({ owner: alice, limit: 100 })).items
-  expect(found.slice(-20)).toEqual(all.items.slice(-20))
+  expect(found.slice(-21)).toEqual([last, ...all.items])
   expect((await restored.countByState()).failed).toBeUndefined()
   // The cursor is valid because its key was copied.
   const cursor = before.nextCursor ?? ''
@@ -51,6 +57,49 @@ test('a copy made under load contains everything acknowledged before it started,
   await createdIn(restored, 'completed')
   for (const name of ['agent.db', 'agent.key.json']) {
     expect(statSync(path.join(agent, name)).mode & 0o777).toBe(0o600)
+  }
+})
+
+/** Writes tasks until it is killed, and prints the number of each after it is durable. */
+const writer = (file: string) => `
+  const { openSqliteStore } = await import(${JSON.stringify(import.meta.resolve('@parley/engine/store/sqlite/store'))})
+  const { created } = await import(${JSON.stringify(import.meta.resolve('@parley/engine/store/sample-record.cases'))})
+  const store = await openSqliteStore({ file: ${JSON.stringify(file)} })
+  let number = 0
+  for (let client = 0; client < 32; client += 1) {
+    void (async () => {
+      for (;;) {
+        const id = String(number++)
+        await created(store, { id })
+        console.log(id)
+      }
+    })()
+  }`
+
+test('copies made while another process writes many tasks contain everything acknowledged before', async () => {
+  const { data } = folders()
+  mkdirSync(data)
+  const child = spawn(process.execPath, ['--input-type=module', '-e', writer(path.join(data, 'agent.db'))], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const acknowledged: string[] = []
+  createInterface({ input: child.stdout }).on('line', (id) => acknowledged.push(id))
+  for (let round = 1; round <= 4; round += 1) {
+    await vi.waitUntil(() => acknowledged.length > round * 3000, { timeout: 20_000 })
+    const before = [...acknowledged]
+    const copy = `${data}-${round}`
+    onTestFinished(() => rmSync(copy, { recursive: true }))
+    backup(data, copy)
+    using database = new DatabaseSync(path.join(copy, 'agent.db'))
+    const found = new Set(
+      database
+        .prepare('SELECT id FROM tasks')
+        .all()
+        .map(({ id }) => id),
+    )
+    expect(before.filter((id) => !found.has(id))).toEqual([])
+    expect(database.prepare('SELECT sum(task_count) AS sum FROM contexts').get()).toEqual({ sum: found.size })
   }
 })
 

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { copyDatabase } from '@parley/engine/store/sqlite/source'
 
 /** Files that accompany a database or that only a running process needs. */
-const leftOut = /(?:\.db(?:-wal|-shm|\.lock|\.lock-journal|-journal)?|\.lock)$/
+const leftOut = /(?:\.db(?:-wal|-shm|-log\.[12]|\.lock|\.lock-journal|-journal)?|\.lock)$/
 
 /** The master key belongs in another place than the data. The clients are written again by the gateway's next start. */
 const omitted = [

@@ -146,7 +146,7 @@ test.each([
   expect(said.stderr).toContain(` ${message}`)
 })
 
-test('with another OAuth server the command says so', async () => {
+test('with another OAuth server, the error message names the reason', async () => {
   const fault = { code: -32040, message: 'Not found', data: { reason: 'route' } }
   await using server = await scriptedAgent({ 'GET /clients': () => ({ status: 404, error: fault }) })
   const said = await runCli(['clients', '--url', server.url, '--token', 'operator'])

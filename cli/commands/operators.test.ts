@@ -74,7 +74,7 @@ test.each([
   [['add', 'x', '--client', 'dev-client'], 'use --client with --role caller'],
   [['remove', 'no-such'], 'Account not found'],
   [['add', 'UPPER'], '<name>'],
-])('operators %j says what to do instead', async (argv, text) => {
+])('operators %j names the command to use instead', async (argv, text) => {
   const { code, stderr } = await cli(...argv)
   expect(code).not.toBe(0)
   expect(stderr).toContain(text)

@@ -418,7 +418,7 @@ test('an artifact is shown without active content, in a sandbox', async () => {
   expect(await answers[6]?.text()).toBe('{\n  "total": 3\n}')
 })
 
-test('a part is downloaded as it is', async () => {
+test('a part is downloaded unchanged', async () => {
   const read = await artifactWith([
     file(html, 'text/html', 'page.html'),
     { kind: 'text', text: 'a \u202E b' },

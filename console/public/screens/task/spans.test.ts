@@ -96,7 +96,7 @@ test('payments and webhooks of each task of the chain are marks, by the correcte
   expect(other?.to).toBe(start + 65_000)
 })
 
-test('what still goes on reaches to the present', () => {
+test('a span that has not ended reaches to the present', () => {
   const runs = task.runs.slice(0, 1)
   expect(spansOf({ state: 'input-required', runs })?.at(-1)).toEqual(['pause', 10, 100])
   expect(spansOf({ state: 'submitted', runs: [], events: [] })).toEqual([['queue', 0, 100]])

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { expirePauses } from '@parley/engine/tasks/expiry'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { resolveAgent } from '../../author/agent.ts'
 import { testAgent } from '../../testing.ts'
@@ -17,13 +17,15 @@ test('the output of a handler is committed once the store works again', async ()
   const alice = agent.caller('alice')
   const { id } = await alice.send('go')
   await alice.wait(id, { untilStates: ['working'] })
-  using other = new DatabaseSync(path.join(dataDir, 'agent.db'))
-  other.exec('BEGIN IMMEDIATE')
+  const handle = await open(path.join(dataDir, 'agent.db-log.1'))
+  const sync = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'datasync')
+  onTestFinished(() => sync.mockRestore())
+  await handle.close()
+  sync.mockRejectedValue(new Error('EIO'))
   made.resolve('made while nothing could be written')
-  // The wait is longer than the store's lock timeout.
-  await new Promise((resolve) => setTimeout(resolve, 1500))
+  await expect.poll(() => sync.mock.calls.length).toBeGreaterThan(2)
   expect((await alice.get(id)).status.state).toBe('working')
-  other.exec('ROLLBACK')
+  sync.mockRestore()
   const task = await alice.wait(id, { signal: AbortSignal.timeout(60_000) })
   expect(task.artifacts[0]?.parts).toMatchObject([{ text: 'made while nothing could be written' }])
 })

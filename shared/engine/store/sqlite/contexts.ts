@@ -89,7 +89,7 @@ export async function clearContext(
   const all = terminalStates.map((state) => `'${state}'`).join(', ')
   const theirs = `tasks INDEXED BY tasks_ended_of_context WHERE ended_state IN (${all}) AND context_id = ?`
   for (let attempt = 0; attempt < clearAttemptsMax; attempt += 1) {
-    log.flush()
+    await log.flush()
     const outcome = await database.write(() => {
       if (log.currentOwnerOfContext(id) !== undefined) return 'changed'
       const found = database.statement('SELECT 1 FROM contexts WHERE id = ? AND owner = ?').get(id, owner)
@@ -115,7 +115,7 @@ export async function removeEnded(
   // A task changes last when it gets its final status, or later.
   const oldest = `SELECT seq, id, context_id, updated_at FROM tasks INDEXED BY tasks_ended_by_status
     WHERE ended_state = ? AND status_at < ? AND updated_at < ? ORDER BY status_at LIMIT ?`
-  log.flush()
+  await log.flush()
   return database.write(() => {
     const ofStates = terminalStates.flatMap((state) =>
       database.statement(oldest).all(state, before, before, limit),

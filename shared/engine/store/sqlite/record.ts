@@ -6,7 +6,8 @@ import type { Part } from '@parley/wire/model/task'
 import type { LargePart, LargeParts } from '../large-parts.ts'
 import type { Admit, TaskOutline, TaskRecord } from '../store.ts'
 import type { EndedTasks } from './ended-tasks.ts'
-import type { LoggedTask, TaskLog } from './task-log.ts'
+import type { LoggedTask } from './logged-task.ts'
+import type { TaskLog } from './task-log.ts'
 
 /** State that the store's operations share. */
 export interface SqliteContext {
@@ -37,6 +38,9 @@ export interface TaskRow {
 /** The columns of a `TaskRow`. */
 export const taskColumns =
   'seq, id, owner, context_id, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body'
+
+/** The columns of a `LoggedTask`. The name of a context is only needed to create it. */
+export const loggedColumns = `${taskColumns}, state, status_at AS status_time, NULL AS context_name`
 
 /** Bodies up to this size are read without calling `admit`. */
 const admittedBytes = 64 * 1024

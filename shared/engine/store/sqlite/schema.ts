@@ -192,8 +192,41 @@ export const agentMigrations: readonly string[] = [
   CREATE INDEX transfer_offers_by_block ON transfer_offers (from_block) WHERE from_block IS NOT NULL;
   `,
   `
-  -- Changed tasks that have not entered the tables yet (\`TaskLog\`): for each transaction, the columns and the body of its tasks
-  -- as one JSON array.
+  -- Changed tasks that have not entered the tables yet: for each transaction, the columns and the body of its tasks as one
+  -- JSON array. Replaced by the next migration.
   CREATE TABLE task_log (position INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+  `,
+  `
+  -- The newest state of each task that a killed process left in \`task_log\`.
+  CREATE TEMP TABLE logged AS
+    SELECT * FROM (
+      SELECT columns.value ->> 0 AS seq, columns.value ->> 1 AS id, columns.value ->> 2 AS owner,
+        columns.value ->> 3 AS context_id, columns.value ->> 4 AS context_name, columns.value ->> 5 AS state,
+        columns.value ->> 6 AS status_time, columns.value ->> 7 AS created_at, columns.value ->> 8 AS updated_at,
+        columns.value ->> 9 AS version, columns.value ->> 10 AS lease_holder, columns.value ->> 11 AS lease_until,
+        columns.value ->> 12 AS due_at, columns.value ->> 13 AS large,
+        task_log.body -> format('$[%d]', columns.key + 1) AS body,
+        row_number() OVER (PARTITION BY columns.value ->> 0 ORDER BY position DESC) AS age
+      FROM task_log, json_each(task_log.body) AS columns WHERE columns.key % 2 = 0
+    ) WHERE age = 1;
+  UPDATE ended_counts SET count = count + (
+    SELECT count(*) FROM logged LEFT JOIN tasks USING (seq)
+    WHERE logged.state = ended_counts.state AND tasks.ended_state IS NULL
+  );
+  INSERT INTO contexts (id, owner, created_at, updated_at, name, task_count)
+    SELECT context_id, owner, created_at, created_at, context_name, 1 FROM logged
+    WHERE seq NOT IN (SELECT seq FROM tasks) ORDER BY seq
+    ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at);
+  INSERT OR REPLACE INTO tasks
+    (seq, id, owner, context_id, state, status_time, created_at, updated_at, version, lease_holder, lease_until, due_at,
+    large, body)
+    SELECT seq, id, owner, context_id, state, status_time, created_at, updated_at, version, lease_holder, lease_until,
+    due_at, large, body FROM logged;
+  DROP TABLE logged;
+  DROP TABLE task_log;
+
+  -- The log of changed tasks (\`TaskLog\`): its identity, and the position up to which the tables are complete.
+  CREATE TABLE task_log_position (log BLOB NOT NULL, position INTEGER NOT NULL) STRICT;
+  INSERT INTO task_log_position VALUES (randomblob(16), 0);
   `,
 ]

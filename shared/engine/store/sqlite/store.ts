@@ -45,9 +45,10 @@ export interface SqliteStoreOptions {
  * @throws DatabaseRefused if another process has the file open or a newer version wrote it
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
-  const database = await openDatabase(options.file, agentMigrations)
+  await using opened = new AsyncDisposableStack()
+  const database = opened.use(await openDatabase(options.file, agentMigrations))
   const key = await database.read(() => database.statement('SELECT key FROM cursor_key').get())
-  const log = TaskLog.open(database)
+  const log = await TaskLog.open(database, options.file)
   const store: SqliteContext = {
     database,
     log,
@@ -58,6 +59,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   }
   const documents = sqliteDocuments(database)
   const { claimIdempotencyKey, removeExpiredKeys } = idempotencyKeys(documents, store.now)
+  opened.move()
   return {
     exclusive: true,
     ping: () => database.ping(),

@@ -1,99 +1,107 @@
-import type { Participant, SqliteDatabase } from '@parley/kit/database/sqlite/database'
-import { integerIn, textIn } from '@parley/kit/database/sqlite/row'
-import { isTerminal, type TaskState } from '@parley/wire/model/task'
-import type { TaskRow } from './record.ts'
+import { DatabaseRefused } from '@parley/kit/database/errors'
+import { LogGap, SegmentLog } from '@parley/kit/database/segment-log'
+import type { SecondWriter, SqliteDatabase, Statement } from '@parley/kit/database/sqlite/database'
+import { gathered } from '@parley/kit/database/sqlite/group-commit'
+import { bytesIn, integerIn } from '@parley/kit/database/sqlite/row'
+import { ContextCounts } from './context-counts.ts'
+import { flushTasks } from './flush.ts'
+import { FlushThread, threadsAllowed } from './flush-thread.ts'
+import { decodeTasks, encodeTasks, type LoggedTask } from './logged-task.ts'
 
-/** A row of `tasks`, with the name for its context if it creates the context. */
-export interface LoggedTask extends TaskRow {
-  state: TaskState
-  status_time: string
-  context_name: string | null
+/** A task whose last change has the given position in the log. */
+type Kept = LoggedTask & { position: number }
+
+interface Write {
+  task: LoggedTask
+  soon: boolean
+  written: Promise<void>
+  resolve: () => void
+  reject: (reason: unknown) => void
 }
 
-/** The columns of a logged task before its body, in the order of the log. */
-const columns = [
-  'seq',
-  'id',
-  'owner',
-  'context_id',
-  'context_name',
-  'state',
-  'status_time',
-  'created_at',
-  'updated_at',
-  'version',
-  'lease_holder',
-  'lease_until',
-  'due_at',
-  'large',
-] as const satisfies (keyof LoggedTask)[]
-
-/** How many tasks, and how many characters of their bodies, the log may contain before some enter the tables. */
-const [tasksMax, charsMax] = [512, 4 * 1024 * 1024]
-/** How many tasks enter the tables in one transaction, which blocks the event loop for a few milliseconds. */
-const batchTasks = 128
+/** How many tasks, and how many bytes of the log, are collected under load before they enter the tables. */
+const [batchTasks, batchBytes] = [1024, 4 * 1024 * 1024]
+/** How many tasks enter the tables at once without a thread, because the event loop waits for them. */
+const inlineTasks = 128
 /** How long a task stays in the log while the store is not under load. */
 const idleMs = 250
-
-const insertTask = `INSERT INTO tasks
-  (seq, id, owner, context_id, state, status_time, created_at, updated_at, version, lease_holder, lease_until, due_at,
-  large, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-
-const updateTask = `UPDATE tasks SET state = ?, status_time = ?, updated_at = ?, version = ?, lease_holder = ?,
-  lease_until = ?, due_at = ?, large = ?, body = ? WHERE seq = ?`
-
-/** Counts the task in its context and creates the context if it does not exist. */
-const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at, name, task_count)
-  VALUES (?, ?, ?, ?, ?, 1)
-  ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at)`
+/** The largest size of the kept tasks, in characters. Writes then wait until tasks have entered the tables. */
+const keptMaxChars = 64 * 1024 * 1024
+/** Maximum number of writes in one record of the log. */
+const writesMax = 1000
+/** How long the thread is not used after it has failed. */
+const threadRetryMs = 60_000
+/** How long a write that does not wait for the disk may take to reach it. */
+const syncMs = 1000
 
 /**
- * The log of changed tasks in front of the tables `tasks` and `contexts`. Each transaction appends its tasks to the
- * table `task_log` as one row, so that a commit writes a few adjacent pages instead of a page of each index, and a task
- * that ends soon enters the tables and their indexes once, in its last state. The log is a table of the same database,
- * so a commit is as durable as any other. Logged tasks are also kept in memory for reads by id; queries of the tables
- * use `readTables`.
+ * The log of changed tasks in front of the tables `tasks` and `contexts`. A write appends its task to the log, together
+ * with the other writes of the moment, and resolves once the log is on the disk. The tasks enter the tables later, in
+ * large transactions and, under load, in another thread, so that a task that ends soon enters the tables and their
+ * indexes once, in its last state. Until then, they are kept in memory for reads by id. Queries of the tables use
+ * `readTables`.
  */
-export class TaskLog implements Participant {
+export class TaskLog implements SecondWriter {
   readonly #database: SqliteDatabase
-  /** The tasks that are in the log, in the order of their last change. */
-  readonly #tasks = new Map<string, LoggedTask & { position: number }>()
-  /** The contexts of these tasks, with the number of tasks. */
-  readonly #contexts = new Map<string, { owner: string; tasks: number }>()
-  #chars = 0
-  /** The tasks that the current transaction changes. */
-  #staged = new Map<string, LoggedTask>()
-  /** The row of the log that the last settled transaction wrote. */
-  #position = 0
+  readonly #segments: SegmentLog
+  readonly #thread: FlushThread | undefined
+  /** The durable tasks that the tables do not contain yet, in the order of their last change. */
+  readonly #kept = new Map<string, Kept>()
+  readonly #keptContexts = new ContextCounts()
+  #keptChars = 0
+  /** The tasks that are being written. */
+  readonly #pending = new Map<string, Write>()
+  readonly #pendingContexts = new ContextCounts()
+  readonly #queue: Write[] = []
+  #writing: Promise<void> | undefined
+  #isWriting = false
+  /** The flush in the thread. Never rejects. */
+  #flushing: Promise<void> | undefined
+  /** The position of the last record whose tasks are kept or in the tables. */
+  #position: number
   #lastSeq: number
-  /** The highest `seq` in `tasks`. */
-  #lastFlushedSeq: number
-  #timer: NodeJS.Timeout | undefined
-  #flushing = false
+  #idle: NodeJS.Timeout | undefined
+  #sync: NodeJS.Timeout | undefined
+  #flushDue = false
+  #syncDue = false
+  /** When the thread may be used again after a failure, by `performance.now()`. */
+  #threadFrom = 0
 
-  private constructor(database: SqliteDatabase) {
-    this.#database = database
-    const max = database.statement('SELECT coalesce(max(seq), 0) AS seq FROM tasks').get()
-    this.#lastFlushedSeq = integerIn(max, 'seq')
-    this.#lastSeq = this.#lastFlushedSeq
+  private constructor(parts: {
+    database: SqliteDatabase
+    segments: SegmentLog
+    thread: FlushThread | undefined
+  }) {
+    this.#database = parts.database
+    this.#segments = parts.segments
+    this.#thread = parts.thread
+    this.#position = parts.segments.position
+    const last = parts.database.statement('SELECT coalesce(max(seq), 0) AS seq FROM tasks').get()
+    this.#lastSeq = integerIn(last, 'seq')
   }
 
   /**
-   * Opens the log and moves what a killed process left in it into the tables.
+   * Opens the log of the database and moves what a killed process left in it into the tables.
+   * @param file the database file
+   * @throws DatabaseRefused if the log does not belong to this state of the database
    * @throws ParleyError Unavailable
    */
-  static open(database: SqliteDatabase): TaskLog {
-    const log = new TaskLog(database)
-    for (const row of database.statement('SELECT position, body FROM task_log ORDER BY position').iterate()) {
-      log.#position = integerIn(row, 'position')
-      for (const task of decode(textIn(row, 'body'))) {
-        log.#lastSeq = Math.max(log.#lastSeq, task.seq)
-        log.#keep(task)
-      }
+  static async open(database: SqliteDatabase, file: string): Promise<TaskLog> {
+    const { id, position: after } = logPosition(database)
+    const { log: segments, records } = await SegmentLog.open(taskLogFile(file), { id, after }).catch(
+      (error: unknown) => {
+        throw refusal(file, error)
+      },
+    )
+    const thread = threadsAllowed() ? new FlushThread({ database: file, id }) : undefined
+    const log = new TaskLog({ database, segments, thread })
+    for (const { position, body } of records) {
+      for (const task of decodeTasks(body)) log.#keep({ ...task, position })
     }
-    log.flush()
-    database.join(log)
+    // From here on, the database closes the log.
+    database.share(log)
+    // The first write repeats a failed attempt. Until then, a full disk must not keep the store from being read.
+    await log.#recover().catch(() => {})
     return log
   }
 
@@ -103,38 +111,47 @@ export class TaskLog implements Participant {
     return this.#lastSeq
   }
 
-  /** Returns the task if the log contains it. */
+  /** Returns the task if its last durable change is in the log. */
   get(id: string): LoggedTask | undefined {
-    return this.#tasks.get(id)
+    return this.#kept.get(id)
   }
 
-  /** Returns the owner of a context that has tasks in the log. */
+  /** Returns the owner of a context that has durable changes in the log. */
   ownerOfContext(id: string): string | undefined {
-    return this.#contexts.get(id)?.owner
+    return this.#keptContexts.ownerOf(id)
   }
 
-  /** Like `get`, with the changes of the current transaction. Call this inside a write. */
+  /** Like `get`, with the changes that are being written. */
   current(id: string): LoggedTask | undefined {
-    return this.#staged.get(id) ?? this.#tasks.get(id)
+    return this.#pending.get(id)?.task ?? this.#kept.get(id)
   }
 
-  /** Like `ownerOfContext`, with the changes of the current transaction. Call this inside a write. */
+  /** Like `ownerOfContext`, with the changes that are being written. */
   currentOwnerOfContext(id: string): string | undefined {
-    for (const task of this.#staged.values()) if (task.context_id === id) return task.owner
-    return this.ownerOfContext(id)
-  }
-
-  /** Adds a changed task to the current transaction. Call this as the last step of a write, which must not throw afterwards. */
-  stage(task: LoggedTask): void {
-    this.#staged.set(task.id, task)
+    return this.#pendingContexts.ownerOf(id) ?? this.#keptContexts.ownerOf(id)
   }
 
   /**
-   * Moves all logged tasks into the tables.
+   * Writes a changed task. Resolves once it is on the disk. The caller has compared it with `current` in the same turn.
+   * If it rejects, the change may have been stored.
+   * @param soon whether to resolve once the change survives this process; it reaches the disk within a second
    * @throws ParleyError Unavailable
    */
-  flush(): void {
-    this.#flush([...this.#tasks.values()])
+  write(task: LoggedTask, soon = false): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const before = this.#pending.get(task.id)
+    if (before !== undefined) this.#pendingContexts.remove(before.task)
+    const write = { task, soon, written: promise, resolve, reject }
+    this.#pending.set(task.id, write)
+    this.#pendingContexts.add(task)
+    this.#queue.push(write)
+    this.#proceed()
+    return promise
+  }
+
+  /** Returns a promise while a change of the task is being written. It resolves once reads see the change, or it has failed. */
+  changing(id: string): Promise<void> | undefined {
+    return this.#pending.get(id)?.written.catch(() => {})
   }
 
   /**
@@ -142,17 +159,49 @@ export class TaskLog implements Participant {
    * snapshot.
    * @param contextId the context to which the read is limited. The other tasks then stay in the log
    */
-  readTables<T>(run: () => T, contextId?: string): Promise<T> {
-    const isComplete = contextId === undefined ? this.#tasks.size === 0 : !this.#contexts.has(contextId)
-    if (isComplete) return this.#database.readTogether(run)
+  async readTables<T>(run: () => T, contextId?: string): Promise<T> {
+    const isComplete = () =>
+      contextId === undefined ? this.#kept.size === 0 : this.#keptContexts.ownerOf(contextId) === undefined
+    while (!isComplete() && this.#flushing !== undefined) await this.#flushing
+    return isComplete() ? this.#database.readTogether(run) : this.#readFlushed(run)
+  }
+
+  /**
+   * Moves all durable tasks into the tables.
+   * @throws ParleyError Unavailable
+   */
+  async flush(): Promise<void> {
+    while (this.#flushing !== undefined) await this.#flushing
+    this.#flushNow(this.#kept.size)
+  }
+
+  writing(): Promise<void> | undefined {
+    return this.#flushing
+  }
+
+  async closing(): Promise<void> {
+    clearTimeout(this.#idle)
+    clearTimeout(this.#sync)
+    await this.#writing
     try {
-      this.flush()
+      await this.flush()
+      await this.#database.synced()
+      await this.#segments.reset(this.#position)
+    } catch {
+      // The log is durable and enters the tables at the next start.
+    }
+    await this.#thread?.[Symbol.asyncDispose]()
+    await this.#segments[Symbol.asyncDispose]()
+  }
+
+  #readFlushed<T>(run: () => T): Promise<T> {
+    try {
+      this.#flushNow(this.#kept.size)
     } catch {
       // Nothing can be written, for example because the disk is full. The tasks enter the tables for this read only.
-      const tasks = [...this.#tasks.values()]
       return this.#database.read(() =>
         this.#database.writeNow(() => {
-          this.#apply(tasks)
+          flushTasks(this.#database, this.#kept.values(), 0)
           return run()
         }, false),
       )
@@ -160,144 +209,178 @@ export class TaskLog implements Participant {
     return this.#database.readTogether(run)
   }
 
-  begin(): void {
-    if (this.#staged.size > 0) this.#staged = new Map()
+  #proceed(): void {
+    if (this.#isWriting) return
+    this.#isWriting = true
+    this.#writing = this.#writeAll()
   }
 
-  beforeCommit(): void {
-    if (this.#staged.size === 0) return
-    const insert = this.#database.statement('INSERT INTO task_log (position, body) VALUES (?, ?)')
-    insert.run(this.#position + 1, encode(this.#staged.values()))
+  async #writeAll(): Promise<void> {
+    while (this.#queue.length > 0 || this.#syncDue || this.#flushDue) {
+      await gathered(this.#queue)
+      const group = this.#queue.splice(0, writesMax)
+      try {
+        if (this.#keptChars > keptMaxChars) await this.flush()
+        if (this.#segments.hasFailed) await this.#recover()
+        if (group.length > 0) this.#settle(group, await this.#append(group))
+        else if (this.#syncDue) await this.#segments.sync()
+      } catch (error) {
+        this.#reject(group, error)
+      }
+      if (group.length === 0) this.#syncDue = false
+      const isFull = this.#kept.size > batchTasks || this.#segments.activeBytes > batchBytes
+      if (isFull || this.#flushDue) await this.#flushSome()
+      this.#flushDue = false
+    }
+    this.#isWriting = false
   }
 
-  settled(): void {
-    if (this.#staged.size === 0) return
-    this.#position += 1
-    for (const task of this.#staged.values()) this.#keep(task)
-    this.#staged = new Map()
-    this.#schedule()
+  async #append(group: Write[]): Promise<number> {
+    const soon = group.every((write) => write.soon)
+    const position = await this.#segments.append(encodeTasks(group.map(({ task }) => task)), soon)
+    if (soon) this.#sync ??= setTimeout(() => this.#syncNow(), syncMs).unref()
+    else this.#syncDue = false
+    return position
   }
 
-  closing(): void {
-    clearTimeout(this.#timer)
+  #syncNow(): void {
+    this.#sync = undefined
+    this.#syncDue = true
+    this.#proceed()
+  }
+
+  #settle(group: Write[], position: number): void {
+    for (const write of group) {
+      this.#keep({ ...write.task, position })
+      this.#drop(write)
+    }
+    this.#position = position
+    for (const { resolve } of group) resolve()
+    this.#idle ??= setTimeout(() => this.#flushIdle(), idleMs).unref()
+  }
+
+  /** Rejects the writes, and those after them, which may have been compared with them. */
+  #reject(group: Write[], error: unknown): void {
+    const reason = this.#database.failed(error)
+    for (const write of [...group, ...this.#queue.splice(0)]) {
+      this.#drop(write)
+      write.reject(reason)
+    }
+  }
+
+  /** Makes the log usable after a failure, and at the start. @throws ParleyError Unavailable */
+  async #recover(): Promise<void> {
+    await this.flush()
+    await this.#database.synced()
+    await this.#segments.reset(this.#position)
+  }
+
+  #flushIdle(): void {
+    this.#idle = this.#kept.size > 0 ? setTimeout(() => this.#flushIdle(), idleMs).unref() : undefined
+    this.#flushDue = this.#kept.size > 0
+    this.#proceed()
+  }
+
+  /** Moves tasks into the tables: many of them in the thread, few of them immediately. */
+  async #flushSome(): Promise<void> {
+    if (this.#flushing !== undefined) return
+    const isThreadUsed = this.#kept.size > inlineTasks && performance.now() >= this.#threadFrom
     try {
-      this.flush()
-    } catch {
-      // The log is durable and enters the tables at the next start.
-    }
-  }
-
-  #keep(task: LoggedTask): void {
-    const before = this.#tasks.get(task.id)
-    if (before !== undefined) this.#forget(before)
-    this.#tasks.set(task.id, { ...task, position: this.#position })
-    this.#chars += task.body.length
-    const context = this.#contexts.get(task.context_id)
-    if (context === undefined) this.#contexts.set(task.context_id, { owner: task.owner, tasks: 1 })
-    else context.tasks += 1
-  }
-
-  #forget(task: LoggedTask): void {
-    this.#tasks.delete(task.id)
-    this.#chars -= task.body.length
-    const context = this.#contexts.get(task.context_id)
-    if (context === undefined) return
-    context.tasks -= 1
-    if (context.tasks === 0) this.#contexts.delete(task.context_id)
-  }
-
-  #schedule(): void {
-    if (this.#flushing) return
-    if (this.#tasks.size > tasksMax || this.#chars > charsMax) {
-      this.#flushing = true
-      setImmediate(() => this.#flushSome())
-    }
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      this.#flushSome()
-    }, idleMs).unref()
-  }
-
-  #flushSome(): void {
-    this.#flushing = false
-    const oldest: (LoggedTask & { position: number })[] = []
-    for (const task of this.#tasks.values()) {
-      if (oldest.push(task) === batchTasks) break
-    }
-    try {
-      this.#flush(oldest)
+      if (this.#thread === undefined || !isThreadUsed) return this.#flushNow(inlineTasks)
+      await this.#segments.sync()
+      this.#flushing = this.#flushInThread(this.#thread).finally(() => (this.#flushing = undefined))
     } catch {
       // The log stays durable, and writes report the failure. The next write or read repeats the attempt.
-      return
     }
-    if (this.#tasks.size > 0) this.#schedule()
   }
 
-  #flush(oldest: (LoggedTask & { position: number })[]): void {
-    if (oldest.length === 0) return
-    this.#database.writeNow(() => {
-      this.#apply(oldest)
-      const trim = this.#database.statement('DELETE FROM task_log WHERE position < ?')
-      trim.run(this.#taskAfter(oldest.length)?.position ?? this.#position + 1)
-    })
-    for (const task of oldest) {
+  async #flushInThread(thread: FlushThread): Promise<void> {
+    try {
+      const { value: oldest } = this.#kept.values().next()
+      const full = oldest === undefined ? undefined : this.#segments.rotate()
+      if (oldest === undefined || full === undefined) return
+      await thread.flush({ file: full.file, after: oldest.position - 1, last: full.last })
+      this.#forgetUntil(full.last)
+      this.#segments.release(full.last)
+    } catch {
+      // The event loop moves the tasks in the meantime.
+      this.#threadFrom = performance.now() + threadRetryMs
+    }
+  }
+
+  /** Moves the oldest tasks into the tables, about as many as given. The thread must not be writing. */
+  #flushNow(count: number): void {
+    if (this.#kept.size === 0) return
+    const { tasks, position } = this.#oldest(count)
+    this.#database.writeNow(() => flushTasks(this.#database, tasks, position))
+    this.#forgetUntil(position)
+    // If the sync fails, the records stay in the log, and entering the tables again changes nothing.
+    this.#database.synced().then(
+      () => this.#segments.release(position),
+      () => {},
+    )
+  }
+
+  /** The tasks of the oldest records, about as many as given, and the position of the last of these records. */
+  #oldest(count: number): { tasks: Kept[]; position: number } {
+    const tasks: Kept[] = []
+    for (const task of this.#kept.values()) {
+      const last = tasks.at(-1)
+      if (tasks.length >= count && last !== undefined && last.position !== task.position)
+        return { tasks, position: last.position }
+      tasks.push(task)
+    }
+    return { tasks, position: this.#position }
+  }
+
+  #keep(task: Kept): void {
+    const before = this.#kept.get(task.id)
+    if (before !== undefined) this.#forget(before)
+    this.#kept.set(task.id, task)
+    this.#keptContexts.add(task)
+    this.#keptChars += task.body.length
+    this.#lastSeq = Math.max(this.#lastSeq, task.seq)
+  }
+
+  #forget(task: Kept): void {
+    this.#kept.delete(task.id)
+    this.#keptContexts.remove(task)
+    this.#keptChars -= task.body.length
+  }
+
+  #forgetUntil(position: number): void {
+    for (const task of this.#kept.values()) {
+      if (task.position > position) return
       this.#forget(task)
-      this.#lastFlushedSeq = Math.max(this.#lastFlushedSeq, task.seq)
     }
   }
 
-  /** Returns the oldest task after this number of tasks. */
-  #taskAfter(count: number): (LoggedTask & { position: number }) | undefined {
-    let passed = 0
-    for (const task of this.#tasks.values()) {
-      if (passed === count) return task
-      passed += 1
-    }
-    return undefined
-  }
-
-  #apply(tasks: LoggedTask[]): void {
-    const database = this.#database
-    const find = database.statement('SELECT state FROM tasks WHERE seq = ?')
-    const insert = database.statement(insertTask)
-    const update = database.statement(updateTask)
-    const count = database.statement(countInContext)
-    const ended = new Map<TaskState, number>()
-    for (const task of tasks) {
-      const { seq, id, owner, context_id, context_name, state, status_time, created_at, updated_at } = task
-      const { version, lease_holder, lease_until, due_at, large, body } = task
-      const before = seq > this.#lastFlushedSeq ? undefined : find.get(seq)
-      if (before === undefined) {
-        count.run(context_id, owner, created_at, created_at, context_name)
-        // biome-ignore format: one line for each group of columns
-        insert.run(seq, id, owner, context_id, state, status_time, created_at, updated_at, version, lease_holder,
-          lease_until, due_at, large, body)
-      } else {
-        // biome-ignore format: as above
-        update.run(state, status_time, updated_at, version, lease_holder, lease_until, due_at, large, body, seq)
-      }
-      const wasEnded = before !== undefined && isTerminal(textIn(before, 'state') as TaskState)
-      if (isTerminal(state) && !wasEnded) ended.set(state, (ended.get(state) ?? 0) + 1)
-    }
-    const countEnded = database.statement('UPDATE ended_counts SET count = count + ? WHERE state = ?')
-    for (const [state, number] of ended) countEnded.run(number, state)
+  /** Removes a write from the pending ones, unless a later one has replaced it. */
+  #drop({ task, written }: Write): void {
+    if (this.#pending.get(task.id)?.written !== written) return
+    this.#pending.delete(task.id)
+    this.#pendingContexts.remove(task)
   }
 }
 
-/** The bodies, which are JSON already, are elements of the same array. */
-function encode(tasks: Iterable<LoggedTask>): string {
-  let text = ''
-  for (const task of tasks) {
-    text += `${text === '' ? '[' : ','}${JSON.stringify(columns.map((column) => task[column]))},${task.body}`
-  }
-  return `${text}]`
+/** The log of a database file, without the numbers of its two files. */
+export const taskLogFile = (databaseFile: string): string => `${databaseFile}-log`
+
+/** Returns the identity of the log, and the position of the last record whose tasks are in the tables. */
+export function logPosition(database: { statement(sql: string): Statement }): {
+  id: Uint8Array
+  position: number
+} {
+  const row = database.statement('SELECT log, position FROM task_log_position').get()
+  return { id: bytesIn(row, 'log'), position: integerIn(row, 'position') }
 }
 
-function* decode(text: string): Iterable<LoggedTask> {
-  const items: unknown[] = JSON.parse(text)
-  for (let at = 0; at < items.length; at += 2) {
-    const values = items[at] as unknown[]
-    const task = Object.fromEntries(columns.map((column, index) => [column, values[index]]))
-    yield { ...(task as unknown as LoggedTask), body: JSON.stringify(items[at + 1]) }
-  }
+function refusal(file: string, error: unknown): unknown {
+  if (error instanceof LogGap)
+    return new DatabaseRefused(
+      `The log ${file}-log.1 and ${file}-log.2 continues a later state of ${file}. If you have restored ${file} from a ` +
+        'copy, delete these two files: they belong to the state that the copy replaces.',
+      { cause: error },
+    )
+  return error
 }

@@ -2,12 +2,14 @@ import { integerIn, textIn } from '@parley/kit/database/sqlite/row'
 import { ParleyError } from '@parley/wire/errors'
 import { pausedStates, type TaskState, terminalStates } from '@parley/wire/model/task'
 import type { Admit, Dueness, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
+import type { LoggedTask } from './logged-task.ts'
 import {
   decodeTask,
   encodeTask,
   type GuardedRow,
   guardedColumns,
   guardedRowOf,
+  loggedColumns,
   outlineOf,
   partBytesOf,
   type SqliteContext,
@@ -16,22 +18,33 @@ import {
   taskColumns,
   wholeRow,
 } from './record.ts'
-import type { LoggedTask } from './task-log.ts'
 
 const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
 
 export async function createTask(store: SqliteContext, record: TaskRecord): Promise<boolean> {
   const { database, log } = store
-  const { id, owner, contextId } = record
   const { row, parts } = encodeTask(store, record)
-  return database.write(() => {
-    if (log.current(id) !== undefined) return false
-    if (database.statement('SELECT 1 FROM tasks WHERE id = ?').get(id) !== undefined) return false
+  if (parts.length > 0 && !isTaken(store, record))
+    await database.write(() => saveParts(store, record.id, parts))
+  // After a refusal, the caller reads the task, which must then be visible.
+  while (isTaken(store, record)) {
+    const changing = log.changing(record.id)
+    if (changing === undefined) return false
+    await changing
+  }
+  await log.write({ ...row, seq: log.nextSeq() })
+  return true
+}
+
+/** @throws ParleyError ContextNotFound if the context belongs to another owner */
+function isTaken(store: SqliteContext, { id, owner, contextId }: TaskRecord): boolean {
+  const { database, log } = store
+  return database.readNow(() => {
+    if (log.current(id) !== undefined) return true
+    if (database.statement('SELECT 1 FROM tasks WHERE id = ?').get(id) !== undefined) return true
     const contextOwner = log.currentOwnerOfContext(contextId) ?? storedOwner(store, contextId) ?? owner
     if (contextOwner !== owner) throw new ParleyError('ContextNotFound', { data: { contextId } })
-    saveParts(store, id, parts)
-    log.stage({ ...row, seq: log.nextSeq() })
-    return true
+    return false
   })
 }
 
@@ -42,16 +55,24 @@ function storedOwner({ database }: SqliteContext, contextId: string): string | u
 
 export async function commitTask(store: SqliteContext, record: TaskRecord, soon = false): Promise<boolean> {
   const { database, log } = store
-  const { id, createdAt, version } = record
   const { row, parts } = encodeTask(store, record)
-  const write = () => {
-    const there = log.current(id) ?? storedTask(store, id)
-    if (there === undefined || there.created_at !== createdAt || there.version !== version - 1) return false
-    saveParts(store, id, parts)
-    log.stage({ ...row, seq: there.seq, lease_until: leaseAfter(there, row) })
-    return true
+  if (parts.length > 0 && replaced(store, record) !== undefined)
+    await database.write(() => saveParts(store, record.id, parts))
+  let before = replaced(store, record)
+  // As in `createTask`.
+  for (; before === undefined; before = replaced(store, record)) {
+    const changing = log.changing(record.id)
+    if (changing === undefined) return false
+    await changing
   }
-  return soon ? database.writeSoon(write) : database.write(write)
+  await log.write({ ...row, seq: before.seq, lease_until: leaseAfter(before, row) }, soon)
+  return true
+}
+
+/** Returns the stored task if the record is its next version. */
+function replaced(store: SqliteContext, { id, createdAt, version }: TaskRecord) {
+  const before = store.database.readNow(() => store.log.current(id) ?? storedTask(store, id))
+  return before?.created_at === createdAt && before.version === version - 1 ? before : undefined
 }
 
 type StoredLease = Pick<TaskRow, 'lease_holder' | 'lease_until'>
@@ -175,26 +196,19 @@ export function listDue(
   )
 }
 
-export function renewLeases(
-  { database, log }: SqliteContext,
+export async function renewLeases(
+  store: SqliteContext,
   holder: string,
   taskIds: string[],
   until: number,
 ): Promise<string[]> {
-  const sql = 'UPDATE tasks SET lease_until = ? WHERE id = ? AND lease_holder = ?'
-  return database.write(() => {
-    const renew = database.statement(sql)
-    const renewed: LoggedTask[] = []
-    const lost = taskIds.filter((id) => {
-      const task = log.current(id)
-      if (task === undefined) return renew.run(until, id, holder).changes === 0
-      if (task.lease_holder !== holder) return true
-      renewed.push({ ...task, lease_until: until })
-      return false
-    })
-    for (const task of renewed) log.stage(task)
-    return lost
-  })
+  const { database, log } = store
+  const sql = `SELECT ${loggedColumns} FROM tasks WHERE id = ?`
+  const stored = (id: string) => database.statement(sql).get(id) as LoggedTask | undefined
+  const tasks = database.readNow(() => taskIds.map((id) => log.current(id) ?? stored(id)))
+  const held = tasks.flatMap((task) => (task?.lease_holder === holder ? [task] : []))
+  await Promise.all(held.map((task) => log.write({ ...task, lease_until: until })))
+  return taskIds.filter((_id, index) => tasks[index]?.lease_holder !== holder)
 }
 
 export function countByState({ database, log }: SqliteContext): Promise<Partial<Record<TaskState, number>>> {

@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { ParleyError } from '@parley/wire/errors'
 import { makeDurableFolder } from '../durable-folder.ts'
 import { DatabaseInUse, DatabaseRefused, unavailable } from '../errors.ts'
 import { GroupCommit } from './group-commit.ts'
@@ -10,16 +11,12 @@ import { LogSync } from './log-sync.ts'
 
 export type Statement = StatementSync
 
-/** Keeps state in memory that belongs to the transactions. */
-export interface Participant {
-  /** Called when a transaction begins, also if it repeats one that was rolled back. */
-  begin(): void
-  /** Called before the commit. May execute statements. If it throws, the transaction is rolled back. */
-  beforeCommit(): void
-  /** Called when the transaction is as durable as its writes require, before their promises resolve. Must not throw. */
-  settled(): void
-  /** Called before the database closes, after all writes have settled. May call `writeNow`. Must not throw. */
-  closing(): void
+/** Another writer of the same file, in this process. */
+export interface SecondWriter {
+  /** Returns a promise while it writes. Transactions begin when it returns undefined. */
+  writing(): Promise<void> | undefined
+  /** Called before the database closes, after all writes have settled. May call `writeNow`. Must not reject. */
+  closing(): Promise<void>
 }
 
 /** An embedded database file that only this process writes. */
@@ -31,6 +28,8 @@ export interface SqliteDatabase extends AsyncDisposable {
    * @throws ParleyError Unavailable
    */
   read<T>(run: () => T): Promise<T>
+  /** Like `read`, in the same turn. @throws ParleyError Unavailable */
+  readNow<T>(run: () => T): T
   /**
    * Like `read`, but for several statements, which see the same snapshot and lock the file only once.
    * @throws ParleyError Unavailable
@@ -48,15 +47,22 @@ export interface SqliteDatabase extends AsyncDisposable {
    * may lose the last second.
    */
   writeSoon<T>(run: () => T): Promise<T>
-  /** Adds a participant, which takes part in all further transactions of `write` and `writeSoon`. */
-  join(participant: Participant): void
   /**
-   * Runs immediately in a transaction that does not wait for the disk. Participants take no part in it. Must not be
-   * called inside `read` or `write`.
+   * Returns the error for callers after a failure of another file of this database. Pings then fail for a while, as after
+   * a failed write.
+   */
+  failed(error: unknown): unknown
+  /** Makes transactions wait for another writer. */
+  share(writer: SecondWriter): void
+  /**
+   * Runs immediately in a transaction that does not wait for the disk. Must not be called inside `read` or `write`, or
+   * while the second writer writes.
    * @param keep whether to commit. Otherwise, the changes are visible to `run` only. Default true
    * @throws ParleyError Unavailable
    */
   writeNow<T>(run: () => T, keep?: boolean): T
+  /** Resolves once all commits so far are on the disk. @throws ParleyError Unavailable */
+  synced(): Promise<void>
   /** Writes to the disk and waits for completion. Rejects if the disk is full or the file is damaged. */
   ping(): Promise<void>
 }
@@ -173,12 +179,12 @@ class OpenDatabase implements SqliteDatabase {
   readonly #opened: DisposableStack
   readonly #writes: GroupCommit
   readonly #sync: LogSync
-  readonly #participants: Participant[] = []
   readonly #beginWriting: () => void
   readonly #commit: () => void
   readonly #begin: () => void
   readonly #rollback: () => void
   readonly #statements = new Map<string, Statement>()
+  #secondWriter: SecondWriter | undefined
   #isClosing = false
 
   constructor(database: DatabaseSync, version: number, health: SqliteHealth, opened: DisposableStack) {
@@ -198,14 +204,9 @@ class OpenDatabase implements SqliteDatabase {
     this.#rollback = () => database.isTransaction && rollback()
     this.#sync = logSync(database)
     this.#writes = new GroupCommit({
-      begin: () => {
-        beginWriting()
-        for (const participant of this.#participants) participant.begin()
-      },
-      commit: () => {
-        for (const participant of this.#participants) participant.beforeCommit()
-        commit()
-      },
+      ready: () => this.#secondWriter?.writing(),
+      begin: beginWriting,
+      commit,
       settle: (soon) => this.#settle(soon),
       isOpen: () => database.isTransaction,
       rollback: this.#rollback,
@@ -225,6 +226,10 @@ class OpenDatabase implements SqliteDatabase {
   }
 
   async read<T>(run: () => T): Promise<T> {
+    return this.readNow(run)
+  }
+
+  readNow<T>(run: () => T): T {
     this.#requireOpen()
     try {
       return run()
@@ -253,8 +258,23 @@ class OpenDatabase implements SqliteDatabase {
     return this.#write(run, true)
   }
 
-  join(participant: Participant): void {
-    this.#participants.push(participant)
+  failed(error: unknown): unknown {
+    if (error instanceof ParleyError || isDriverError(error)) return this.#failure(error)
+    const { code } = error as NodeJS.ErrnoException
+    this.#health.failed(code === 'ENOSPC' ? full : ioError)
+    return unavailable(code === 'ENOSPC' ? 'The storage is full' : 'The storage does not answer', error)
+  }
+
+  share(writer: SecondWriter): void {
+    this.#secondWriter = writer
+  }
+
+  async synced(): Promise<void> {
+    try {
+      await this.#sync.now()
+    } catch (error) {
+      throw this.#failure(error)
+    }
   }
 
   writeNow<T>(run: () => T, keep = true): T {
@@ -286,22 +306,16 @@ class OpenDatabase implements SqliteDatabase {
     this.#isClosing = true
     await this.#writes.drained()
     if (this.#opened.disposed) return
-    for (const participant of this.#participants) participant.closing()
+    await this.#secondWriter?.closing()
     await this.#sync[Symbol.asyncDispose]()
     this.#opened.dispose()
   }
 
   #settle(soon: boolean): Promise<void> | undefined {
-    const settled = () => {
-      for (const participant of this.#participants) participant.settled()
-    }
-    if (soon) {
-      this.#sync.soon()
-      settled()
-      return undefined
-    }
     // If the sync fails, the transaction is in the file all the same, and later transactions see it.
-    return this.#sync.now().finally(settled)
+    if (!soon) return this.#sync.now()
+    this.#sync.soon()
+    return undefined
   }
 
   async #write<T>(run: () => T, soon: boolean): Promise<T> {
@@ -350,9 +364,9 @@ interface DriverError extends Error {
   errcode: number
 }
 
-const [busy, locked, full, corrupt, notADatabase] = [5, 6, 13, 11, 26]
+const [busy, locked, ioError, corrupt, full, notADatabase] = [5, 6, 10, 11, 13, 26]
 /** Primary result codes of storage failures (BUSY … NOTADB); all others are errors in our code. */
-const storageAtFault = [3, busy, locked, 7, 8, 10, corrupt, full, 14, 15, notADatabase]
+const storageAtFault = [3, busy, locked, 7, 8, ioError, corrupt, full, 14, 15, notADatabase]
 
 function isDriverError(error: unknown): error is DriverError {
   return error instanceof Error && (error as Partial<DriverError>).code === 'ERR_SQLITE_ERROR'

@@ -2,6 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /** The operations of one connection. Each of them throws if the storage fails. */
 export interface Transactions {
+  /** Returns a promise while transactions must wait, and undefined when one may begin in the same turn. */
+  ready(): Promise<void> | undefined
   begin(): void
   commit(): void
   /**
@@ -71,23 +73,13 @@ export class GroupCommit {
 
   async #commitAll(): Promise<void> {
     while (this.#queue.length > 0) {
-      await this.#gather()
+      await gathered(this.#queue)
+      for (let wait = this.#transactions.ready(); wait !== undefined; wait = this.#transactions.ready())
+        await wait
       const settled = this.#commitSome()
       if (settled !== undefined) await settled
     }
     this.#current = undefined
-  }
-
-  /**
-   * Waits while each event loop turn adds writes, because a transaction of ten writes costs hardly more than one of a
-   * single write.
-   */
-  async #gather(): Promise<void> {
-    let gathered = 0
-    for (let turns = 0; this.#queue.length > gathered && turns <= turnsMax; turns += 1) {
-      gathered = this.#queue.length
-      await nextTurn()
-    }
   }
 
   /** Never rejects. Returns undefined if nothing waits for the disk. */
@@ -166,5 +158,17 @@ export class GroupCommit {
     lost?.reject(error)
     outcomes.length = 0
     return true
+  }
+}
+
+/**
+ * Waits while each event loop turn adds writes to the queue, because a commit of ten writes costs hardly more than one of
+ * a single write.
+ */
+export async function gathered(queue: readonly unknown[]): Promise<void> {
+  let count = 0
+  for (let turns = 0; queue.length > count && turns <= turnsMax; turns += 1) {
+    count = queue.length
+    await nextTurn()
   }
 }
