@@ -177,6 +177,12 @@ export interface Feedback {
   at: Timestamp
 }
 
+/** Whether the ids of a new task are those of `newId`, which no other task can have. Default no. */
+export interface GeneratedIds {
+  task?: boolean
+  context?: boolean
+}
+
 /**
  * The persistent state of an agent. Every adapter guarantees that a change is durable once its promise resolves, and
  * that a record changes atomically. No transaction covers two records. The owner is an argument of every `find`,
@@ -192,9 +198,10 @@ export interface Store extends AsyncDisposable {
   /**
    * Returns false if any owner has a task with this id. Creates the context, or sets its `updatedAt` to the task's
    * `createdAt`.
+   * @param generated the ids that were generated for this task. A store need not check that they are new
    * @throws ParleyError ContextNotFound if the context belongs to another owner
    */
-  createTask(record: TaskRecord): Promise<boolean>
+  createTask(record: TaskRecord, generated?: GeneratedIds): Promise<boolean>
   /** @param admit called with the size of the whole record before a large record is read */
   findTask(id: string, owner: string, admit?: Admit): Promise<TaskRecord | undefined>
   /** @param admit called with the size of the record without its large parts */

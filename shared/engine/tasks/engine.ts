@@ -4,7 +4,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { isTerminal, taskStates } from '@parley/wire/model/task'
 import { millisOf } from '@parley/wire/model/timestamp'
 import type { EventBus } from '../events/event-bus.ts'
-import type { Store, TaskRecord } from '../store/store.ts'
+import type { GeneratedIds, Store, TaskRecord } from '../store/store.ts'
 import { eventsAfter } from './task-events.ts'
 import { apply, type Change } from './transitions.ts'
 
@@ -47,9 +47,9 @@ export class TaskEngine {
     this.#accepted = parts.accepted ?? (() => {})
   }
 
-  /** Creates the task. Returns false if the id is taken. Resolves once the task is durable. */
-  async create(record: TaskRecord): Promise<boolean> {
-    const created = await traced(record, () => this.store.createTask(record))
+  /** Creates the task (`Store.createTask`). Returns false if the id is taken. Resolves once the task is durable. */
+  async create(record: TaskRecord, generated?: GeneratedIds): Promise<boolean> {
+    const created = await traced(record, () => this.store.createTask(record, generated))
     if (!created) return false
     this.#count(undefined, record)
     this.#accepted(record)

@@ -107,7 +107,8 @@ export async function acceptMessage(
   const continued = { claims, message, webhook, terms, pausesUnpaid: params.pausesUnpaid }
   if (existing !== undefined) return await continueTask(services, call, existing, continued)
   const task = { ...params, taskId: taskId ?? newId(), acceptedOutputModes, foreign }
-  const created = await createTask(services, call, { claims, task, webhook, terms }).catch(
+  const hasNewId = taskId === undefined
+  const created = await createTask(services, call, { claims, task, hasNewId, webhook, terms }).catch(
     async (error: unknown) => {
       if (key === undefined || !isPaymentInProgress(error)) throw error
       const same = await taskOfSameRequest(services, task.taskId, owner)
@@ -130,6 +131,7 @@ async function createTask(
   parts: {
     claims: MessageClaims
     task: NewTask
+    hasNewId: boolean
     webhook: InlineWebhook | undefined
     terms: MessageTerms
   },
@@ -158,7 +160,10 @@ async function createTask(
   if (isLeased) Object.assign(record, { lease: runner.lease(), starts: 1 })
   await claims.signature()
   await claims.webhook(webhook, record, true)
-  const created = await claims.commit(async () => ((await engine.create(record)) ? record : undefined))
+  const generated = { task: parts.hasNewId, context: task.message.contextId === undefined }
+  const created = await claims.commit(async () =>
+    (await engine.create(record, generated)) ? record : undefined,
+  )
   if (created === undefined) {
     const stored = payment && (await store.loadTask(record.id))
     if (payment && stored?.payments?.includes(payment.id)) claims.keepPayment()

@@ -64,7 +64,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     exclusive: true,
     ping: () => database.ping(),
 
-    createTask: (record) => createTask(store, record),
+    createTask: (record, generated) => createTask(store, record, generated),
     findTask: (id, owner, admit) => findTask(store, id, owner, admit),
     outlineTask: (id, owner, admit) => outlineTask(store, id, owner, admit),
     ownerOf: (id) => ownerOf(store, id),

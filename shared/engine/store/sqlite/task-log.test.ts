@@ -247,6 +247,15 @@ test('when the second of two changes of a task fails, the first one is visible',
   expect(await Promise.all([first, second])).toEqual([true, true])
 })
 
+test('the context of a task with a generated id still belongs to one owner', async () => {
+  await using store = await openSqliteStore({ file })
+  const record = await created(store)
+  const other = sampleRecord({ owner: bob, contextId: record.contextId })
+  await expect(store.createTask(other, { task: true })).rejects.toMatchObject({ error: 'ContextNotFound' })
+  expect(await store.createTask(sampleRecord(), { task: true, context: true })).toBe(true)
+  expect(await store.createTask(record, { context: true })).toBe(false)
+})
+
 test('a change succeeds if one at the same time was not stored', async () => {
   await using store = await openSqliteStore({ file })
   const record = sampleRecord()

@@ -1,7 +1,15 @@
 import { integerIn, textIn } from '@parley/kit/database/sqlite/row'
 import { ParleyError } from '@parley/wire/errors'
 import { pausedStates, type TaskState, terminalStates } from '@parley/wire/model/task'
-import type { Admit, Dueness, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
+import type {
+  Admit,
+  Dueness,
+  GeneratedIds,
+  TaskOutline,
+  TaskRecord,
+  Unfinishedness,
+  UnfinishedTask,
+} from '../store.ts'
 import type { LoggedTask } from './logged-task.ts'
 import {
   decodeTask,
@@ -21,13 +29,17 @@ import {
 
 const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
 
-export async function createTask(store: SqliteContext, record: TaskRecord): Promise<boolean> {
+export async function createTask(
+  store: SqliteContext,
+  record: TaskRecord,
+  generated?: GeneratedIds,
+): Promise<boolean> {
   const { database, log } = store
   const { row, parts } = encodeTask(store, record)
-  if (parts.length > 0 && !isTaken(store, record))
+  if (parts.length > 0 && !isTaken(store, record, generated))
     await database.write(() => saveParts(store, record.id, parts))
   // After a refusal, the caller reads the task, which must then be visible.
-  while (isTaken(store, record)) {
+  while (isTaken(store, record, generated)) {
     const changing = log.changing(record.id)
     if (changing === undefined) return false
     await changing
@@ -37,11 +49,18 @@ export async function createTask(store: SqliteContext, record: TaskRecord): Prom
 }
 
 /** @throws ParleyError ContextNotFound if the context belongs to another owner */
-function isTaken(store: SqliteContext, { id, owner, contextId }: TaskRecord): boolean {
+function isTaken(
+  store: SqliteContext,
+  { id, owner, contextId }: TaskRecord,
+  generated?: GeneratedIds,
+): boolean {
   const { database, log } = store
   return database.readNow(() => {
-    if (log.current(id) !== undefined) return true
-    if (database.statement('SELECT 1 FROM tasks WHERE id = ?').get(id) !== undefined) return true
+    if (generated?.task !== true) {
+      if (log.current(id) !== undefined) return true
+      if (database.statement('SELECT 1 FROM tasks WHERE id = ?').get(id) !== undefined) return true
+    }
+    if (generated?.context === true) return false
     const contextOwner = log.currentOwnerOfContext(contextId) ?? storedOwner(store, contextId) ?? owner
     if (contextOwner !== owner) throw new ParleyError('ContextNotFound', { data: { contextId } })
     return false
