@@ -1,7 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
-import { parse } from 'yaml'
 
 /** A skill's fields, which `resolveAgent` checks. */
 export type SkillFields = Record<string, unknown>
@@ -11,13 +10,15 @@ export async function readSkillFiles(folder: string): Promise<SkillFields[]> {
   const skills: SkillFields[] = []
   for (const name of (await filesOf(folder)).filter((file) => file.endsWith('.md')).sort()) {
     const text = await readFile(path.join(folder, name), 'utf8')
-    skills.push(readSkill(text, name.slice(0, -'.md'.length)))
+    skills.push(await readSkill(text, name.slice(0, -'.md'.length)))
   }
   return skills
 }
 
 /** @throws Error when the text does not begin with front matter that is a YAML mapping */
-export function readSkill(text: string, id: string): SkillFields {
+async function readSkill(text: string, id: string): Promise<SkillFields> {
+  // Loaded on use, because an agent may define its skills in code.
+  const { parse } = await import('yaml')
   const match = /^---\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n([\s\S]*))?$/.exec(text)
   const fields: unknown = match?.[1] === undefined ? undefined : parse(match[1])
   if (!isObject(fields)) throw new Error(`skills/${id}.md must begin with front matter between lines of ---.`)
