@@ -28,31 +28,48 @@ type Joining = Pick<TaskDocument, 'owner' | 'context_id'> & {
   createdAt: string
 }
 
-/** Returns false if the context belongs to another owner. */
-export function joinContext(
+/**
+ * Returns false if the context belongs to another owner.
+ * @param isNew whether the id of the context was generated for this task. An insert is then tried first, which is the
+ * cheaper operation.
+ */
+export async function joinContext(
   store: MongoContext,
   task: Pick<TaskRecord, 'owner' | 'contextId' | 'contextName' | 'createdAt'>,
+  isNew: boolean,
 ): Promise<boolean> {
   const { contextId, contextName, createdAt } = task
   const [owner, context_id] = [keyText(task.owner), keyText(contextId)]
-  return join(store, { owner, context_id, contextId, contextName, createdAt })
+  const joining = { owner, context_id, contextId, contextName, createdAt }
+  if (isNew) {
+    const document = { ...keysOf(store, joining), version: 1, ...newestOf(joining), ...firstOf(joining) }
+    if (await store.batches.newContexts.add(document)) return true
+  }
+  return join(store, joining)
+}
+
+const keysOf = (store: MongoContext, { owner, context_id }: Joining) => {
+  return { _id: keyedIn(store, context_id), agent_id: store.agentId, owner }
+}
+
+const newestOf = ({ createdAt, contextId }: Joining) => {
+  return { position: positionOf(createdAt, contextId), updated_at: createdAt }
+}
+
+const firstOf = ({ createdAt, contextId, contextName, owner }: Joining) => {
+  return { created_at: createdAt, body: JSON.stringify({ id: contextId, owner, name: contextName }) }
 }
 
 function join(store: MongoContext, task: Joining): Promise<boolean> {
   const { contexts, agentId } = store
-  const { owner, contextId, contextName: name, createdAt } = task
-  const _id = keyedIn(store, task.context_id)
-  const newest = { position: positionOf(createdAt, contextId), updated_at: createdAt }
-  const first = { created_at: createdAt, body: JSON.stringify({ id: contextId, owner, name }) }
+  const keys = keysOf(store, task)
+  const { _id, owner } = keys
   let mark: { of: string; since: number } | undefined
   return untilDone(async () => {
     try {
-      const staying = { _id, agent_id: agentId, owner, leaving: { $exists: false } }
-      await contexts.updateOne(
-        staying,
-        { $max: newest, $inc: { version: 1 }, $setOnInsert: first },
-        { upsert: true },
-      )
+      const staying = { ...keys, leaving: { $exists: false } }
+      const change = { $max: newestOf(task), $inc: { version: 1 }, $setOnInsert: firstOf(task) }
+      await contexts.updateOne(staying, change, { upsert: true })
       return true
     } catch (error) {
       if (!isDuplicate(error)) throw error

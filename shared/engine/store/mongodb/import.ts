@@ -4,6 +4,7 @@ import { mongodbDocuments } from '@parley/kit/database/mongodb/documents'
 import { type Index, knownVersion, type Migration, prepareSchema } from '@parley/kit/database/mongodb/schema'
 import type { Collection, Db } from 'mongodb'
 import { LargeParts } from '../large-parts.ts'
+import { storeBatches } from './batches.ts'
 import type { BesideTasks, MongoContext, PartDocument } from './record.ts'
 import { saveParts } from './record.ts'
 
@@ -126,6 +127,7 @@ function contextFor(db: Db, agentId: string): MongoContext {
     agentId,
     tasks: db.collection('tasks'),
     contexts: db.collection('contexts'),
+    batches: storeBatches(db),
     parts: db.collection('parts'),
     documents: mongodbDocuments(db, agentId),
     beside: ((name: string): Collection => db.collection(name)) as unknown as BesideTasks,

@@ -1,12 +1,13 @@
 import type { Cursors } from '@parley/kit/database/cursor'
 import type { DocumentDatabase } from '@parley/kit/database/documents'
 import { hashOf, keyText, positionOf } from '@parley/kit/database/keys'
+import type { Batches } from '@parley/kit/database/mongodb/batches'
 import { insertMissing } from '@parley/kit/database/mongodb/database'
 import { type Bound, refuseTooLarge } from '@parley/kit/database/mongodb/layout'
 import { LazyPart } from '@parley/wire/codecs/lazy-part'
 import type { Part } from '@parley/wire/model/task'
 import { isTerminal, type TaskState } from '@parley/wire/model/task'
-import type { Binary, Collection } from 'mongodb'
+import type { Binary, Collection, Filter, UpdateFilter } from 'mongodb'
 import { type LargePart, LargeParts } from '../large-parts.ts'
 import type { TaskOutline, TaskRecord } from '../store.ts'
 import { taskKey } from '../webhook-store.ts'
@@ -75,6 +76,7 @@ export interface MongoContext {
   contexts: Collection<ContextDocument>
   parts: Collection<PartDocument>
   documents: DocumentDatabase
+  batches: StoreBatches
   beside: BesideTasks
   largeParts: LargeParts
   cursors: Cursors
@@ -82,6 +84,21 @@ export interface MongoContext {
   now: () => number
   /** Tasks that are known to be in their context. */
   joined: Set<string>
+}
+
+/** The writes that every task needs, which concurrent tasks share. */
+export interface StoreBatches {
+  newTasks: Batches<TaskDocument, boolean>
+  newContexts: Batches<ContextDocument, boolean>
+  ends: Batches<TaskEnd, boolean>
+}
+
+/** The last change of a task, and the document that it results in. */
+export interface TaskEnd {
+  _id: string
+  filter: Filter<TaskDocument>
+  update: UpdateFilter<TaskDocument>
+  document: TaskDocument
 }
 
 /** Opens a collection by name. */

@@ -17,6 +17,7 @@ import { signatures } from '../signatures.ts'
 import type { Store } from '../store.ts'
 import { usageStore } from '../usage-days.ts'
 import { listAllTasks } from './all-tasks.ts'
+import { storeBatches } from './batches.ts'
 import { clearContext, findContext, isAnothersContext } from './contexts.ts'
 import { findFeedback, saveFeedback } from './feedback.ts'
 import { refuseUnfinishedImport } from './import.ts'
@@ -72,6 +73,7 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
     agentId,
     tasks: db.collection('tasks'),
     contexts: db.collection('contexts'),
+    batches: storeBatches(db),
     parts: db.collection('parts'),
     documents: mongodbDocuments(db, agentId, options.clock),
     beside: ((name: string) => db.collection(name)) as BesideTasks,
@@ -132,7 +134,7 @@ function storeOf(store: MongoContext, settings: Collection<SettingDocument>): Me
       await settings.updateOne(ours, { $set: { at: store.now() } })
     },
 
-    createTask: (record) => createTask(store, record),
+    createTask: (record, generated) => createTask(store, record, generated),
     findTask: (id, owner, admit) => findTask(store, id, owner, admit),
     outlineTask: (id, owner, admit) => outlineTask(store, id, owner, admit),
     ownerOf: (id) => ownerOf(store, id),

@@ -1,9 +1,19 @@
 import { keyText } from '@parley/kit/database/keys'
-import { insertUnlessThere } from '@parley/kit/database/mongodb/database'
+import { unlessConflict } from '@parley/kit/database/mongodb/database'
+import { untilDone } from '@parley/kit/database/retry'
 import { ParleyError } from '@parley/wire/errors'
 import { pausedStates, type TaskState, taskStates, terminalStates } from '@parley/wire/model/task'
-import type { Admit, Dueness, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
+import type {
+  Admit,
+  Dueness,
+  GeneratedIds,
+  TaskOutline,
+  TaskRecord,
+  Unfinishedness,
+  UnfinishedTask,
+} from '../store.ts'
 import { taskKey } from '../webhook-store.ts'
+import { isLastChange } from './batches.ts'
 import { joinContext, restoreContexts } from './contexts.ts'
 import {
   boundOf,
@@ -23,19 +33,23 @@ import { removedCounts } from './removal.ts'
  * Writes the parts, the task and the context, in this order. If the process crashes in between, the task is not
  * acknowledged: either its parts are never read, or `listUnfinished` adds the task to its context.
  */
-export async function createTask(store: MongoContext, record: TaskRecord): Promise<boolean> {
-  const { agentId, tasks, parts } = store
+export async function createTask(
+  store: MongoContext,
+  record: TaskRecord,
+  generated?: GeneratedIds,
+): Promise<boolean> {
+  const { agentId, tasks, parts, batches } = store
   const encoded = encodeTask(store, record, messageBound)
   const _id = encoded.document._id
   if (encoded.parts.length > 0) {
     if ((await tasks.countDocuments({ _id, agent_id: agentId }, { limit: 1 })) > 0) return false
     await saveParts(store, encoded.parts)
   }
-  if (!(await insertUnlessThere(tasks, encoded.document))) {
+  if (!(await batches.newTasks.add(encoded.document))) {
     if (encoded.parts.length > 0) await dropPartsUnlessOwn(store, record)
     return false
   }
-  if (await joinContext(store, record)) return true
+  if (await joinContext(store, record, generated?.context === true)) return true
   await tasks.deleteOne({ _id, agent_id: agentId })
   if (encoded.parts.length > 0) await parts.deleteMany({ agent_id: agentId, task: taskKey(record) })
   throw new ParleyError('ContextNotFound', { data: { contextId: record.contextId } })
@@ -66,7 +80,10 @@ export async function commitTask(store: MongoContext, record: TaskRecord): Promi
   }
   if (holder === undefined || lease_until === undefined) {
     const $unset = { ...gone, holder: '' as const, lease_until: '' as const }
-    return (await tasks.updateOne(before, { $set: changed, $unset })).matchedCount === 1
+    const update = { $set: changed, $unset }
+    if (isLastChange(record))
+      return store.batches.ends.add({ _id: document._id, filter: before, update, document })
+    return (await tasks.updateOne(before, update)).matchedCount === 1
   }
   const unset = Object.keys(gone).length === 0 ? {} : { $unset: gone }
   const outcome = await tasks.bulkWrite([
@@ -208,7 +225,9 @@ export async function renewLeases(
     agent_id: agentId,
     holder: keyText(holder),
   }
-  const renewed = await tasks.updateMany(ours, { $max: { lease_until: until } })
+  const renewed = await untilDone(() =>
+    unlessConflict(tasks.updateMany(ours, { $max: { lease_until: until } })),
+  )
   if (renewed.matchedCount === taskIds.length) return []
   const held = await tasks.find(ours).project<{ _id: string }>({ _id: 1 }).toArray()
   const still = new Set(held.map(({ _id }) => _id))

@@ -181,6 +181,16 @@ export function isConflict(error: unknown): boolean {
   return error instanceof MongoServerError && (error.code === 112 || error.message === 'deadlock detected')
 }
 
+/** Returns undefined if a concurrent write prevented this one, so that `untilDone` repeats it. */
+export async function unlessConflict<T>(write: Promise<T>): Promise<T | undefined> {
+  try {
+    return await write
+  } catch (error) {
+    if (isConflict(error)) return undefined
+    throw error
+  }
+}
+
 /** Returns false if the key is taken. */
 export async function insertUnlessThere<T extends { _id: string }>(
   collection: Collection<T>,

@@ -2,7 +2,7 @@ import type { AnyBulkWriteOperation, CreateIndexesOptions, Db, IndexSpecificatio
 import { DatabaseRefused } from '../errors.ts'
 import { positionOf } from '../keys.ts'
 import { untilDone } from '../retry.ts'
-import { insertUnlessThere, isConflict } from './database.ts'
+import { insertUnlessThere, unlessConflict } from './database.ts'
 
 /** An index, named after the query that uses it. */
 export interface Index {
@@ -184,12 +184,7 @@ async function makeIndexes(db: Db, name: string, wanted: Index[]): Promise<void>
     if (unique === true) options.unique = true
     if (having !== undefined) options.partialFilterExpression = { [having]: { $exists: true } }
     // Two processes that create the same index in a new database may block each other.
-    await untilDone(() =>
-      collection.createIndex(key as IndexSpecification, options).catch((error: unknown) => {
-        if (!isConflict(error)) throw error
-        return undefined
-      }),
-    )
+    await untilDone(() => unlessConflict(collection.createIndex(key as IndexSpecification, options)))
   }
 }
 
