@@ -2,7 +2,7 @@
  * `message/send` to `completed` per second with 1, 2 and 4 processes of one agent on MongoDB and Redis, all on this
  * machine. Also measures CPU time per task in each agent, the OAuth server, the database and Redis, the cost of an idle
  * process, and commands per task to both servers, which would grow with lost races between processes. BENCH_SECONDS is
- * the duration of each run (10; with BENCH_QUICK=yes 3). Needs a MongoDB-compatible server and redis-server.
+ * the duration of each run (10; with BENCH_QUICK=yes 3), and BENCH_PROCESSES selects some of the counts ("1,4"). Needs a MongoDB-compatible server and redis-server.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -13,7 +13,6 @@ import { Pool } from 'undici'
 import { hasMongodb, startMongodb } from '../testing/mongodb-server.ts'
 import { hasRedis, redisCommands, startRedis } from '../testing/redis-server.ts'
 import { AgentProcesses } from './support/agent-processes.ts'
-
 import { cpuByProgram } from './support/process-tree.ts'
 import { checkTarget, saveResults } from './support/report.ts'
 import { tokenOf } from './support/tokens.ts'
@@ -23,6 +22,7 @@ const seconds = Number(process.env['BENCH_SECONDS'] ?? (quick ? 3 : 10))
 /** Seconds per process to warm up the compiler, and seconds of the idle measurement. */
 const [warmUpEach, idleSeconds] = quick ? [2, 2] : [5, 5]
 const clients = 32
+const processCounts = (process.env['BENCH_PROCESSES'] ?? '1,2,4').split(',').map(Number)
 const countedCommands = ['insert', 'update', 'find', 'delete', 'aggregate', 'findAndModify']
 
 if (hasMongodb && hasRedis) await main()
@@ -40,7 +40,7 @@ async function main(): Promise<void> {
   await using mongodb = await startMongodb()
   await using redis = await startRedis()
   const rows: Record<string, Row> = {}
-  for (const count of [1, 2, 4]) {
+  for (const count of processCounts) {
     const dataDir = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-scale-'))
     try {
       const url = mongodb.newUrl()
