@@ -2,7 +2,8 @@
  * `message/send` to `completed` per second with 1, 2 and 4 processes of one agent on MongoDB and Redis, all on this
  * machine. Also measures CPU time per task in each agent, the OAuth server, the database and Redis, the cost of an idle
  * process, and commands per task to both servers, which would grow with lost races between processes. BENCH_SECONDS is
- * the duration of each run (10; with BENCH_QUICK=yes 3), and BENCH_PROCESSES selects some of the counts ("1,4"). Needs a MongoDB-compatible server and redis-server.
+ * the duration of each run (10; with BENCH_QUICK=yes 3), and BENCH_PROCESSES selects some of the counts ("1,4"). Needs a
+ * MongoDB-compatible server and redis-server.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'

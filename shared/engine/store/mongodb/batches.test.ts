@@ -35,8 +35,8 @@ describe.skipIf(!hasMongodb)('concurrent writes to a MongoDB store share command
     await using opened = await open()
     const { store, commands, counted } = opened
     commands.length = 0
-    const records = await createdMany(store, 32)
-    // Two commands of 16 tasks and two of 16 contexts.
+    const records = await createdMany(store, 64)
+    // Two commands of 32 tasks and two of 32 contexts.
     expect(counted('insert')).toBe(4)
     const changes = records.map((record) => next(record, 'canceled'))
     expect(await Promise.all(changes.map((change) => store.commitTask(change)))).not.toContain(false)

@@ -2,9 +2,9 @@ import { type AnyBulkWriteOperation, type Collection, MongoBulkWriteError, Mongo
 import { insertUnlessThere, isDuplicate } from './database.ts'
 
 /** Limits of one command. A larger item is sent by itself, and immediately. */
-const [itemsMax, charsMax] = [16, 512 * 1024]
+const [itemsMax, charsMax] = [32, 512 * 1024]
 /** Maximum number of concurrent commands. Further items wait for a response. */
-const commandsMax = 3
+const commandsMax = 2
 /** A command that has waited this long for its response no longer delays the next one. */
 const patienceMs = 1000
 
