@@ -1,6 +1,6 @@
-import { request } from 'undici'
 import { z } from 'zod'
 import { boundedText } from '../net/bounded-text.ts'
+import { request } from '../net/http-client.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 
 const tokenResponse = z.object({

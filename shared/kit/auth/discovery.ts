@@ -1,7 +1,7 @@
-import { request } from 'undici'
 import { z } from 'zod'
 import { boundedText } from '../net/bounded-text.ts'
 import { connectionFault } from '../net/connection-fault.ts'
+import { request } from '../net/http-client.ts'
 
 const metadata = z.object({
   issuer: z.string(),

@@ -1,8 +1,8 @@
 import { ParleyError } from '@parley/wire/errors'
-import { Pool } from 'undici'
 import { z } from 'zod'
 import { BoundedResponse } from '../net/bounded-response.ts'
 import { errorCode } from '../net/error-code.ts'
+import { Pool } from '../net/http-client.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 import { type LeaseState, leaseHeader, leaseStateSchema } from './lease-protocol.ts'
 

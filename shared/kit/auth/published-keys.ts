@@ -1,9 +1,9 @@
 import { ParleyError } from '@parley/wire/errors'
 import { jsonOf } from '@parley/wire/model/json-text'
 import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose'
-import { request } from 'undici'
 import { z } from 'zod'
 import { boundedText } from '../net/bounded-text.ts'
+import { request } from '../net/http-client.ts'
 
 const keysMax = 64
 /** The keys that sign a gateway's statements (RFC 7517), and the gateway's issuer. */

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { Client } from 'undici'
+import { Client } from './http-client.ts'
 import { OutgoingFailed } from './outgoing-errors.ts'
 import type { OutgoingUrl } from './outgoing-url.ts'
 import { openPinned } from './pinned-socket.ts'

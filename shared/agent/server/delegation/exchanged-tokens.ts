@@ -9,8 +9,8 @@ import {
 } from '@parley/kit/auth/statement'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { boundedText } from '@parley/kit/net/bounded-text'
+import { request } from '@parley/kit/net/http-client'
 import { jsonOf } from '@parley/wire/model/json-text'
-import { request } from 'undici'
 import { z } from 'zod'
 
 const accessToken = 'urn:ietf:params:oauth:token-type:access_token'

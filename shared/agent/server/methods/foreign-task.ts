@@ -1,11 +1,11 @@
 import { boundedText } from '@parley/kit/net/bounded-text'
+import { request } from '@parley/kit/net/http-client'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import { resultIn } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
 import type { Task } from '@parley/wire/model/task'
 import type { Dispatcher } from 'undici'
-import { request } from 'undici'
 
 export interface ForeignTask {
   task: Task

@@ -3,13 +3,13 @@ import { signatureHash } from '@parley/kit/database/signature-hash'
 import type { KeyPair } from '@parley/kit/did/keys'
 import { signRequest } from '@parley/kit/did/signature'
 import { boundedText } from '@parley/kit/net/bounded-text'
+import { request } from '@parley/kit/net/http-client'
 import type { Log } from '@parley/kit/process/log'
 import { heartbeatOut, leavingQuery, registrationOut } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { Heartbeat } from '@parley/wire/model/registry'
-import { request } from 'undici'
 
 /** Provides bearer tokens, for example a `ClientToken`. */
 export interface TokenSource {
