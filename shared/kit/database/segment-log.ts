@@ -165,8 +165,11 @@ export class SegmentLog implements AsyncDisposable {
       await segment.handle.sync()
       Object.assign(segment, { end: fileHeadBytes, last: 0, dirty: false })
     }
-    await using folder = await open(dirname(this.#active.file))
-    await folder.sync()
+    // Windows cannot open a folder and needs no sync.
+    if (process.platform !== 'win32') {
+      await using folder = await open(dirname(this.#active.file))
+      await folder.sync()
+    }
     this.#position = position
     this.#released = position
     this.#hasFailed = false

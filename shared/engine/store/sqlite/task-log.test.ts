@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { cp, type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -57,6 +58,12 @@ async function failNextSync(): Promise<void> {
   onTestFinished(() => sync.mockRestore())
 }
 
+/** As in the permission model of Node. */
+function withoutThreads(): void {
+  Object.defineProperty(process, 'permission', { value: { has: () => false }, configurable: true })
+  onTestFinished(() => void Reflect.deleteProperty(process, 'permission'))
+}
+
 test('a changed task enters the tables when a list is read', async () => {
   await using store = await openSqliteStore({ file })
   const record = await created(store)
@@ -94,13 +101,25 @@ test('under load, tasks enter the tables in another thread, in parts, and none i
 })
 
 test('without threads, tasks enter the tables on the event loop', async () => {
-  Object.defineProperty(process, 'permission', { value: { has: () => false }, configurable: true })
-  onTestFinished(() => void Reflect.deleteProperty(process, 'permission'))
+  withoutThreads()
   await using store = await openSqliteStore({ file })
   await Promise.all(Array.from({ length: 1500 }, () => created(store)))
   await created(store)
   await expect.poll(() => rowsOf('tasks'), { interval: 1, timeout: 10_000 }).toBeGreaterThan(1000)
   expect(await store.countByState()).toEqual({ submitted: 1501 })
+})
+
+test('under constant load without threads, the log files remain small', async () => {
+  withoutThreads()
+  await using store = await openSqliteStore({ file })
+  const artifacts = [artifactOf({ kind: 'text', text: 'x'.repeat(4000) })]
+  const client = async () => {
+    for (let task = 0; task < 20; task += 1) await created(store, { artifacts })
+  }
+  await Promise.all(Array.from({ length: 400 }, client))
+  const sizes = ['1', '2'].map((number) => statSync(`${file}-log.${number}`).size)
+  expect(Math.max(...sizes)).toBeLessThan(12 * 1024 * 1024)
+  expect(await store.countByState()).toEqual({ submitted: 8000 })
 })
 
 test('a read of one context leaves the tasks of other contexts in the log', async () => {

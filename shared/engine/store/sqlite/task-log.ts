@@ -229,7 +229,7 @@ export class TaskLog implements SecondWriter {
       }
       if (group.length === 0) this.#syncDue = false
       const isFull = this.#kept.size > batchTasks || this.#segments.activeBytes > batchBytes
-      if (isFull || this.#flushDue) await this.#flushSome()
+      if (isFull || this.#flushDue) await this.#flushSome(group.length)
       this.#flushDue = false
     }
     this.#isWriting = false
@@ -281,27 +281,34 @@ export class TaskLog implements SecondWriter {
     this.#proceed()
   }
 
-  /** Moves tasks into the tables: many of them in the thread, few of them immediately. */
-  async #flushSome(): Promise<void> {
+  /**
+   * Moves tasks into the tables: many of them in the thread, few of them immediately.
+   * @param written number of tasks that were written since the last call
+   */
+  async #flushSome(written: number): Promise<void> {
     if (this.#flushing !== undefined) return
     const isThreadUsed = this.#kept.size > inlineTasks && performance.now() >= this.#threadFrom
+    const thread = isThreadUsed ? this.#thread : undefined
     try {
-      if (this.#thread === undefined || !isThreadUsed) return this.#flushNow(inlineTasks)
       await this.#segments.sync()
-      this.#flushing = this.#flushInThread(this.#thread).finally(() => (this.#flushing = undefined))
+      const isDue = thread !== undefined || this.#segments.activeBytes > batchBytes
+      const full = isDue ? this.#segments.rotate() : undefined
+      // Without a thread, more tasks are moved than written, so that the log does not grow.
+      if (thread === undefined || full === undefined) return this.#flushNow(inlineTasks + written)
+      this.#flushing = this.#flushInThread(thread, full).finally(() => (this.#flushing = undefined))
     } catch {
       // The log stays durable, and writes report the failure. The next write or read repeats the attempt.
     }
   }
 
-  async #flushInThread(thread: FlushThread): Promise<void> {
+  async #flushInThread(thread: FlushThread, { file, last }: { file: string; last: number }): Promise<void> {
+    const { value: oldest } = this.#kept.values().next()
+    // A read has moved all tasks in the meantime.
+    if (oldest === undefined) return
     try {
-      const { value: oldest } = this.#kept.values().next()
-      const full = oldest === undefined ? undefined : this.#segments.rotate()
-      if (oldest === undefined || full === undefined) return
-      await thread.flush({ file: full.file, after: oldest.position - 1, last: full.last })
-      this.#forgetUntil(full.last)
-      this.#segments.release(full.last)
+      await thread.flush({ file, after: oldest.position - 1, last })
+      this.#forgetUntil(last)
+      this.#segments.release(last)
     } catch {
       // The event loop moves the tasks in the meantime.
       this.#threadFrom = performance.now() + threadRetryMs
