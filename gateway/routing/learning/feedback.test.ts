@@ -84,6 +84,7 @@ test('a completed task adds no training example until it is rated', async () => 
   const route = await routed('rain in Lisbon')
   await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
   expect([await store.trainingExamples(), ended.length]).toEqual([[], 1])
+  await store[Symbol.asyncDispose]()
   await database[Symbol.asyncDispose]()
   const index = await open()
   expect(index.learned.size).toBe(0)

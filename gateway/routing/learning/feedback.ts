@@ -152,7 +152,10 @@ export class FeedbackRecorder {
 
   async #keepUnrated(task: Route, words: Route['words'] = {}): Promise<void> {
     if (Object.keys(words).length === 0) return
-    await this.#options.store.save([{ ...task, kind: 'unrated', words, at: Date.now() }])
+    const { store, log } = this.#options
+    const written = store.queueRoutes([{ ...task, kind: 'unrated', words, at: Date.now() }])
+    if (store.shared) await written
+    else written.catch((error: unknown) => log.error({ err: error }, 'failed to store the words of a task'))
   }
 
   async #takeUnrated({ owner, id }: Route): Promise<Record<string, number>> {

@@ -54,6 +54,11 @@ export async function newRoutes(
   return kept
 }
 
+/** Whether a lookup (`TaskLocator`) finds the task or context without its route, by querying the supervised agents. */
+export function canBeRestored({ kind, claim }: Route): boolean {
+  return (kind === 'task' || kind === 'context') && claim === undefined
+}
+
 function isClaimed(registry: Pick<Registry, 'find'>, { agent, claim }: Route): boolean {
   const holder = registry.find(agent)
   return holder === undefined ? claim !== undefined : isExternal(holder)

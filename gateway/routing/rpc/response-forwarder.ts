@@ -10,7 +10,7 @@ import { begin } from '../forwarding/forward.ts'
 import { outcomeStatus } from '../forwarding/refusal.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
 import { firstEventOf, StreamOutcomeObserver } from '../learning/stream-outcome.ts'
-import { newRoutes } from '../placement/message-routes.ts'
+import { canBeRestored, newRoutes } from '../placement/message-routes.ts'
 import type { PaymentAffinity } from '../placement/payment-affinity.ts'
 import type { RouteClaims } from '../placement/route-claims.ts'
 import type { Sending } from '../placement/sending.ts'
@@ -38,7 +38,7 @@ export class ResponseForwarder {
     this.#options = options
   }
 
-  /** The routes are durable before the first byte of the response. */
+  /** The routes that querying the agents cannot restore are durable before the first byte of the response. */
   async pass(
     sending: Sending,
     entry: AgentEntry,
@@ -89,7 +89,12 @@ export class ResponseForwarder {
     if (status >= 400 && status < 500) await routeClaims?.release(ofAnswers)
     const known = new Set(routes.map(({ kind }) => kind))
     const others = routeClaims?.finalRoutes().filter(({ kind }) => !known.has(kind)) ?? []
-    await this.#options.store.save([...routes, ...others.map((route) => this.#claimed(entry, route))])
+    const all = [...routes, ...others.map((route) => this.#claimed(entry, route))]
+    const { store } = this.#options
+    if (!all.every(canBeRestored)) return store.save(all)
+    const written = this.quietly(store.queueRoutes(all))
+    // Other gateways find only what is stored.
+    if (store.shared) await written
   }
 
   #claimed(entry: AgentEntry, route: Route): Route {

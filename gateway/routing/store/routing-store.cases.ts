@@ -68,6 +68,31 @@ export function routingStoreCases(
       expect(await store.find('alice', 'task', 't1')).toBeUndefined()
     })
 
+    test('queued routes are found, and later writes follow them', async () => {
+      const written = [
+        store.queueRoutes([task('t1', { words: { rain: 1 } }), context('c1'), task('t2')]),
+        store.queueRoutes([task('t2', { agent: 'sea', words: { sun: 1 } }), task('t3')]),
+      ]
+      if (store.shared) await Promise.all(written)
+      expect(await store.find('alice', 'task', 't2')).toEqual(task('t2', { agent: 'sea', words: { sun: 1 } }))
+      expect(await store.find('mallory', 'task', 't2')).toBeUndefined()
+      const both = [store.takeWords('alice', 't1'), store.takeWords('alice', 't1')]
+      expect(await Promise.all(both)).toEqual([{ rain: 1 }, undefined])
+      expect(await store.find('alice', 'task', 't1')).toEqual(task('t1'))
+      expect(await store.waiting('sea', ['t1', 't2'])).toMatchObject([{ id: 't2' }])
+      expect(await store.takeWords('alice', 't2')).toEqual({ sun: 1 })
+      expect((await store.agentsOf('alice', 5)).toSorted()).toEqual(['sea', 'sky'])
+      const more = store.queueRoutes([task('t4'), task('t5', { context: 'c2' }), context('c2')])
+      if (store.shared) await more
+      await store.save([task('t4', { agent: 'sea' })])
+      await store.remove('alice', 'task', 't3')
+      await store.removeContext('alice', 'c2')
+      await Promise.all([...written, more])
+      const left = await Promise.all(['t3', 't4', 't5'].map((id) => store.find('alice', 'task', id)))
+      expect(left.map((route) => route?.agent)).toEqual([undefined, 'sea', undefined])
+      expect(await store.find('alice', 'context', 'c2')).toBeUndefined()
+    })
+
     test('a route with a claim never replaces a route to another agent, but such a route replaces it', async () => {
       const claimed = (agent: string, until = 5000): Route =>
         task('t1', { agent, claim: { until, verifiedUntil: 0 } })

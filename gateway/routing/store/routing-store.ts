@@ -132,6 +132,12 @@ export interface RoutingStore {
    * @param soon as for `saveDecision`
    */
   save(routes: readonly Route[], soon?: boolean): Promise<void>
+  /**
+   * Like `save`, for routes without a claim that querying the agents can restore, or that need not survive a crash. They are
+   * stored with the next ones, within a fraction of a second; reads see them at once, and the promise resolves when they are
+   * written. A crash before that loses them. A shared store writes them at once, and reads see them afterwards.
+   */
+  queueRoutes(routes: readonly Route[]): Promise<void>
   /** Sets `claim.verifiedUntil` of the route, unless the route now leads to another agent or has no claim. */
   verifyClaim(route: Route, verifiedUntil: number): Promise<void>
   /** Inserts the route if absent and returns the stored one. Exactly one of several concurrent calls inserts its route. */

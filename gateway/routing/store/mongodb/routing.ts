@@ -69,12 +69,14 @@ export function mongodbRoutingStore(
 function routesOf(database: GatewayMongodb) {
   const routes = database.collection<RouteDocument>('routes')
   const agents = database.collection<RouteAgentDocument>('route_agents')
+  const save = async (all: readonly Route[]): Promise<void> => {
+    const used = all.filter(({ kind }) => kind === 'task')
+    await Promise.all([writeRoutes(routes, all), ...used.map((route) => touch(agents, route))])
+  }
   return {
     find: (owner: string, kind: RouteKind, id: string) => findRoute(routes, owner, kind, id),
-    save: async (all: readonly Route[]): Promise<void> => {
-      const used = all.filter(({ kind }) => kind === 'task')
-      await Promise.all([writeRoutes(routes, all), ...used.map((route) => touch(agents, route))])
-    },
+    save,
+    queueRoutes: save,
     verifyClaim: async (route: Route, verifiedUntil: number): Promise<void> => {
       const { _id, agent } = routeDocument(route)
       const same = { _id, ...scope, agent, claim_until: { $exists: true } }

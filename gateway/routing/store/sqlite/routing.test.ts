@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { gatewayMigrations } from '../../../store/sqlite/schema.ts'
 import { routingStoreCases } from '../routing-store.cases.ts'
 import { SqliteRoutingStore } from './routing.ts'
@@ -20,6 +20,36 @@ routingStoreCases('SQLite', async (bounds) => {
     async () => database[Symbol.asyncDispose](),
   )
   return new SqliteRoutingStore(database, bounds)
+})
+
+test('queued routes are written together, and when the store is disposed of', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-store-'))
+  close.push(() => rm(folder, { recursive: true, force: true }))
+  const open = () => openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
+  const database = await open()
+  const write = vi.spyOn(database, 'writeSoon')
+  const store = new SqliteRoutingStore(database)
+  const route = (id: string) => ({ owner: 'o', kind: 'task', id, agent: 'a', at: 1 }) as const
+  await Promise.all(['t1', 't2'].map((id) => store.queueRoutes([route(id)])))
+  expect(write).toHaveBeenCalledTimes(1)
+  void store.queueRoutes([route('t3')])
+  await store[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+  await using again = await open()
+  const reopened = new SqliteRoutingStore(again)
+  for (const id of ['t1', 't2', 't3']) expect(await reopened.find('o', 'task', id)).toEqual(route(id))
+})
+
+test('queued routes that cannot be written are reported, and no longer found', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-store-'))
+  close.push(() => rm(folder, { recursive: true, force: true }))
+  await using database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
+  const store = new SqliteRoutingStore(database)
+  vi.spyOn(database, 'writeSoon').mockRejectedValueOnce(new Error('full'))
+  const queued = store.queueRoutes([{ owner: 'o', kind: 'task', id: 't1', agent: 'a', at: 1 }])
+  expect(await store.find('o', 'task', 't1')).toMatchObject({ agent: 'a' })
+  await expect(queued).rejects.toThrow('full')
+  expect(await store.find('o', 'task', 't1')).toBeUndefined()
 })
 
 test('queued decisions are written when the store is disposed of, and one that cannot be written affects no other', async () => {

@@ -12,6 +12,7 @@ import type {
   Verdict,
 } from '../routing-store.ts'
 import { SqliteDecisions } from './decisions.ts'
+import { RouteQueue } from './route-queue.ts'
 
 export const routeColumns = 'owner, kind, id, agent, context, at, words, claim_until, claim_verified_until'
 
@@ -54,23 +55,37 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   readonly shared = false
   readonly #database: SqliteDatabase
   readonly #decisions: SqliteDecisions
+  /** Every write of routes first waits until this queue is flushed, so that it changes what `find` returns. */
+  readonly #queued: RouteQueue
 
   constructor(database: SqliteDatabase, bounds: DecisionBounds = decisionBounds) {
     this.#database = database
     this.#decisions = new SqliteDecisions(database, bounds)
+    this.#queued = new RouteQueue((routes) => this.#save(routes, true))
   }
 
-  /** Writes the queued decisions. The database is closed by its owner. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#decisions.flush()
+  /** Writes what is queued. The database is closed by its owner. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#queued.flush(), this.#decisions.flush()])
   }
 
   async find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined> {
+    const queued = this.#queued.find(owner, kind, id)
+    if (queued !== undefined) return { ...queued }
     const row = await this.#get(sql.find, owner, kind, id)
     return row && routeOf({ ...row, owner, kind, id })
   }
 
+  queueRoutes(routes: readonly Route[]): Promise<void> {
+    return this.#queued.add(routes)
+  }
+
   async save(routes: readonly Route[], soon = false): Promise<void> {
+    await this.#queued.flush()
+    await this.#save(routes, soon)
+  }
+
+  async #save(routes: readonly Route[], soon: boolean): Promise<void> {
     const write = () => {
       const save = this.#database.statement(sql.save)
       const touch = this.#database.statement(sql.touch)
@@ -85,11 +100,13 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   }
 
   async verifyClaim({ owner, kind, id, agent }: Route, verifiedUntil: number): Promise<void> {
+    await this.#queued.flush()
     await this.#run(sql.verifyClaim, verifiedUntil, owner, kind, id, agent)
   }
 
   async claim(route: Route): Promise<Route> {
     const { owner, kind, id, agent, at } = route
+    await this.#queued.flush()
     const row = await this.#database.write(() => {
       this.#database.statement(sql.claim).run(owner, kind, id, agent, at)
       return this.#database.statement(sql.find).get(owner, kind, id)
@@ -100,6 +117,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   /** `placing` is not stored, because no other gateway uses this database. */
   async exchange({ owner, kind, id, agent }: Route, after: Route | undefined): Promise<boolean> {
     const same = [owner, kind, id, agent]
+    await this.#queued.flush()
     return this.#database.write(() => {
       const { changes } =
         after === undefined
@@ -110,10 +128,12 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   }
 
   async remove(owner: string, kind: RouteKind, id: string): Promise<void> {
+    await this.#queued.flush()
     await this.#run(sql.remove, owner, kind, id)
   }
 
   async removeContext(owner: string, context: string): Promise<void> {
+    await this.#queued.flush()
     await this.#database.write(() => {
       this.#database.statement(sql.removeContext).run(owner, context)
       this.#database.statement(sql.remove).run(owner, 'context', context)
@@ -125,11 +145,13 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   }
 
   async agentsOf(owner: string, limit: number): Promise<string[]> {
+    await this.#queued.flush()
     const rows = await this.#all(sql.agentsOf, owner, limit)
     return rows.map((row) => row['agent'] as string)
   }
 
   async claimedTasks({ owner, agent, id, from, to, limit }: ClaimedTasksQuery): Promise<Route[]> {
+    await this.#queued.flush()
     const filters = Object.entries({
       'owner = ?': owner,
       'agent = ?': agent,
@@ -145,6 +167,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   }
 
   async waiting(agent: string, taskIds: readonly string[]): Promise<Route[]> {
+    await this.#queued.flush()
     return this.#database.read(() => {
       const ask = this.#database.statement(sql.waiting)
       return taskIds.flatMap((id) => ask.all(id, agent).map(routeOf))
@@ -152,6 +175,9 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   }
 
   async takeWords(owner: string, taskId: string): Promise<Record<string, number> | undefined> {
+    const queued = this.#queued.takeWords(owner, taskId)
+    if (queued !== undefined) return queued
+    await this.#queued.flush()
     return this.#database.write(() => {
       const row = this.#database.statement(sql.find).get(owner, 'task', taskId)
       this.#database.statement(sql.takeWords).run(owner, taskId)
@@ -216,6 +242,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   }
 
   async removeOld(before: Parameters<RoutingStore['removeOld']>[0], limit: number): Promise<number> {
+    await this.#queued.flush()
     return this.#database.write(() => {
       const run = (text: string, ...values: (string | number)[]) =>
         Number(this.#database.statement(text).run(...values).changes)
