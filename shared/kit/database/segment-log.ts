@@ -14,6 +14,11 @@ export class LogGap extends Error {
   override readonly name = 'LogGap'
 }
 
+/** The files belong to another log. */
+export class ForeignLog extends Error {
+  override readonly name = 'ForeignLog'
+}
+
 /** A record begins with the length of its body, a checksum of the rest, and its position. */
 const headBytes = 16
 const checkedFrom = 8
@@ -58,7 +63,7 @@ export class SegmentLog implements AsyncDisposable {
    * @param id 16 bytes that identify the log
    * @param after the position of the last record that is no longer needed
    * @throws LogGap if the record after that one is missing, but later ones are not
-   * @throws Error if the files belong to another log
+   * @throws ForeignLog
    */
   static async open(
     file: string,
@@ -198,12 +203,12 @@ export function recordsAfter(after: number, found: readonly LogRecord[], file: s
   return records
 }
 
-/** Reads the records of one file of a log, in order. @throws Error if the file belongs to another log */
+/** Reads the records of one file of a log, in order. @throws ForeignLog */
 export function recordsIn(bytes: Buffer, { id, file }: { id: Uint8Array; file: string }): LogRecord[] {
   // A file that was never synced may be empty or contain zeros.
   if (bytes.length < fileHeadBytes || bytes.subarray(0, fileHeadBytes).every((byte) => byte === 0)) return []
   if (!bytes.subarray(0, fileHeadBytes).equals(Buffer.concat([fileMagic, id])))
-    throw new Error(`The file ${file} belongs to another database.`)
+    throw new ForeignLog(`The file ${file} belongs to another database.`)
   const records: LogRecord[] = []
   let at = fileHeadBytes
   while (at + headBytes <= bytes.length) {

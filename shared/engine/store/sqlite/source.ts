@@ -20,6 +20,7 @@ export interface SqliteSource extends AsyncDisposable {
 /**
  * Opens a file without migrating its schema.
  * @throws DatabaseRefused if a running server has it open, a newer version wrote it, or it does not exist
+ * @throws ParleyError Unavailable if the tasks of its log cannot be moved into the tables, for example because the disk is full
  */
 export async function openSource(file: string, migrations: readonly string[]): Promise<SqliteSource> {
   if (!existsSync(file)) throw new DatabaseRefused(`There is no database ${file}.`)
@@ -29,8 +30,12 @@ export async function openSource(file: string, migrations: readonly string[]): P
   )
   const tables = database.statement("SELECT name FROM sqlite_schema WHERE type = 'table'").all()
   const names = new Set(tables.map((row) => row['name']))
-  // A killed process leaves tasks in the log.
-  if (names.has('task_log_position')) await TaskLog.open(database, file)
+  // A killed process leaves tasks in the log. Only the tables are read.
+  if (names.has('task_log_position')) await (await TaskLog.open(database, file)).flush()
+  else if (names.has('task_log') && database.statement('SELECT 1 FROM task_log').get() !== undefined)
+    throw new DatabaseRefused(
+      `An earlier version was killed and left tasks in the log of ${file}. Start and stop its agent once with this version.`,
+    )
   opened.move()
   return {
     file,

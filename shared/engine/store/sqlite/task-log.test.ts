@@ -230,6 +230,36 @@ test('an upgrade keeps the tasks that a killed process left in the log of earlie
   ])
 })
 
+test('a migration to another store is refused if the tasks of the log cannot enter the tables', async () => {
+  await using store = await openSqliteStore({ file })
+  await created(store)
+  const copy = await killed()
+  {
+    using other = new DatabaseSync(copy)
+    other.exec(
+      "CREATE TRIGGER fails AFTER UPDATE ON task_log_position BEGIN SELECT raise(ABORT, 'full'); END",
+    )
+  }
+  await expect(openSource(copy, agentMigrations)).rejects.toThrow('full')
+})
+
+test('a migration to another store is refused if a killed process of an earlier version left tasks in its log', async () => {
+  {
+    await using older = await openDatabase(file, agentMigrations.slice(0, -1))
+    await older.write(() => older.statement("INSERT INTO task_log (body) VALUES ('[]')").run())
+  }
+  await expect(openSource(file, agentMigrations)).rejects.toThrow('Start and stop its agent once')
+})
+
+test('a log of another database is rejected with the names of its files', async () => {
+  {
+    await using store = await openSqliteStore({ file })
+    await created(store)
+  }
+  await rm(file)
+  await expect(openSqliteStore({ file })).rejects.toThrow(`delete these two files`)
+})
+
 test('a task that enters the tables before and after it ends is counted once', async () => {
   await using store = await openSqliteStore({ file })
   const record = await created(store)

@@ -1,5 +1,5 @@
 import { DatabaseRefused } from '@parley/kit/database/errors'
-import { LogGap, SegmentLog } from '@parley/kit/database/segment-log'
+import { ForeignLog, LogGap, SegmentLog } from '@parley/kit/database/segment-log'
 import type { SecondWriter, SqliteDatabase, Statement } from '@parley/kit/database/sqlite/database'
 import { gathered } from '@parley/kit/database/sqlite/group-commit'
 import { bytesIn, integerIn } from '@parley/kit/database/sqlite/row'
@@ -219,15 +219,16 @@ export class TaskLog implements SecondWriter {
     while (this.#queue.length > 0 || this.#syncDue || this.#flushDue) {
       await gathered(this.#queue)
       const group = this.#queue.splice(0, writesMax)
+      const isSyncDue = this.#syncDue
+      this.#syncDue = false
       try {
         if (this.#keptChars > keptMaxChars) await this.flush()
         if (this.#segments.hasFailed) await this.#recover()
         if (group.length > 0) this.#settle(group, await this.#append(group))
-        else if (this.#syncDue) await this.#segments.sync()
+        if (isSyncDue) await this.#segments.sync()
       } catch (error) {
         this.#reject(group, error)
       }
-      if (group.length === 0) this.#syncDue = false
       const isFull = this.#kept.size > batchTasks || this.#segments.activeBytes > batchBytes
       if (isFull || this.#flushDue) await this.#flushSome(group.length)
       this.#flushDue = false
@@ -239,7 +240,6 @@ export class TaskLog implements SecondWriter {
     const soon = group.every((write) => write.soon)
     const position = await this.#segments.append(encodeTasks(group.map(({ task }) => task)), soon)
     if (soon) this.#sync ??= setTimeout(() => this.#syncNow(), syncMs).unref()
-    else this.#syncDue = false
     return position
   }
 
@@ -383,11 +383,11 @@ export function logPosition(database: { statement(sql: string): Statement }): {
 }
 
 function refusal(file: string, error: unknown): unknown {
-  if (error instanceof LogGap)
-    return new DatabaseRefused(
-      `The log ${file}-log.1 and ${file}-log.2 continues a later state of ${file}. If you have restored ${file} from a ` +
-        'copy, delete these two files: they belong to the state that the copy replaces.',
-      { cause: error },
-    )
-  return error
+  if (!(error instanceof LogGap || error instanceof ForeignLog)) return error
+  const what = error instanceof LogGap ? 'continues a later state of' : 'belongs to another database than'
+  return new DatabaseRefused(
+    `The log ${file}-log.1 and ${file}-log.2 ${what} ${file}. If you have restored or replaced ${file}, ` +
+      'delete these two files: they belong to the earlier state.',
+    { cause: error },
+  )
 }
