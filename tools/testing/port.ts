@@ -4,6 +4,8 @@ import { createConnection, createServer } from 'node:net'
 
 /** Range below the ephemeral ports of outgoing connections, so that a port stays free while its server restarts. */
 const [lowest, highest] = [10_000, 30_000]
+/** The port of this range to which `fetch` does not connect (Fetch standard, "bad port"). */
+const refusedByFetch = 10_080
 
 /**
  * Each process chooses ports from a part of the range. Between the choice of a port and the moment at which its server
@@ -27,7 +29,7 @@ export async function freePorts(count: number): Promise<number> {
   for (let attempt = 0; attempt < 1000; attempt += 1) {
     const first = partStart + randomInt(partSize - count + 1)
     const row = Array.from({ length: count }, (_, n) => first + n)
-    if (row.some((port) => chosen.has(port))) continue
+    if (row.some((port) => chosen.has(port) || port === refusedByFetch)) continue
     for (const port of row) chosen.add(port)
     if ((await Promise.all(row.map(isFree))).every(Boolean)) return first
   }

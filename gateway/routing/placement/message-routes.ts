@@ -1,7 +1,7 @@
 import type { Log } from '@parley/kit/process/log'
 import type { Codec } from '@parley/wire/codecs/codec'
 import { idsOf } from '@parley/wire/model/ids'
-import { isExternal } from '../../registry/admission.ts'
+import { isExternal, isRecorded } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
@@ -54,9 +54,12 @@ export async function newRoutes(
   return kept
 }
 
-/** Whether a lookup (`TaskLocator`) finds the task or context without its route, by querying the supervised agents. */
-export function canBeRestored({ kind, claim }: Route): boolean {
-  return (kind === 'task' || kind === 'context') && claim === undefined
+/**
+ * Whether a lookup (`TaskLocator`) finds the task or context of the agent without its route. It queries every supervised agent, but
+ * relayed ones only if the caller is known to have used them.
+ */
+export function canBeRestored(entry: AgentEntry, { kind, claim }: Route): boolean {
+  return (kind === 'task' || kind === 'context') && claim === undefined && !isRecorded(entry)
 }
 
 function isClaimed(registry: Pick<Registry, 'find'>, { agent, claim }: Route): boolean {

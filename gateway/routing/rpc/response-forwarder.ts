@@ -91,7 +91,7 @@ export class ResponseForwarder {
     const others = routeClaims?.finalRoutes().filter(({ kind }) => !known.has(kind)) ?? []
     const all = [...routes, ...others.map((route) => this.#claimed(entry, route))]
     const { store } = this.#options
-    if (!all.every(canBeRestored)) return store.save(all)
+    if (!all.every((route) => canBeRestored(entry, route))) return store.save(all)
     const written = this.quietly(store.queueRoutes(all))
     // Other gateways find only what is stored.
     if (store.shared) await written
