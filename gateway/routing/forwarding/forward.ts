@@ -81,8 +81,11 @@ export interface ForwardOptions {
   watch?: ((head: ResponseHead) => ResponseObserver | undefined) | undefined
   /** Throws the error that replaces the response. */
   check?: ((head: ResponseHead) => void) | undefined
-  /** Returns the body that replaces that of the response, which must have at most 1 MiB. */
-  rewrite?: ((head: ResponseHead, bytes: Buffer) => Buffer) | undefined
+  /**
+   * Returns the body that replaces that of the response, which must have at most 1 MiB. The caller receives nothing
+   * before.
+   */
+  rewrite?: ((head: ResponseHead, bytes: Buffer) => Buffer | Promise<Buffer>) | undefined
 }
 
 const rewrittenMaxBytes = 1024 * 1024
@@ -125,7 +128,7 @@ export async function forward(
       .catch((error: unknown) => {
         throw upstreamError(target.entry.slug, error)
       })
-    const bytes = rewrite(head, collected)
+    const bytes = await rewrite(head, collected)
     const length = { 'content-length': String(bytes.byteLength) }
     begin(reply, { ...head, headers: { ...head.headers, ...length } }, target.entry, headers)
     reply.raw.end(bytes)

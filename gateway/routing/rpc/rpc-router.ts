@@ -23,7 +23,7 @@ import { type CallAddress, readCallAt, resultOf } from '../forwarding/call-reade
 import { callerTokenOf, isOperator, operatorTokenRefused } from '../forwarding/caller-token.ts'
 import { completeRequest } from '../forwarding/completed-request.ts'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
-import { forward, type ReportSignal } from '../forwarding/forward.ts'
+import { type ForwardOptions, forward, type ReportSignal } from '../forwarding/forward.ts'
 import { safePath } from '../forwarding/forward-path.ts'
 import { forwardNamed, type NamedAgentOptions, namedTarget } from '../forwarding/named-agent.ts'
 import { type ReferenceGrants, referencesHeader } from '../forwarding/reference-grants.ts'
@@ -135,7 +135,10 @@ export class RpcRouter {
       incoming.operation === 'cancelTask' && key !== undefined
         ? await this.#findOrPrevent(taskId, key, incoming)
         : await this.#find('task', taskId, incoming)
-    return this.#forward(incoming, route, this.#observerOf(incoming, route))
+    const watch = this.#observerOf(incoming, route)
+    return this.#forward(incoming, route, {
+      watch: watch && (({ status }) => (status === 200 ? watch() : undefined)),
+    })
   }
 
   /** @throws ParleyError TaskNotFound if no agent has received the message that creates the task, and none will */
@@ -163,17 +166,17 @@ export class RpcRouter {
   }
 
   async #clearContext(incoming: Incoming): Promise<FastifyReply> {
-    const { codec, owner, claim, params } = incoming
+    const { codec, owner, params } = incoming
     const { contextId } = codec.readParams('clearContext', params, idsOf(owner))
     const route = await this.#find('context', contextId, incoming)
-    return this.#forward(
-      incoming,
-      route,
-      () =>
-        new BufferedResponse(claim, (bytes) => {
-          if (codec.isSuccess(resultOf(incoming, bytes))) void this.#removeContext(owner, contextId)
-        }),
-    )
+    return this.#forward(incoming, route, {
+      // The caller's next message must not find the routes.
+      rewrite: async ({ status }, bytes) => {
+        if (status === 200 && codec.isSuccess(resultOf(incoming, bytes)))
+          await this.#removeContext(owner, contextId)
+        return bytes
+      },
+    })
   }
 
   async #removeContext(owner: string, contextId: string): Promise<void> {
@@ -203,7 +206,7 @@ export class RpcRouter {
   async #forward(
     { request, reply, body, agents, method, codec, rest }: Incoming,
     route: Route,
-    watch: (() => ResponseObserver) | undefined,
+    options: Pick<ForwardOptions, 'watch' | 'rewrite'>,
   ): Promise<FastifyReply> {
     const { dispatcherFor, reportSignal, tokens, access } = this.#options
     const entry = agents.find(route.agent)
@@ -219,7 +222,7 @@ export class RpcRouter {
     return forward(request, reply, target, sent, {
       reportSignal,
       headers: { 'x-agent': entry.slug },
-      watch: watch && (({ status }) => (status === 200 ? watch() : undefined)),
+      ...options,
       check: (head) => {
         if (lacksDialect(entry, { path: partsOf(path).path, rest }, head))
           throw dialectUnsupported(entry.slug)
