@@ -145,7 +145,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const people = { accounts, signIn: passwordSignIn(accounts, store) }
   const callback = listenerOf(provider)
   const sweeping = sweepRegularly(store, log)
-  const introspector = introspectorOf(options, introspection, leases, uses)
+  const introspector = new OwnIntrospector(introspection, leases, (client) => uses.note('lastUsedAt', client))
   const signIn = new SignIn(signInCode, store)
   const agentAt = (resource: string) => policy?.agentAt?.(resource)
   const pages = { signIn, people, agentAt, metadataOf, listener: callback, prefix }
@@ -175,19 +175,6 @@ async function openLeases({ store, leaseRecords, log }: IdentityProviderOptions)
   const onFailure = (err: unknown) =>
     log.warn({ err }, 'introspection leases of the gateways could not be synchronized; no leases are granted')
   return new SharedLeases({ records: leaseRecords, onFailure })
-}
-
-function introspectorOf(
-  { leaseRecords }: IdentityProviderOptions,
-  introspection: TokenIntrospection,
-  leases: Leases,
-  uses: ClientUses,
-): Introspector & AsyncDisposable {
-  if (leaseRecords !== undefined)
-    return new OwnIntrospector(introspection, leases, (client) => uses.note('lastUsedAt', client))
-  // An embedded store answers fast enough.
-  const introspect = async (token: string) => (await introspection.introspect(token)).answer
-  return { introspect, [Symbol.asyncDispose]: async () => {} }
 }
 
 function warnWithoutTls(issuer: string, log: Log): void {

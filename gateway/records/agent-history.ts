@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import { type DocumentDatabase, declareCollection } from '@parley/kit/database/documents'
+import { newId } from '@parley/kit/database/new-id'
 import type { Log } from '@parley/kit/process/log'
 import type { historyRow } from '@parley/wire/codecs/answers/operator/records'
 import { nowMicros } from '@parley/wire/model/timestamp'
@@ -99,7 +99,7 @@ export class AgentHistory implements AsyncDisposable {
     const changes = differences(before, after)
     for (const { reason, ...change } of changes) {
       const bounded = reason === undefined ? {} : { reason: reason.slice(0, reasonMaxChars).toWellFormed() }
-      this.#writes.add({ id: randomUUID(), agent, at: nowMicros(), ...change, ...bounded })
+      this.#writes.add({ id: newId(), agent, at: nowMicros(), ...change, ...bounded })
     }
     return changes
   }

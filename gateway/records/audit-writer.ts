@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { newId } from '@parley/kit/database/new-id'
 import type { AuditSink, Decision } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import { nowMicros } from '@parley/wire/model/timestamp'
@@ -133,7 +133,7 @@ export class AuditWriter implements AsyncDisposable {
   }
 
   #add(decision: Decision, source: string, allowed = decision.allowed): void {
-    this.#writes.add({ ...decision, id: randomUUID(), at: nowMicros(), source, allowed })
+    this.#writes.add({ ...decision, id: newId(), at: nowMicros(), source, allowed })
   }
 }
 

@@ -3,10 +3,9 @@
  * with a gateway that forwards the callers' tokens, by requests that are sent to both in turn, for several starts of the two. The agent runs on the other core.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { z } from 'zod'
 import { ServerProcess } from './servers/server-process.ts'
 import { sendParams } from './support/agent-under-test.ts'
 import { httpRequest, LoadGenerator } from './support/load.ts'
@@ -14,11 +13,11 @@ import { cores } from './support/machine.ts'
 import { median, quick } from './support/measure.ts'
 import { inPairs, type PairedFigures } from './support/pairs.ts'
 import { expectAtMost, saveResults } from './support/report.ts'
+import { operatorToken } from './support/tokens.ts'
 
 const mustHold = '"kind":"task"'
 const taskId = randomUUID()
 const program = (name: string) => `${import.meta.dirname}/servers/${name}-process.ts`
-const client = z.object({ client_id: z.string(), client_secret: z.string(), token_url: z.url() })
 
 type Headers = Record<string, string>
 const gets = (headers: Headers) => {
@@ -30,15 +29,6 @@ const sends = (headers: Headers) =>
     const body = { jsonrpc: '2.0', id: '1', method: 'message/send', params: sendParams() }
     return httpRequest({ path: '/', headers, body })
   })
-
-/** Requests a token with the operator's client, which the gateway creates. */
-async function tokenFrom(dataDir: string): Promise<string> {
-  const file = path.join(dataDir, 'oauth', 'operator-client.json')
-  const { token_url: url, ...credentials } = client.parse(JSON.parse(await readFile(file, 'utf8')))
-  const form = { grant_type: 'client_credentials', scope: 'agent:read agent:write', ...credentials }
-  const response = await fetch(url, { method: 'POST', body: new URLSearchParams(form) })
-  return z.object({ access_token: z.string() }).parse(await response.json()).access_token
-}
 
 /** The two gateways, with the agent to which they forward. */
 async function start(stack: AsyncDisposableStack) {
@@ -53,7 +43,7 @@ async function start(stack: AsyncDisposableStack) {
         env: { UPSTREAM: upstream.address, DATA_DIR: dataDir, EXCHANGE: exchange },
       }),
     )
-    return { server, headers: { Authorization: `Bearer ${await tokenFrom(dataDir)}` } }
+    return { server, headers: { Authorization: `Bearer ${await operatorToken(dataDir)}` } }
   }
   return { exchanged: await gateway('embedded'), forwarded: await gateway('none') }
 }

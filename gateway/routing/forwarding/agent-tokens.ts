@@ -1,9 +1,7 @@
 import type { Authenticator } from '@parley/kit/auth/authenticate'
-import type { Caller } from '@parley/kit/auth/caller'
-import type { Introspection } from '@parley/kit/auth/introspection'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import type { FastifyRequest } from 'fastify'
-import { hashOf, type Recipient, type TokenExchange } from '../../oauth/token-exchange.ts'
+import type { Recipient, TokenExchange } from '../../oauth/token-exchange.ts'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Target } from './agent-target.ts'
@@ -94,8 +92,8 @@ const ledgerPath = /^\/payments(\/[^/]+\/(refunded|decide))?$/
 export class NamedAgentTokens {
   readonly #authenticator: Pick<Authenticator, 'identify'>
   readonly #tokens: AgentTokens
-  /** Callers and introspections by the hash of their bearer token. They do not change during its lifetime. */
-  readonly #known = new RecentMap<string, { caller: Caller; introspection: Introspection }>(tokensMax)
+  /** By bearer token. Callers and introspections do not change during its lifetime. */
+  readonly #known = new RecentMap<string, CallerToken>(tokensMax)
 
   constructor(authenticator: Pick<Authenticator, 'identify'>, tokens: AgentTokens) {
     this.#authenticator = authenticator
@@ -131,16 +129,12 @@ export class NamedAgentTokens {
   async #read(request: FastifyRequest, authorization: string, entry: AgentEntry): Promise<CallerToken> {
     const text = /^bearer +(\S+)$/i.exec(authorization)?.[1]
     if (text !== undefined && this.#tokens.endsWithSubject && !isExternal(entry)) {
-      const hash = hashOf(text)
-      const known = this.#known.get(hash)
-      if (known !== undefined)
-        return { caller: known.caller, subject: { text, hash, introspection: known.introspection } }
+      const known = this.#known.get(text)
+      if (known !== undefined) return known
     }
     const token = callerTokenOf(await this.#authenticator.identify(request))
-    const { caller, subject } = token
-    const { introspection } = subject
-    if (introspection.cnf === undefined && !isOperator(token))
-      this.#known.set(subject.hash, { caller, introspection })
+    const { text: known, introspection } = token.subject
+    if (introspection.cnf === undefined && !isOperator(token)) this.#known.set(known, token)
     return token
   }
 }

@@ -1,5 +1,6 @@
 import type { AuthenticatedCaller } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
+import type { Introspection } from '@parley/kit/auth/introspection'
 import { ParleyError } from '@parley/wire/errors'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { hashOf, type Recipient, type SubjectToken } from '../../oauth/token-exchange.ts'
@@ -33,9 +34,17 @@ declare module 'fastify' {
   }
 }
 
+/** Of the tokens whose introspection is cached. */
+const subjects = new WeakMap<Introspection, SubjectToken>()
+
 export function callerTokenOf({ credentials, ...caller }: AuthenticatedCaller): CallerToken {
   const { token: text, introspection } = credentials
-  return { caller, subject: { text, hash: hashOf(text), introspection } }
+  let subject = subjects.get(introspection)
+  if (subject?.text !== text) {
+    subject = { text, hash: hashOf(text), introspection }
+    subjects.set(introspection, subject)
+  }
+  return { caller, subject }
 }
 
 export function isOperator({ caller }: CallerToken): boolean {

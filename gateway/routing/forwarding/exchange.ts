@@ -122,6 +122,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Pipes the body to the client with backpressure. A broken response destroys the client's connection. */
   pipe(raw: ServerResponse, watch?: ResponseObserver): void {
+    const [whole, ...others] = this.#waiting
+    if (this.#ended === true && whole !== undefined && others.length === 0) {
+      this.#waiting.length = 0
+      watch?.chunk(whole)
+      // The observer runs first, because its records should exist when the client sends the next request.
+      try {
+        watch?.end()
+      } finally {
+        raw.end(whole)
+      }
+      return
+    }
     const resume = () => this.#controller?.resume()
     this.#take({
       data: (chunk) => {

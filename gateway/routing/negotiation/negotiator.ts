@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { newId } from '@parley/kit/database/new-id'
 import type { Log } from '@parley/kit/process/log'
 import type { AgentIndex, RankedAgent, Ranking, RankOptions } from '@parley/negotiation/index/agent-index'
 import type { NegotiationRequest } from '@parley/negotiation/score/request'
@@ -115,7 +115,7 @@ export class Negotiator {
         ? present
         : this.#order(this.#rank(question, { ...options, evenAway: true }).candidates, question)
     const best = candidates[0]
-    const id = randomUUID().replaceAll('-', '')
+    const id = newId().replaceAll('-', '')
     const shown = { ...ranking, candidates }
     return { id, ranking: shown, best, order, answer: this.#answer(id, shown, best), tried: [] }
   }

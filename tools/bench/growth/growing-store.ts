@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { newId } from '@parley/agent/internal/server/methods/new-id'
 import type { Store, TaskRecord } from '@parley/engine/store/store'
+import { newId } from '@parley/kit/database/new-id'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { bringIntoMemory, bytesFromDisk } from '../support/file-in-memory.ts'
 import { ownerOf, ownersCount, taskIdOf } from '../support/sqlite-fill.ts'

@@ -1,11 +1,11 @@
 /** A minimal agent: answers JSON-RPC with a prepared task. */
-import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
+import { newId } from '@parley/kit/database/new-id'
 import { tellAddress } from '../support/tell-address.ts'
 
 const task = (id: string) => ({
   id,
-  context_id: randomUUID(),
+  context_id: newId(),
   kind: 'task',
   status: { state: 'submitted', timestamp: '2026-01-01T00:00:00.000000+00:00' },
   history: [{ role: 'user', kind: 'message', parts: [{ kind: 'text', text: 'x'.repeat(400) }] }],
@@ -18,7 +18,7 @@ const server = createServer((request, response) => {
   request.on('end', () => {
     const body = Buffer.concat(chunks).toString()
     const known = /"task_id":"([^"]+)"/.exec(body)?.[1]
-    const result = JSON.stringify({ jsonrpc: '2.0', id: '1', result: task(known ?? randomUUID()) })
+    const result = JSON.stringify({ jsonrpc: '2.0', id: '1', result: task(known ?? newId()) })
     const headers = {
       'content-type': 'application/json; charset=utf-8',
       'content-length': Buffer.byteLength(result),

@@ -43,6 +43,7 @@ const sql = {
   removeTrainingExample: 'DELETE FROM lessons WHERE context = ? AND agent = ?',
   removeTrainingExamplesOf: 'DELETE FROM lessons WHERE context = ?',
   key: 'SELECT key FROM routing_key',
+  kind: 'SELECT 1 FROM routes INDEXED BY routes_age WHERE kind = ? LIMIT 1',
 }
 
 /** Above this number, the oldest examples are removed. */
@@ -57,6 +58,8 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   readonly #decisions: SqliteDecisions
   /** Every write of routes first waits until this queue is flushed, so that it changes what `find` returns. */
   readonly #queued: RouteQueue
+  /** Whether routes of a kind were ever written. Most deployments have none of some kinds. */
+  readonly #hasKind = new Map<RouteKind, boolean>()
 
   constructor(database: SqliteDatabase, bounds: DecisionBounds = decisionBounds) {
     this.#database = database
@@ -72,6 +75,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   async find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined> {
     const queued = this.#queued.find(owner, kind, id)
     if (queued !== undefined) return { ...queued }
+    if (!this.#mayHave(kind)) return undefined
     const row = await this.#get(sql.find, owner, kind, id)
     return row && routeOf({ ...row, owner, kind, id })
   }
@@ -92,6 +96,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
       for (const { owner, kind, id, agent, context, at, words, claim } of routes) {
         const text = words === undefined ? null : JSON.stringify(words)
         const claimed = [claim?.until ?? null, claim?.verifiedUntil ?? null]
+        this.#hasKind.set(kind, true)
         save.run(owner, kind, id, agent, context ?? null, at, text, ...claimed)
         if (kind === 'task') touch.run(owner, agent, at)
       }
@@ -108,6 +113,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
     const { owner, kind, id, agent, at } = route
     await this.#queued.flush()
     const row = await this.#database.write(() => {
+      this.#hasKind.set(kind, true)
       this.#database.statement(sql.claim).run(owner, kind, id, agent, at)
       return this.#database.statement(sql.find).get(owner, kind, id)
     })
@@ -273,6 +279,15 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
 
   #all(text: string, ...values: (string | number)[]): Promise<Row[]> {
     return this.#database.read(() => this.#database.statement(text).all(...values))
+  }
+
+  #mayHave(kind: RouteKind): boolean {
+    let known = this.#hasKind.get(kind)
+    if (known === undefined) {
+      known = this.#database.readNow(() => this.#database.statement(sql.kind).get(kind) !== undefined)
+      this.#hasKind.set(kind, known)
+    }
+    return known
   }
 
   async #run(text: string, ...values: (string | number | null)[]): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Store } from '@parley/engine/store/store'
+import { newId } from '@parley/kit/database/new-id'
 import { ParleyError } from '@parley/wire/errors'
 import type { Call } from './method.ts'
-import { newId } from './new-id.ts'
 
 const retentionMs = 24 * 60 * 60 * 1000
 

@@ -1,11 +1,11 @@
 import type { Feedback, TaskQuery, TaskRecord } from '@parley/engine/store/store'
 import { ownsFor } from '@parley/kit/auth/caller'
+import { newId } from '@parley/kit/database/new-id'
 import { ParleyError } from '@parley/wire/errors'
 import { keyOfTask } from '@parley/wire/model/chosen-task-id'
 import type { Task } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { Call, Run, Services } from './method.ts'
-import { newId } from './new-id.ts'
 import { canceledRecord } from './new-record.ts'
 
 /** @throws ParleyError TaskNotFound, even for a task of another owner */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 /**
- * Creates a task or context ID, a UUID version 7 (RFC 9562) made of the time and 74 random bits. Consecutive IDs are
+ * Creates an ID of a stored record, a UUID version 7 (RFC 9562) made of the time and 74 random bits. Consecutive IDs are
  * adjacent in the indexes of the store, so that a commit changes few pages.
  */
 export function newId(): string {
