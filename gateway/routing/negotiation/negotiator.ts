@@ -1,3 +1,4 @@
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import { newId } from '@parley/kit/database/new-id'
 import type { Log } from '@parley/kit/process/log'
 import type { AgentIndex, RankedAgent, Ranking, RankOptions } from '@parley/negotiation/index/agent-index'
@@ -91,9 +92,11 @@ export const onlySkills = { skillMatch: 1, ioCompatibility: 0, performance: 0, l
 export class Negotiator {
   readonly #options: NegotiatorOptions
   readonly #decisions: DecisionLog
+  readonly #holderKey: KeyObject
 
   constructor(options: NegotiatorOptions) {
     this.#options = options
+    this.#holderKey = createSecretKey(options.holderKey)
     this.#decisions = new DecisionLog(options)
   }
 
@@ -255,7 +258,7 @@ export class Negotiator {
   #recordOf(decision: Decision, question: DecisionRequest, task?: string): DecisionRecord {
     const { id, answer, best, tried } = decision
     const { owner, address = '', method, wanted } = question
-    const { holderKey, storesTexts = false, traceId, decided } = this.#options
+    const { storesTexts = false, traceId, decided } = this.#options
     const at = Date.now()
     const chosen = method === negotiation ? best?.slug : takenBy(tried)
     const trace = traceId?.()
@@ -263,7 +266,7 @@ export class Negotiator {
     const record: DecisionRecord = {
       id,
       at,
-      ...(owner === undefined ? { holder: anonymousHolder(address, holderKey) } : { owner }),
+      ...(owner === undefined ? { holder: anonymousHolder(address, this.#holderKey) } : { owner }),
       ...(task !== undefined && { task }),
       summary: summaryOf(decision, { method, chosen, trace, text }),
       body: routingRecordOut(answer, {

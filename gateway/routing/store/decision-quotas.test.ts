@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { anonymousHolder, surplusOf } from './decision-quotas.ts'
 
@@ -17,8 +18,9 @@ test('nothing is removed if there are no records', () => {
 })
 
 test('an address is stored as a keyed hash', () => {
-  const key = new Uint8Array(32)
+  const key = createSecretKey(new Uint8Array(32))
+  const other = createSecretKey(new Uint8Array(32).fill(1))
   expect(anonymousHolder('192.0.2.1', key)).toBe(anonymousHolder('192.0.2.1', key))
   expect(anonymousHolder('192.0.2.1', key)).not.toBe(anonymousHolder('192.0.2.2', key))
-  expect(anonymousHolder('192.0.2.1', key)).not.toBe(anonymousHolder('192.0.2.1', key.fill(1)))
+  expect(anonymousHolder('192.0.2.1', key)).not.toBe(anonymousHolder('192.0.2.1', other))
 })

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, type KeyObject } from 'node:crypto'
 
 /** Maximum numbers of decision records, kept separate so that anonymous requests do not displace callers' records. */
 export interface DecisionBounds {
@@ -18,7 +18,7 @@ export interface HolderCount {
 }
 
 /** The quota holder of a record without a caller, as a keyed hash that does not reveal the address. */
-export function anonymousHolder(address: string, key: Uint8Array): string {
+export function anonymousHolder(address: string, key: KeyObject): string {
   return createHmac('sha256', key).update(`decisions ${address}`).digest('base64url').slice(0, 22)
 }
 

@@ -77,7 +77,7 @@ export function routingStoreCases(
       expect(await store.find('alice', 'task', 't2')).toEqual(task('t2', { agent: 'sea', words: { sun: 1 } }))
       expect(await store.find('mallory', 'task', 't2')).toBeUndefined()
       const both = [store.takeWords('alice', 't1'), store.takeWords('alice', 't1')]
-      expect(await Promise.all(both)).toEqual([{ rain: 1 }, undefined])
+      expect(await Promise.all(both)).toEqual(expect.arrayContaining([{ rain: 1 }, undefined]))
       expect(await store.find('alice', 'task', 't1')).toEqual(task('t1'))
       expect(await store.waiting('sea', ['t1', 't2'])).toMatchObject([{ id: 't2' }])
       expect(await store.takeWords('alice', 't2')).toEqual({ sun: 1 })

@@ -127,8 +127,12 @@ export class SegmentLog implements AsyncDisposable {
     return position
   }
 
-  /** Brings all records to the disk. Must not run at the same time as another `sync` or `append`. */
+  /**
+   * Brings all records to the disk. Must not run at the same time as another `sync` or `append`. Rejects after a failure
+   * until `reset`, because the kernel may have dropped what it could not write.
+   */
   async sync(): Promise<void> {
+    if (this.#hasFailed) throw new Error('The log must be reset after a failure')
     if (!this.#active.dirty) return
     try {
       await this.#active.handle.datasync()

@@ -65,6 +65,8 @@ export class FlushThread implements AsyncDisposable {
       name: 'flush',
       workerData: this.#options,
       env: {},
+      // The module of the thread is a file, also if the program was passed as text.
+      execArgv: process.execArgv.filter((flag) => !flag.startsWith('--input-type')),
     })
     // The order rejects with the error, and the next one starts another thread.
     worker.on('error', () => {})

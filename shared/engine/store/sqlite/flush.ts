@@ -12,10 +12,14 @@ const insertTask = `INSERT INTO tasks
 const updateTask = `UPDATE tasks SET state = ?, status_time = ?, updated_at = ?, version = ?, lease_holder = ?,
   lease_until = ?, due_at = ?, large = ?, body = ? WHERE seq = ?`
 
-/** Counts the task in its context and creates the context if it does not exist. */
+/**
+ * Counts the task in its context and creates the context if it does not exist. Tasks arrive in the order of their last
+ * changes, so the one that created the context may come later than others.
+ */
 const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at, name, task_count)
   VALUES (?, ?, ?, ?, ?, 1)
-  ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at)`
+  ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at),
+    created_at = min(created_at, excluded.created_at), name = iif(excluded.created_at < created_at, excluded.name, name)`
 
 /** Writes the newest state of each task of the records into the tables, in a transaction of the caller. */
 export function flushRecords(

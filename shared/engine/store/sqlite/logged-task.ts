@@ -26,6 +26,44 @@ const columns = [
   'large',
 ] as const satisfies (keyof LoggedTask)[]
 
+const texts = [
+  'id',
+  'owner',
+  'context_id',
+  'state',
+  'status_time',
+  'created_at',
+  'updated_at',
+  'body',
+] as const
+const integers = ['seq', 'version', 'large'] as const
+const optionalIntegers = ['lease_until', 'due_at'] as const
+
+/**
+ * Checks that the tables can store the task. They receive it after the write has resolved, when its caller could not be
+ * told. @throws TypeError
+ */
+export function requireStorable(task: LoggedTask): void {
+  const isStorable =
+    texts.every((column) => typeof task[column] === 'string') &&
+    integers.every((column) => Number.isSafeInteger(task[column])) &&
+    optionalIntegers.every((column) => task[column] === null || Number.isSafeInteger(task[column]))
+  if (!isStorable) throw new TypeError('The tables cannot store this task')
+}
+
+/** How many tasks, and how many characters, one record of the log contains. A single task may be longer. */
+const [tasksMax, recordMaxChars] = [1000, 4 * 1024 * 1024]
+
+/** Returns how many of these tasks the next record contains. */
+export function recordLength(queue: readonly { task: LoggedTask }[]): number {
+  let chars = 0
+  for (let at = 0; at < Math.min(queue.length, tasksMax); at += 1) {
+    chars += queue[at]?.task.body.length ?? 0
+    if (chars > recordMaxChars) return Math.max(1, at)
+  }
+  return tasksMax
+}
+
 /**
  * Returns a record of the log: one line of JSON with the columns of each task and the length of its body, then the bodies,
  * which need not be parsed to enter the tables.

@@ -272,6 +272,42 @@ test('a task that enters the tables before and after it ends is counted once', a
   expect((await store.listContexts({ owner: alice, limit: 1 })).items).toMatchObject([{ taskCount: 1 }])
 })
 
+test('a context is as old as its oldest task, also if that one changes last', async () => {
+  await using store = await openSqliteStore({ file })
+  const first = await created(store, { createdAt: '2026-01-01T00:00:00.000000+00:00' })
+  await created(store, { contextId: first.contextId, createdAt: '2026-01-02T00:00:00.000000+00:00' })
+  await store.commitTask(next(first, 'completed'))
+  const { items } = await store.listContexts({ owner: alice, limit: 9 })
+  expect(items).toMatchObject([{ createdAt: first.createdAt, taskCount: 2 }])
+})
+
+test('a task that the tables cannot store is refused, and the others are written', async () => {
+  await using store = await openSqliteStore({ file })
+  const writes = await Promise.allSettled([
+    store.createTask(sampleRecord()),
+    store.createTask(sampleRecord({ version: Number.NaN })),
+    store.createTask(sampleRecord()),
+  ])
+  expect(writes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(writes[1]).toMatchObject({ reason: expect.any(TypeError) })
+  expect(await store.countByState()).toEqual({ submitted: 2 })
+})
+
+test('large tasks that are written at the same time are divided among records of the log', async () => {
+  await using store = await openSqliteStore({ file })
+  const text = 'x'.repeat(900_000)
+  const records = Array.from({ length: 12 }, () => {
+    const { history, ...record } = sampleRecord()
+    return {
+      ...record,
+      history: history.map((message) => ({ ...message, parts: [{ kind: 'text' as const, text }] })),
+    }
+  })
+  await Promise.all(records.map((record) => store.createTask(record)))
+  await using second = await openSqliteStore({ file: await killed() })
+  for (const record of records) expect(await second.loadTask(record.id)).toEqual(record)
+})
+
 test('the second of two changes of a task at the same time fails', async () => {
   await using store = await openSqliteStore({ file })
   const record = await created(store)

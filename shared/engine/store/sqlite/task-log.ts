@@ -6,7 +6,7 @@ import { bytesIn, integerIn } from '@parley/kit/database/sqlite/row'
 import { ContextCounts } from './context-counts.ts'
 import { flushTasks } from './flush.ts'
 import { FlushThread, threadsAllowed } from './flush-thread.ts'
-import { decodeTasks, encodeTasks, type LoggedTask } from './logged-task.ts'
+import { decodeTasks, encodeTasks, type LoggedTask, recordLength, requireStorable } from './logged-task.ts'
 
 /** A task whose last change has the given position in the log. */
 type Kept = LoggedTask & { position: number }
@@ -27,8 +27,6 @@ const inlineTasks = 128
 const idleMs = 250
 /** The largest size of the kept tasks, in characters. Writes then wait until tasks have entered the tables. */
 const keptMaxChars = 64 * 1024 * 1024
-/** Maximum number of writes in one record of the log. */
-const writesMax = 1000
 /** How long the thread is not used after it has failed. */
 const threadRetryMs = 60_000
 /** How long a write that does not wait for the disk may take to reach it. */
@@ -135,9 +133,10 @@ export class TaskLog implements SecondWriter {
    * Writes a changed task. Resolves once it is on the disk. The caller has compared it with `current` in the same turn.
    * If it rejects, the change may have been stored.
    * @param soon whether to resolve once the change survives this process; it reaches the disk within a second
-   * @throws ParleyError Unavailable
+   * @throws ParleyError Unavailable; TypeError in the same turn for a task that the tables cannot store
    */
   write(task: LoggedTask, soon = false): Promise<void> {
+    requireStorable(task)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const before = this.#pending.get(task.id)
     if (before !== undefined) this.#pendingContexts.remove(before.task)
@@ -180,9 +179,9 @@ export class TaskLog implements SecondWriter {
   }
 
   async closing(): Promise<void> {
+    await this.#writing
     clearTimeout(this.#idle)
     clearTimeout(this.#sync)
-    await this.#writing
     try {
       await this.flush()
       await this.#database.synced()
@@ -218,7 +217,7 @@ export class TaskLog implements SecondWriter {
   async #writeAll(): Promise<void> {
     while (this.#queue.length > 0 || this.#syncDue || this.#flushDue) {
       await gathered(this.#queue)
-      const group = this.#queue.splice(0, writesMax)
+      const group = this.#queue.splice(0, recordLength(this.#queue))
       const isSyncDue = this.#syncDue
       this.#syncDue = false
       try {

@@ -12,9 +12,18 @@ export interface SqliteConnection extends Disposable {
   transaction(run: () => void): void
 }
 
+const pragmas = `
+  PRAGMA synchronous = FULL;
+  PRAGMA fullfsync = ON;
+  PRAGMA checkpoint_fullfsync = ON;
+  PRAGMA wal_autocheckpoint = 1000;
+  PRAGMA journal_size_limit = 67108864;
+  PRAGMA trusted_schema = OFF;
+`
+
 export function openConnection(file: string): SqliteConnection {
   const database = new DatabaseSync(file, { timeout: busyMs })
-  database.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA trusted_schema = OFF')
+  database.exec(pragmas)
   const statements = new Map<string, Statement>()
   return {
     [Symbol.dispose]: () => database.close(),

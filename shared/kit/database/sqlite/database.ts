@@ -70,11 +70,13 @@ export interface SqliteDatabase extends AsyncDisposable {
 /**
  * Commits do not sync the log: `LogSync` does, without blocking the event loop. Checkpoints run as part of a commit;
  * otherwise the log would grow without bound under load. A log of 2,000 pages (8 MiB) instead of the default 1,000
- * combines more changes to the same page; after a large transaction it shrinks to 64 MiB. The cache is 16 MiB: a larger cache, a memory-mapped file or larger pages would save system calls, but no
- * CPU time.
+ * combines more changes to the same page; after a large transaction it shrinks to 64 MiB. The cache is 16 MiB: a larger
+ * cache, a memory-mapped file or larger pages would save system calls, but no CPU time. On macOS, a sync reaches the disk
+ * only with `checkpoint_fullfsync`.
  */
 const pragmas = `
   PRAGMA synchronous = NORMAL;
+  PRAGMA checkpoint_fullfsync = ON;
   PRAGMA wal_autocheckpoint = 2000;
   PRAGMA journal_size_limit = 67108864;
   PRAGMA cache_size = -16384;
@@ -260,6 +262,8 @@ class OpenDatabase implements SqliteDatabase {
 
   failed(error: unknown): unknown {
     if (error instanceof ParleyError || isDriverError(error)) return this.#failure(error)
+    // A mistake of the program.
+    if (error instanceof TypeError || error instanceof RangeError) return error
     const { code } = error as NodeJS.ErrnoException
     this.#health.failed(code === 'ENOSPC' ? full : ioError)
     return unavailable(code === 'ENOSPC' ? 'The storage is full' : 'The storage does not answer', error)
