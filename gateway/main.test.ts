@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
@@ -129,6 +130,55 @@ test.runIf(process.platform === 'linux')('no agent survives a gateway killed wit
   await again.ready
   expect(again.said.out).toMatch(/^echo +ready/m)
 })
+
+test.runIf(process.platform === 'linux')(
+  'a task is found after the gateway was killed right after its response',
+  async () => {
+    const contextId = randomUUID()
+    const accepted: string[] = []
+    for (let start = 0; start < 3; start += 1) {
+      const gateway = run({ PORT: String(await freePort()) })
+      await gateway.ready
+      const url = /https?:\/\/[^\s/]+/.exec(gateway.said.out)?.[0] ?? ''
+      const call = await callerOf(url)
+      for (const id of accepted)
+        expect(await call('tasks/get', { task_id: id })).toMatchObject({
+          result: { id, context_id: contextId },
+        })
+      const parts = [{ kind: 'text', text: 'Say it' }]
+      const message = {
+        role: 'user',
+        kind: 'message',
+        message_id: randomUUID(),
+        context_id: contextId,
+        parts,
+      }
+      const sent = await call('message/send', { message })
+      gateway.child.kill('SIGKILL')
+      expect(sent).toMatchObject({ result: { context_id: contextId } })
+      accepted.push(String(sent.result['id']))
+      await gateway.ended
+      while (agentPids().length > 0) await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  },
+)
+
+/** Returns a function that calls the gateway with a token for the client in its folder. */
+async function callerOf(url: string) {
+  const file = path.join(folder, 'data', 'oauth', 'operator-client.json')
+  const { client_id, client_secret, token_url } = JSON.parse(await readFile(file, 'utf8'))
+  const form = { grant_type: 'client_credentials', scope: 'agent:read agent:write', client_id, client_secret }
+  const answer = await fetch(token_url, { method: 'POST', body: new URLSearchParams(form) })
+  const { access_token: token } = (await answer.json()) as { access_token: string }
+  return async (method: string, params: object) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),
+    })
+    return (await response.json()) as { result: Record<string, unknown> }
+  }
+}
 
 test('a second gateway on the same data folder exits with a message and code 1', async () => {
   const first = run({}, false)
