@@ -5,6 +5,8 @@ import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 
 const textMaxLength = 10_000
+/** The part of it that comes from the end of a longer text. */
+const endLength = 2000
 
 /**
  * Derives a message's negotiation request from its text, the types of its parts and the accepted output modes. Fields
@@ -54,13 +56,21 @@ function invalid(issues: Issue[]): ParleyError {
   })
 }
 
-/** The first 10,000 characters of the text parts, or the names and types of the files when there is no text. */
+/**
+ * The text parts, of which a long text loses its middle, because instructions are at its beginning or end. The names and types of
+ * the files when there is no text.
+ */
 export function textOf({ parts }: IncomingMessage): string {
-  const texts = parts.flatMap((part) => (part.kind === 'text' ? [part.text.slice(0, textMaxLength)] : []))
-  const text = texts.join('\n').slice(0, textMaxLength).trim()
+  const texts = parts.flatMap((part) => (part.kind === 'text' ? [withoutMiddle(part.text)] : []))
+  const text = withoutMiddle(texts.join('\n')).trim()
   if (text !== '') return text
   const names = parts.flatMap((part) => (part.kind === 'file' ? [part.file.name, part.file.mimeType] : []))
   return names.filter(Boolean).join(' ').slice(0, textMaxLength)
+}
+
+function withoutMiddle(text: string): string {
+  if (text.length <= textMaxLength) return text
+  return `${text.slice(0, textMaxLength - endLength)}\n${text.slice(1 - endLength)}`
 }
 
 function typesOf({ parts }: IncomingMessage): string[] {

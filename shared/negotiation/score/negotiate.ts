@@ -89,7 +89,7 @@ function subscoresOf(
 ): Subscores {
   return {
     skillMatch: match,
-    ioCompatibility: ioCompatibility(offer.skills, request),
+    ioCompatibility: ioCompatibility(offer.skills, request, queryOf(request).payloadTypes),
     performance: performanceScore(estimate.latencyMs, request.maxLatencyMs, successOf(offer)),
     load: loadScore(offer),
     cost: costScore(offer.price?.amount, request.maxCostAmount),

@@ -1,4 +1,5 @@
 import { backgroundRarity, relatedTo } from '../words/english.ts'
+import { taskTextOf } from '../words/instruction.ts'
 import { type Meaning, meaningOf } from '../words/meaning.ts'
 import { particularsOf } from '../words/names.ts'
 import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
@@ -13,7 +14,7 @@ export interface Term {
   related: readonly (readonly [stem: string, share: number])[]
 }
 
-/** The parsed text of a request. */
+/** The parsed instruction of a request. What the instruction is about is left out, except for its types. */
 export interface Query {
   terms: readonly Term[]
   /** Maps each stem to the indexes of the terms that it matches, with the similarity. */
@@ -26,6 +27,8 @@ export interface Query {
   meaning: Meaning | undefined
   /** Maps each stem to the word as written in the text. Computed on first use. */
   written: () => ReadonlyMap<string, string>
+  /** Media types of pasted data, such as `text/csv`. */
+  payloadTypes: readonly string[]
 }
 
 /** Numbers are ignored unless the text has no other words. */
@@ -60,7 +63,8 @@ export function readQuery(text: string): Query {
   return lastRead.query
 }
 
-function parsed(text: string): Query {
+function parsed(whole: string): Query {
+  const { instruction: text, types: payloadTypes } = taskTextOf(whole)
   const words = wordsIn(text, wordsMax)
   const isParticular = particularsOf(text)
   const counts = new Map<string, number>()
@@ -85,6 +89,7 @@ function parsed(text: string): Query {
     common: [...common].filter((stem) => !counts.has(stem)),
     meaning: meaningOf(terms.map(({ stem }) => stem)),
     written: onFirstUse(() => writtenWords(text, writtenCharsMax)),
+    payloadTypes,
   }
 }
 

@@ -5,9 +5,14 @@ import type { NegotiationRequest } from './request.ts'
 
 /**
  * Returns 1 if one skill accepts all input types and produces an output type, or 0.5 if several skills are needed.
+ * @param payloadTypes the types of data that is pasted into the text, which count like input types
  */
-export function ioCompatibility(skills: readonly OfferedSkill[], request: NegotiationRequest): number {
-  const inputs = request.inputMimeTypes ?? []
+export function ioCompatibility(
+  skills: readonly OfferedSkill[],
+  request: NegotiationRequest,
+  payloadTypes: readonly string[] = [],
+): number {
+  const inputs = [...(request.inputMimeTypes ?? []), ...payloadTypes]
   const outputs = request.outputMimeTypes ?? []
   if (inputs.length === 0 && outputs.length === 0) return 1
   const oneDoesAll = skills.some((skill) => {
