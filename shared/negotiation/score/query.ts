@@ -14,7 +14,7 @@ export interface Term {
   related: readonly (readonly [stem: string, share: number])[]
 }
 
-/** The parsed instruction of a request. What the instruction is about is left out, except for its types. */
+/** The parsed instruction of a request, and the types of its material. */
 export interface Query {
   terms: readonly Term[]
   /** Maps each stem to the indexes of the terms that it matches, with the similarity. */

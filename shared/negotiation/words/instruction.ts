@@ -1,6 +1,6 @@
-/** What a text tells an agent to do, apart from the material that it is about. */
+/** A request, separated into its instruction and the material that the instruction is about. */
 export interface TaskText {
-  /** What to do. The whole text if no material was found, or if nothing would be left. */
+  /** The whole text if no material was found, or if nothing would be left. */
   instruction: string
   /** Pasted texts, tables, data and code. Empty if there is none. */
   payload: string
