@@ -10,6 +10,7 @@ export const layers: Record<string, string[][]> = {
   'shared/engine/payments': [['x402'], ['facilitators'], ['ledger'], ['capture']],
   'shared/negotiation': [['words'], ['score'], ['index']],
   'shared/client': [],
+  'shared/encoder': [],
   'shared/agent': [
     ['author', 'server/registration'],
     ['server/runner', 'server/delegation'],
@@ -40,6 +41,7 @@ export const drivers: Record<string, RegExp> = {
   ioredis: /\/(bullmq|redis[^/]*|redis\/[^/]+)\.ts$/,
   viem: /^(shared\/engine\/payments\/(facilitators\/(typed-data|chain[^/]*)|x402\/wallet)|tools\/(testing\/chain|exchanges\/wallet))\.ts$/,
   'oidc-provider': /^gateway\/oauth\//,
+  'onnxruntime-node': /^shared\/encoder\//,
   '@opentelemetry/api': /^(shared\/kit\/telemetry\/otlp|tools\/testing)\//,
   '@opentelemetry/sdk-trace': /^shared\/kit\/telemetry\/otlp\//,
   '@opentelemetry/exporter-trace-otlp-proto': /^shared\/kit\/telemetry\/otlp\//,

@@ -29,7 +29,8 @@ function install(PATH) {
     // Standard output is reserved for the next command.
     stdio: ['ignore', 2, 2],
     shell: process.platform === 'win32',
-    env: { ...process.env, PATH },
+    // The script of onnxruntime-node would download CUDA from outside the registry. Newer npm reads `allowScripts` instead.
+    env: { ...process.env, PATH, ONNXRUNTIME_NODE_INSTALL: 'skip' },
   })
   if (npm.error) console.error(`npm could not be started: ${npm.error.message}`)
   return npm.status ?? 1

@@ -1,0 +1,83 @@
+/** The thread of the encoder. It checks the files, loads the model once and embeds one batch at a time. */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import { WordPiece } from './word-piece.ts'
+
+export interface EncoderOrder {
+  id: number
+  texts: string[]
+}
+
+/** The vectors of the texts one after the other, each with `dimensions` numbers. */
+export type EncoderAnswer = { id: number; vectors: Float32Array } | { id: number; failed: string }
+
+/** Longer texts are cut. The model was trained with at most 64 pieces. */
+const piecesMax = 128
+const folder = new URL((workerData as { folder: string }).folder)
+
+class Refused extends Error {}
+
+function checked(name: string, sums: ReadonlyMap<string, string>): Buffer {
+  const content = readFileSync(new URL(name, folder))
+  if (createHash('sha256').update(content).digest('hex') !== sums.get(name))
+    throw new Refused(`the file ${name} of the encoder is damaged; install Parley again`)
+  return content
+}
+
+async function load() {
+  const lines = readFileSync(new URL('SHA256SUMS', folder), 'utf8').trim().split('\n')
+  const sums = new Map(lines.map((line) => line.split(/\s+/u).reverse() as [string, string]))
+  const words = new WordPiece(checked('vocabulary.txt', sums).toString('utf8').trimEnd().split('\n'))
+  const model = checked('encoder.onnx', sums)
+  const { InferenceSession, Tensor } = await import('onnxruntime-node')
+  const session = await InferenceSession.create(model, {
+    intraOpNumThreads: 1,
+    interOpNumThreads: 1,
+    // Inputs differ in length, so that memory plans and arenas would grow with each new length.
+    enableCpuMemArena: false,
+    enableMemPattern: false,
+  })
+  return async (texts: readonly string[]): Promise<Float32Array> => {
+    const rows = texts.map((text) => words.idsOf(text, piecesMax))
+    const longest = Math.max(...rows.map(({ length }) => length))
+    const ids = new BigInt64Array(rows.length * longest)
+    const mask = new BigInt64Array(rows.length * longest)
+    rows.forEach((row, at) =>
+      row.forEach((id, place) => {
+        ids[at * longest + place] = BigInt(id)
+        mask[at * longest + place] = 1n
+      }),
+    )
+    const shape = [rows.length, longest]
+    const { vectors } = await session.run({
+      input_ids: new Tensor('int64', ids, shape),
+      attention_mask: new Tensor('int64', mask, shape),
+    })
+    return vectors?.data as Float32Array
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Refused) return error.message
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND')
+    return 'the optional package onnxruntime-node is not installed'
+  if (code === 'ENOENT') return 'a file of the encoder is missing; install Parley again'
+  return 'the encoder could not be loaded'
+}
+
+let loaded: ReturnType<typeof load> | undefined
+
+async function answer({ id, texts }: EncoderOrder): Promise<void> {
+  try {
+    loaded ??= load()
+    const embed = await loaded
+    const vectors = Float32Array.from(await embed(texts))
+    parentPort?.postMessage({ id, vectors } satisfies EncoderAnswer, [vectors.buffer])
+  } catch (error) {
+    parentPort?.postMessage({ id, failed: reasonOf(error) } satisfies EncoderAnswer)
+  }
+}
+
+parentPort?.on('message', (order: EncoderOrder) => void answer(order))

@@ -1,0 +1,148 @@
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import os from 'node:os'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect, test } from 'vitest'
+import { dimensions, SentenceEncoder } from './sentence-encoder.ts'
+
+const model = new URL('./model/', import.meta.url)
+
+function isInstalled(): boolean {
+  try {
+    createRequire(import.meta.url).resolve('onnxruntime-node')
+    return true
+  } catch {
+    return false
+  }
+}
+
+const cosine = (a: Float32Array, b: Float32Array) =>
+  a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
+
+async function vectorsOf(encoder: SentenceEncoder, texts: string[]): Promise<Float32Array[]> {
+  const found = await encoder.embed(texts)
+  if ('failed' in found) throw new Error(found.failed)
+  return found.vectors
+}
+
+test.skipIf(!isInstalled()).for([
+  [
+    'Sum up the minutes of the meeting',
+    'key points: Lists what was decided in a meeting',
+    'convert units: Miles to kilometres',
+  ],
+  [
+    'How far is twenty miles in metric?',
+    'convert units: Miles to kilometres',
+    'key points: Lists what was decided in a meeting',
+  ],
+  [
+    'Which flights go to Rome on Friday?',
+    'find flights: Compares connections and fares',
+    'book hotel: Rooms by price and place',
+  ],
+] as const)(
+  '(needs onnxruntime-node) %j is nearer to the skill %j than to %j',
+  async ([request, right, wrong]) => {
+    await using encoder = new SentenceEncoder()
+    const [asked, near, far] = (await vectorsOf(encoder, [request, right, wrong])) as [
+      Float32Array,
+      Float32Array,
+      Float32Array,
+    ]
+    expect(cosine(asked, near)).toBeGreaterThan(cosine(asked, far))
+  },
+)
+
+test.skipIf(!isInstalled())(
+  '(needs onnxruntime-node) any text has a vector of length 1, and the same text the same vector',
+  async () => {
+    await using encoder = new SentenceEncoder()
+    const texts = [
+      '',
+      ' ',
+      '😀😀',
+      '\uD800',
+      '\0',
+      'a'.repeat(1_000_000),
+      '请总结 この مقال',
+      '[SEP]',
+      'x\n'.repeat(5000),
+      'hello',
+      'hello',
+    ]
+    const vectors = await vectorsOf(encoder, texts)
+    for (const vector of vectors) {
+      expect(vector).toHaveLength(dimensions)
+      expect(cosine(vector, vector)).toBeCloseTo(1, 4)
+    }
+    expect(vectors.at(-1)).toEqual(vectors.at(-2))
+  },
+)
+
+test.skipIf(!isInstalled())(
+  '(needs onnxruntime-node) a vector does not depend much on the other texts of its batch',
+  async () => {
+    await using encoder = new SentenceEncoder({ keptMax: 1 })
+    const [alone] = (await vectorsOf(encoder, ['draw a chart'])) as [Float32Array]
+    const [among] = (await vectorsOf(encoder, [
+      'draw a chart',
+      'a much longer text about something else '.repeat(5),
+    ])) as [Float32Array]
+    expect(cosine(alone, among)).toBeGreaterThan(0.98)
+  },
+)
+
+test.skipIf(!isInstalled())(
+  '(needs onnxruntime-node) a text that a request waits for overtakes skills',
+  async () => {
+    await using encoder = new SentenceEncoder()
+    const order: string[] = []
+    const skills = Array.from({ length: 64 }, (_, at) => `skill number ${at}`)
+    const later = Promise.all(skills.map((skill) => encoder.embed([skill], false))).then(() =>
+      order.push('skills'),
+    )
+    await encoder.embed(['a request']).then(() => order.push('request'))
+    await later
+    expect(order).toEqual(['request', 'skills'])
+  },
+)
+
+/** Runs with a copy of the model in which a file was changed. */
+async function withFolder(change: (folder: string) => Promise<void>): Promise<unknown> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-encoder-'))
+  try {
+    for (const name of ['encoder.onnx', 'vocabulary.txt', 'SHA256SUMS'])
+      await copyFile(new URL(name, model), path.join(folder, name))
+    await change(folder)
+    await using encoder = new SentenceEncoder({ folder: pathToFileURL(`${folder}/`) })
+    await encoder.embed(['hello'])
+    return await encoder.embed(['hello again'])
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+test('a damaged file gives a reason instead of vectors', async () => {
+  expect(await withFolder((folder) => writeFile(path.join(folder, 'encoder.onnx'), 'damaged'))).toEqual({
+    failed: 'the file encoder.onnx of the encoder is damaged; install Parley again',
+  })
+})
+
+test('a missing file gives a reason instead of vectors', async () => {
+  expect(await withFolder((folder) => rm(path.join(folder, 'vocabulary.txt')))).toEqual({
+    failed: 'a file of the encoder is missing; install Parley again',
+  })
+})
+
+test('texts that wait when the encoder ends get a reason', async () => {
+  const encoder = new SentenceEncoder()
+  const waiting = [encoder.embed(['one']), encoder.embed(['two'], false)]
+  await encoder[Symbol.asyncDispose]()
+  expect(await Promise.all(waiting)).toEqual([
+    { failed: 'the encoder has ended' },
+    { failed: 'the encoder has ended' },
+  ])
+  expect(await encoder.embed(['three'])).toEqual({ failed: 'the encoder has ended' })
+})

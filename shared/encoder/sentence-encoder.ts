@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto'
+import { Worker } from 'node:worker_threads'
+import { RecentMap } from '@parley/kit/did/recent-map'
+import type { EncoderAnswer, EncoderOrder } from './encoder-worker.ts'
+
+/** Numbers of a vector. */
+export const dimensions = 384
+
+export interface SentenceEncoderOptions {
+  /** Maximum number of texts whose vectors are kept, 1.5 kB each. Default 20,000. */
+  keptMax?: number
+  /** The folder with the model, its vocabulary and their checksums. Default: the model of this package. */
+  folder?: URL
+}
+
+export type Encoded = { vectors: Float32Array[] } | { failed: string }
+
+/** Texts embedded at once. A batch of 8 takes about ten milliseconds, for which a request may have to wait. */
+const batchMax = 8
+const charsMax = 2000
+
+interface Job {
+  texts: string[]
+  resolve: (result: Encoded) => void
+}
+
+/**
+ * Embeds texts with the model of this package, in a thread. Texts that are needed soon are embedded before others. A vector has length 1;
+ * the cosine of two vectors says how well a skill serves a request. Nothing is sent over the network.
+ */
+export class SentenceEncoder implements AsyncDisposable {
+  readonly #folder: URL
+  readonly #kept: RecentMap<string, Float32Array>
+  readonly #soon: Job[] = []
+  readonly #later: Job[] = []
+  #worker: Worker | undefined
+  #running: { id: number; job: Job } | undefined
+  #id = 0
+  /** Why the model cannot be loaded. It stays so until a restart. */
+  #failed: string | undefined
+
+  constructor({
+    keptMax = 20_000,
+    folder = new URL('./model/', import.meta.url),
+  }: SentenceEncoderOptions = {}) {
+    this.#folder = folder
+    this.#kept = new RecentMap(keptMax)
+  }
+
+  /**
+   * Returns vectors in the order of the texts, or the reason why there are none. Never rejects. Reads the first 2,000 characters of a text.
+   * @param soon whether a request waits for the vectors. Default: yes
+   */
+  async embed(texts: readonly string[], soon = true): Promise<Encoded> {
+    const short = texts.map((text) => text.slice(0, charsMax))
+    const found = new Map<string, Float32Array>()
+    for (const text of short) {
+      const known = this.#kept.get(keyOf(text))
+      if (known !== undefined) found.set(text, known)
+    }
+    const missing = [...new Set(short)].filter((text) => !found.has(text))
+    for (let at = 0; at < missing.length; at += batchMax) {
+      const batch = missing.slice(at, at + batchMax)
+      const result = await this.#ask(batch, soon)
+      if ('failed' in result) return result
+      batch.forEach((text, place) => {
+        const vector = result.vectors[place] as Float32Array
+        found.set(text, vector)
+        this.#kept.set(keyOf(text), vector)
+      })
+    }
+    return { vectors: short.map((text) => found.get(text) as Float32Array) }
+  }
+
+  /** Ends the thread. Texts that wait get no vectors. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#failed ??= 'the encoder has ended'
+    const worker = this.#worker
+    this.#worker = undefined
+    this.#end(this.#failed)
+    await worker?.terminate()
+  }
+
+  #ask(texts: string[], soon: boolean): Promise<Encoded> {
+    if (this.#failed !== undefined) return Promise.resolve({ failed: this.#failed })
+    const { promise, resolve } = Promise.withResolvers<Encoded>()
+    const jobs = soon ? this.#soon : this.#later
+    jobs.push({ texts, resolve })
+    this.#next()
+    return promise
+  }
+
+  #next(): void {
+    if (this.#running !== undefined) return
+    const job = this.#soon.shift() ?? this.#later.shift()
+    if (job === undefined) {
+      this.#worker?.unref()
+      return
+    }
+    this.#id += 1
+    this.#running = { id: this.#id, job }
+    this.#worker ??= this.#start()
+    this.#worker.ref()
+    this.#worker.postMessage({ id: this.#id, texts: job.texts } satisfies EncoderOrder)
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL('./encoder-worker.ts', import.meta.url), {
+      name: 'encoder',
+      workerData: { folder: this.#folder.href },
+      env: {},
+      // The module of the thread is a file, also if the program was passed as text.
+      execArgv: process.execArgv.filter((flag) => !flag.startsWith('--input-type')),
+    })
+    worker.on('message', (answer: EncoderAnswer) => this.#answer(answer))
+    worker.on('error', () => this.#end('the thread of the encoder has ended'))
+    worker.once('exit', () => {
+      if (this.#worker !== worker) return
+      this.#worker = undefined
+      this.#end('the thread of the encoder has ended')
+    })
+    return worker
+  }
+
+  #answer(answer: EncoderAnswer): void {
+    const running = this.#running
+    if (running?.id !== answer.id) return
+    if ('failed' in answer) {
+      this.#failed = answer.failed
+      this.#end(answer.failed)
+      return
+    }
+    this.#running = undefined
+    const { vectors } = answer
+    const of = (at: number) => vectors.subarray(at * dimensions, (at + 1) * dimensions)
+    running.job.resolve({ vectors: running.job.texts.map((_, at) => of(at).slice()) })
+    this.#next()
+  }
+
+  #end(failed: string): void {
+    const jobs = [this.#running?.job, ...this.#soon.splice(0), ...this.#later.splice(0)]
+    this.#running = undefined
+    for (const job of jobs) job?.resolve({ failed })
+  }
+}
+
+const keyOf = (text: string): string => createHash('sha256').update(text).digest('base64')
