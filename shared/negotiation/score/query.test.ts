@@ -11,5 +11,6 @@ test('a percent sign after a number is the word "percent"', () => {
 test('numbers count only if a text has no other words', () => {
   expect(stemsOf('convert 70 fahrenheit to 21 celsius')).toEqual(stemsOf('convert fahrenheit to celsius'))
   expect(stemsOf('play an mp3 in 3d')).toEqual(expect.arrayContaining(['mp3', '3d']))
+  expect(stemsOf('three sentences and sixteen words')).toEqual(stemsOf('sentences and words'))
   expect(stemsOf('12 * 30')).toEqual(['12', '30'])
 })

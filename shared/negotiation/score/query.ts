@@ -32,7 +32,9 @@ export interface Query {
 }
 
 /** Numbers are ignored unless the text has no other words. */
-const isNumeral = (word: string) => /^\p{N}+$/u.test(word)
+const isNumeral = (word: string) => /^\p{N}+$/u.test(word) || spelledNumber.test(word)
+const spelledNumber =
+  /^(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million|billion)s?$/
 
 /** Maximum number of words that count. */
 export const termsMax = 64
