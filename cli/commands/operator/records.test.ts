@@ -19,6 +19,12 @@ let [admin, caller, task, decision] = ['', '', '', '']
 const cli = (argv: string[], token = admin) =>
   runCli([...argv, '--url', gateway().addresses.public, '--token', token])
 
+async function succeeded(argv: string[]): Promise<string> {
+  const { code, stdout, stderr } = await cli(argv)
+  if (code !== 0) throw new Error(`parley ${argv.join(' ')}: ${stderr}`)
+  return stdout
+}
+
 beforeAll(async () => {
   admin = await (await operatorClient()).token({ scope: 'agent:read agent:write agent:admin' })
   caller = await (await oauthClient('A caller')).token()
@@ -34,12 +40,13 @@ beforeAll(async () => {
   task = sent.json.result.id
   decision = sent.headers.get('x-negotiation-id') ?? ''
   const changed = { card: { name: 'sky', description: 'Weather', version: '2\u202e' } }
-  await cli(['admit', 'sky'])
+  await succeeded(['admit', 'sky'])
   await sky.register('sky', 'Weather', changed)
-  await cli(['quarantine', 'sky', '--reason', 'a test'])
-  await cli(['release', 'sky'])
+  await succeeded(['quarantine', 'sky', '--reason', 'a test'])
+  await succeeded(['release', 'sky'])
   // The audit log and the history are stored in the background.
-  while (!(await cli(['history', 'sky'])).stdout.includes('released')) await delay(50)
+  const history = () => succeeded(['history', 'sky'])
+  while (!(await history()).includes('released')) await delay(50)
 })
 
 test('decisions lists decisions within 80 columns, filtered by agent and task', async () => {
