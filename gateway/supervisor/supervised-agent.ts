@@ -190,7 +190,10 @@ export class SupervisedAgent {
       using _limit =
         own.session === undefined ? undefined : this.#hooks.isolation.limitMemory(launch, own.session, kill)
       const exit = await own.exited
-      return why ?? reasonOf(exit)
+      // A process that ended by itself was not killed, even if a check failed because of its end.
+      return exit.signal === null && exit.code !== null && exit.code < killedCodes
+        ? reasonOf(exit)
+        : (why ?? reasonOf(exit))
     } finally {
       clearTimeout(startLimit)
       over.abort()
@@ -234,6 +237,9 @@ export class SupervisedAgent {
 function sentenceOf(error: unknown): string {
   return error instanceof Error && error.message !== '' ? error.message : String(error)
 }
+
+/** Shells report a process that was killed by a signal with a code from here on. */
+const killedCodes = 128
 
 function reasonOf({ code, signal, lastLines }: Exit): string {
   const refusal = lastLines.at(-1)?.match(/^agent (cannot start: .+)/s)?.[1]
