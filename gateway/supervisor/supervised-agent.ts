@@ -142,6 +142,7 @@ export class SupervisedAgent {
     const port = await this.#hooks.takePort(this.#port)
     this.#port = port === 0 ? undefined : port
     let why: string | undefined
+    let hangs = false
     let own: AgentProcess | undefined
     const over = new AbortController()
     const kill = (reason: string) => {
@@ -171,8 +172,8 @@ export class SupervisedAgent {
           listens = true
           clearTimeout(startLimit)
           await this.#announce(message, introduction.identity)
-          const hangs = await watchForHang(message.url, over.signal, this.#timing.watchdog)
-          if (hangs) kill('stopped responding to /health')
+          hangs = await watchForHang(message.url, over.signal, this.#timing.watchdog)
+          if (hangs) own?.kill()
         } else await this.#announceChange(message, introduction.identity, port)
       }
       const launch = await this.#hooks.launch(this.folder, port)
@@ -190,10 +191,8 @@ export class SupervisedAgent {
       using _limit =
         own.session === undefined ? undefined : this.#hooks.isolation.limitMemory(launch, own.session, kill)
       const exit = await own.exited
-      // A process that ended by itself was not killed, even if a check failed because of its end.
-      return exit.signal === null && exit.code !== null && exit.code < killedCodes
-        ? reasonOf(exit)
-        : (why ?? reasonOf(exit))
+      // Health checks also fail because a process has ended by itself. Then its own end is the reason.
+      return why ?? (hangs && wasKilled(exit) ? 'stopped responding to /health' : reasonOf(exit))
     } finally {
       clearTimeout(startLimit)
       over.abort()
@@ -238,8 +237,8 @@ function sentenceOf(error: unknown): string {
   return error instanceof Error && error.message !== '' ? error.message : String(error)
 }
 
-/** Shells report a process that was killed by a signal with a code from here on. */
-const killedCodes = 128
+/** A wrapper of an isolated process reports a signal as a code from 128 on. */
+const wasKilled = ({ code, signal }: Exit) => signal !== null || (code ?? 0) >= 128
 
 function reasonOf({ code, signal, lastLines }: Exit): string {
   const refusal = lastLines.at(-1)?.match(/^agent (cannot start: .+)/s)?.[1]

@@ -2,7 +2,7 @@
 
     python export.py --model DIR --pairs pairs.jsonl --out DIR
 
-Writes encoder.onnx, vocabulary.txt and the SHA-256 of both. The graph pools, normalises and rotates: its output
+Writes encoder.onnx, vocabulary.txt and SHA256SUMS. The graph pools, normalises and rotates: its output
 is one vector of length 1 for each text. The rotation does not change cosines, but bounds of a cosine by its first numbers are closer.
 """
 
@@ -86,9 +86,8 @@ def export(model: Path, pairs: Path, out: Path) -> None:
     session = onnxruntime.InferenceSession(str(out / "encoder.onnx"))
     found = session.run(None, {"input_ids": batch["input_ids"].numpy(), "attention_mask": batch["attention_mask"].numpy()})[0]
     print("least cosine with the model:", float(np.min(np.sum(found * expected, axis=1))))
-    for name in ("encoder.onnx", "vocabulary.txt"):
-        content = (out / name).read_bytes()
-        print(name, len(content), hashlib.sha256(content).hexdigest())
+    sums = [f"{hashlib.sha256((out / name).read_bytes()).hexdigest()}  {name}\n" for name in ("encoder.onnx", "vocabulary.txt")]
+    (out / "SHA256SUMS").write_text("".join(sums))
 
 
 def main() -> None:

@@ -32,6 +32,16 @@ const ask = (taskSummary: string, more: Partial<NegotiationRequest> = {}): Negot
   ...more,
 })
 
+test('a pasted table counts like an input type, but excludes no agent', () => {
+  const text = 'What stands out here?\nmonth,sales\nJan,12\nFeb,15\nMar,9'
+  const analyst = { skills: [skill('analysis', '', { inputModes: ['text/plain', 'text/csv'] })] }
+  const scores = [offer('analyst', 'says what stands out', analyst), offer('poet', 'stands out')].map((one) =>
+    negotiate(one, ask(text, { inputMimeTypes: ['text/plain'] })),
+  )
+  expect(scores.map(({ subscores }) => subscores.ioCompatibility)).toEqual([1, 0.5])
+  expect(scores.map(({ brokenConstraint }) => brokenConstraint)).toEqual([undefined, undefined])
+})
+
 test.each([
   ['NewsPlugin', 'latest news'],
   ['air_quality_forecast', 'how good is the air'],
