@@ -25,7 +25,7 @@ import { countDecision } from './negotiation/count-decision.ts'
 import { decisionsKeptMs } from './negotiation/decisions.ts'
 import { followRegistry } from './negotiation/follow-registry.ts'
 import { Negotiator, type NegotiatorOptions } from './negotiation/negotiator.ts'
-import { SkillEmbeddings } from './negotiation/skill-embeddings.ts'
+import { Meaning } from './negotiation/meaning.ts'
 import { NamedAgentRoutes } from './placement/named-agent-routes.ts'
 import { TaskLocator } from './placement/task-locator.ts'
 import { cursorMaxLength } from './rpc/merged-cursor.ts'
@@ -83,7 +83,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const { store } = options
   // In development, a single person may be the only caller.
   const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
-  const meaning = options.embeddings && new SkillEmbeddings(index, new Embeddings(options.embeddings))
+  const meaning = options.embeddings && new Meaning(index, new Embeddings(options.embeddings))
   followRegistry(registry, index, meaning)
   const ended = detector.taskEnded.bind(detector)
   const feedback = new FeedbackRecorder({

@@ -14,6 +14,7 @@ export type EncoderAnswer = { id: number; vectors: Float32Array } | { id: number
 
 /** Longer texts are cut. The model was trained with at most 64 pieces. */
 const piecesMax = 128
+const paddedTimesMax = 1.25
 const folder = new URL((workerData as { folder: string }).folder)
 
 class Refused extends Error {}
@@ -38,8 +39,7 @@ async function load() {
     enableCpuMemArena: false,
     enableMemPattern: false,
   })
-  return async (texts: readonly string[]): Promise<Float32Array> => {
-    const rows = texts.map((text) => words.idsOf(text, piecesMax))
+  const run = async (rows: readonly number[][]): Promise<Float32Array> => {
     const longest = Math.max(...rows.map(({ length }) => length))
     const ids = new BigInt64Array(rows.length * longest)
     const mask = new BigInt64Array(rows.length * longest)
@@ -55,6 +55,17 @@ async function load() {
       attention_mask: new Tensor('int64', mask, shape),
     })
     return vectors?.data as Float32Array
+  }
+  return async (texts: readonly string[]): Promise<Float32Array[]> => {
+    const rows = texts.map((text) => words.idsOf(text, piecesMax))
+    const lengths = rows.map(({ length }) => length)
+    const padded = Math.max(...lengths) * rows.length
+    // Shorter texts of a batch are padded to the longest one, which costs as much as if they were as long.
+    const isEven = padded <= paddedTimesMax * lengths.reduce((sum, length) => sum + length, 0)
+    if (isEven) return [await run(rows)]
+    const vectors: Float32Array[] = []
+    for (const row of rows) vectors.push(await run([row]))
+    return vectors
   }
 }
 
@@ -73,7 +84,13 @@ async function answer({ id, texts }: EncoderOrder): Promise<void> {
   try {
     loaded ??= load()
     const embed = await loaded
-    const vectors = Float32Array.from(await embed(texts))
+    const found = await embed(texts)
+    const vectors = new Float32Array(found.reduce((sum, { length }) => sum + length, 0))
+    let from = 0
+    for (const part of found) {
+      vectors.set(part, from)
+      from += part.length
+    }
     parentPort?.postMessage({ id, vectors } satisfies EncoderAnswer, [vectors.buffer])
   } catch (error) {
     parentPort?.postMessage({ id, failed: reasonOf(error) } satisfies EncoderAnswer)

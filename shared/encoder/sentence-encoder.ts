@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import type { EncoderAnswer, EncoderOrder } from './encoder-worker.ts'
@@ -7,7 +8,7 @@ import type { EncoderAnswer, EncoderOrder } from './encoder-worker.ts'
 export const dimensions = 384
 
 export interface SentenceEncoderOptions {
-  /** Maximum number of texts whose vectors are kept, 1.5 kB each. Default 20,000. */
+  /** Maximum number of texts whose vectors are kept, 1.5 kB each. Default 4,000. */
   keptMax?: number
   /** The folder with the model, its vocabulary and their checksums. Default: the model of this package. */
   folder?: URL
@@ -40,7 +41,7 @@ export class SentenceEncoder implements AsyncDisposable {
   #failed: string | undefined
 
   constructor({
-    keptMax = 20_000,
+    keptMax = 4000,
     folder = new URL('./model/', import.meta.url),
   }: SentenceEncoderOptions = {}) {
     this.#folder = folder
@@ -70,6 +71,22 @@ export class SentenceEncoder implements AsyncDisposable {
       })
     }
     return { vectors: short.map((text) => found.get(text) as Float32Array) }
+  }
+
+  /**
+   * The vectors of skills of many kinds, to which a request is compared: one that is near to many of them says less about each
+   * skill. Empty if the file is damaged or missing.
+   */
+  async background(): Promise<Float32Array[]> {
+    const read = (name: string) => readFile(new URL(name, this.#folder))
+    const [sums, bytes] = await Promise.all([read('SHA256SUMS'), read('background.vec')]).catch(() => [])
+    const sum = bytes && createHash('sha256').update(bytes).digest('hex')
+    if (bytes === undefined || sums?.includes(`${sum}  background.vec`) !== true) return []
+    return Array.from({ length: bytes.length / dimensions }, (_, at) => {
+      const own = new Int8Array(bytes.buffer, bytes.byteOffset + at * dimensions, dimensions)
+      const length = Math.hypot(...own)
+      return Float32Array.from(own, (value) => value / length)
+    })
   }
 
   /** Ends the thread. Texts that wait get no vectors. */

@@ -3,10 +3,10 @@ import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { exclusionOf } from './availability.ts'
 import { factsOf, offerOf } from './offer.ts'
-import type { SkillEmbeddings } from './skill-embeddings.ts'
+import type { Meaning } from './meaning.ts'
 
 /** Applies every registry change to the index. A heartbeat updates facts without rereading the texts. */
-export function followRegistry(registry: Registry, index: AgentIndex, meaning?: SkillEmbeddings): void {
+export function followRegistry(registry: Registry, index: AgentIndex, meaning?: Meaning): void {
   const known = new Map<string, AgentEntry>()
   registry.follow((id, entry) => {
     const before = known.get(id)

@@ -17,7 +17,7 @@ import { type Absence, absenceOf } from './availability.ts'
 import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
 import { summaryOf, takenBy } from './decision-summary.ts'
 import { DecisionLog } from './decisions.ts'
-import type { SkillEmbeddings } from './skill-embeddings.ts'
+import type { Meaning } from './meaning.ts'
 
 export interface NegotiatorOptions {
   index: AgentIndex
@@ -31,7 +31,7 @@ export interface NegotiatorOptions {
   /** Whether an agent that is down is expected back. Default: every agent. */
   isAwaited?: (entry: AgentEntry) => boolean
   /** Without embeddings, agents are ranked by words only. */
-  meaning?: SkillEmbeddings | undefined
+  meaning?: Meaning | undefined
   /** Whether the beginning of the text is stored with a decision. Default: no. */
   storesTexts?: boolean
   /** Returns the id of the current trace. */

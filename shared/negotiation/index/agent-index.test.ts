@@ -7,6 +7,8 @@ import type { NegotiationRequest } from '../score/request.ts'
 import type { TrainingExample } from '../score/training-example.ts'
 import { defaultWeights, type Weights } from '../score/weights.ts'
 import { AgentIndex, type RankedAgent, type RankOptions } from './agent-index.ts'
+import type { AgentVectors, QueryMeaning } from './skill-vectors.ts'
+import { vectorText } from './vector-store.ts'
 
 const now = () => 1_800_000_000_000
 
@@ -78,6 +80,28 @@ function randomWanted(next: () => number): NegotiationRequest {
   }
 }
 
+const randomVector = (next: () => number): Float32Array => {
+  const vector = Float32Array.from({ length: 384 }, () => next() - 0.5 + 0.2)
+  const length = Math.hypot(...vector)
+  return vector.map((value) => value / length)
+}
+
+function vectorsOf({ skills }: Offer, next: () => number): AgentVectors {
+  return {
+    ...(next() < 0.5 && { agent: randomVector(next) }),
+    skills: skills.map(() => ({
+      text: randomVector(next),
+      examples: Array.from({ length: Math.floor(next() * 3) }, () => randomVector(next)),
+    })),
+  }
+}
+
+const randomMeaning = (next: () => number): QueryMeaning => ({
+  whole: randomVector(next),
+  parts: next() < 0.5 ? [] : [randomVector(next), randomVector(next)],
+  background: next(),
+})
+
 const lessonFrom = (agent: string, next: () => number): TrainingExample => ({
   agent,
   context: `c-${Math.floor(next() * 1e9)}`,
@@ -85,6 +109,7 @@ const lessonFrom = (agent: string, next: () => number): TrainingExample => ({
   at: now() - next() * 2e10,
   outcome: next() * 2 - 1,
   words: trainingWords(pick(texts, next).query),
+  ...(next() < 0.5 && { vector: vectorText(randomVector(next)) }),
 })
 
 function change({ offers, rules, index }: Known, next: () => number, size: number): void {
@@ -107,6 +132,7 @@ function change({ offers, rules, index }: Known, next: () => number, size: numbe
       offers.set(id, { name, description, skills, ...facts })
       index.setFacts(id, facts)
     }
+    if (next() < 0.7) index.setVectors(id, { ...vectorsOf(offer, next) })
     if (next() < 0.3) index.learn(lessonFrom(id, next))
     // Enough positive examples to raise the score.
     if (next() < 0.1)
@@ -131,8 +157,9 @@ test.each([
     for (let asked = 0; asked < 15; asked += 1) {
       const request = randomWanted(next)
       const limit = pick([1, 10, 10, 50], next)
-      const found = known.index.rank(request, { limit })
-      const expected = oneByOne(known, request, { limit })
+      const options = { limit, ...(next() < 0.6 && { meaning: randomMeaning(next) }) }
+      const found = known.index.rank(request, options)
+      const expected = oneByOne(known, request, options)
       expect(found.candidates).toEqual(expected.candidates)
       expect([found.total, found.total + found.excludedTotal]).toEqual([expected.total, known.offers.size])
     }
@@ -188,19 +215,29 @@ test('an empty registry has no candidates', () => {
   })
 })
 
-test('embedding similarity raises an agent that shares no words with the request, and the reasons say so', () => {
+test('a near meaning raises an agent that shares no words with the request, and the reasons state it', () => {
   const index = new AgentIndex()
   index.put('1', 'rain', { name: 'Rain', skills: [skillOf('Rain')], queueDepth: 0 })
   index.put('2', 'song', { name: 'Song', skills: [skillOf('Song')], queueDepth: 0 })
-  index.setVectors('1', [new Float32Array([1, 0])])
-  index.setVectors('2', [new Float32Array([0, 1])])
-  const options = { queryVector: new Float32Array([0.1, 0.99]) }
+  index.setVectors('1', { skills: [{ text: new Float32Array([1, 0]), examples: [] }] })
+  index.setVectors('2', { skills: [{ text: new Float32Array([0, 1]), examples: [] }] })
+  const options = { meaning: { whole: new Float32Array([0.1, 0.99]), parts: [], background: 0.4 } }
   const [best] = index.rank(plain('qqq xyzzy'), options).candidates
   expect(best).toMatchObject({
     slug: 'song',
     canHandle: true,
-    skillMatches: [{ reasons: ['similar in meaning (0.99)'] }],
+    skillMatches: [{ reasons: ['its meaning is close to the request (0.99)'] }],
   })
+  expect(best?.reasons).toContain('ranked by words and meaning')
   const [without] = index.rank(plain('song'), { withoutEmbeddings: 'the endpoint did not answer' }).candidates
   expect(without?.reasons).toContain('ranked by words only: the endpoint did not answer')
+})
+
+test('vectors for another number of skills are ignored, because the agent has changed since', () => {
+  const index = new AgentIndex()
+  index.put('1', 'rain', { name: 'Rain', skills: [skillOf('Rain'), skillOf('Snow')], queueDepth: 0 })
+  index.setVectors('1', { skills: [{ text: new Float32Array([1, 0]), examples: [] }] })
+  expect(index.knowledgeOf('1', { meaning: { whole: new Float32Array([1, 0]), parts: [], background: 0 } }).nearness).toBe(
+    undefined,
+  )
 })

@@ -1,13 +1,13 @@
 import type { Knowledge } from '../score/knowledge.ts'
 import type { NegotiationResult } from '../score/negotiate.ts'
 import type { Facts, Offer } from '../score/offer.ts'
-import type { Query } from '../score/query.ts'
 import type { NegotiationRequest } from '../score/request.ts'
 import type { TrainingExample } from '../score/training-example.ts'
 import type { ExcludedAgent } from './eligibility.ts'
 import { FeedbackModel, type FeedbackModelOptions } from './feedback-model.ts'
 import { Ranker } from './ranker.ts'
 import { type Row, Rows, withFacts } from './rows.ts'
+import { type AgentVectors, type QueryMeaning, SkillVectors } from './skill-vectors.ts'
 import type { Restrictions } from './visibility.ts'
 import { WordIndex } from './word-index.ts'
 
@@ -39,8 +39,8 @@ export interface RankOptions {
   evenAway?: boolean
   /** The agents and skills that the caller may not see. The ranking is as if they did not exist. */
   restrictions?: Restrictions
-  /** Embedding of the request text, of length 1, from the same model as the agents' vectors. */
-  queryVector?: Float32Array
+  /** The sentence vectors of the request, from the same model as the agents' vectors. */
+  meaning?: QueryMeaning
   /** Why there is no embedding although an endpoint is configured. Included in the reasons. */
   withoutEmbeddings?: string
 }
@@ -52,18 +52,21 @@ export interface RankOptions {
 export class AgentIndex {
   readonly #rows = new Rows()
   readonly #words = new WordIndex()
+  readonly #vectors = new SkillVectors()
   readonly #ruled = new Set<Row>()
   #away = 0
   readonly #learned: FeedbackModel
   readonly #ranker: Ranker
 
-  constructor(options: Omit<FeedbackModelOptions, 'ownOf'> = {}) {
-    this.#learned = new FeedbackModel({
-      ...options,
-      ownOf: (id) => this.#rows.byId(id)?.profile.units.at(-1),
+  constructor(options: FeedbackModelOptions = {}) {
+    this.#learned = new FeedbackModel(options)
+    this.#ranker = new Ranker({
+      rows: this.#rows,
+      words: this.#words,
+      vectors: this.#vectors,
+      learned: this.#learned,
+      ruled: this.#ruled,
     })
-    const parts = { rows: this.#rows, words: this.#words, learned: this.#learned, ruled: this.#ruled }
-    this.#ranker = new Ranker({ ...parts, knowledgeOf: (row, asked) => this.#knowledge(row, asked) })
   }
 
   get size(): number {
@@ -81,7 +84,6 @@ export class AgentIndex {
     if (before !== undefined) this.#drop(before)
     const row = this.#rows.add(id, slug, offer)
     row.units = this.#words.add(row.number, row.profile)
-    this.#learned.refreshOwn(id)
     if (before?.rule !== undefined) this.#rule(row, before.rule, before.away)
   }
 
@@ -97,12 +99,16 @@ export class AgentIndex {
     if (row !== undefined) row.offer = withFacts(row.offer, facts)
   }
 
-  /** Sets the embeddings of the agent's skills, in skill order and each of length 1. Undefined removes the embeddings. */
-  setVectors(id: string, vectors: readonly Float32Array[] | undefined): void {
+  /**
+   * Sets the sentence vectors of the agent's texts. Undefined removes them, so that the agent is ranked by words only. Vectors for
+   * another number of skills are ignored, because the agent has changed since.
+   */
+  setVectors(id: string, vectors: AgentVectors | undefined): void {
     const row = this.#rows.byId(id)
-    if (row === undefined) return
-    if (vectors === undefined) delete row.vectors
-    else row.vectors = vectors
+    if (row === undefined || (vectors !== undefined && vectors.skills.length !== row.offer.skills.length)) return
+    if (row.vectors !== undefined) this.#vectors.remove(row.vectors)
+    delete row.vectors
+    if (vectors !== undefined) row.vectors = this.#vectors.add(vectors)
   }
 
   /**
@@ -151,54 +157,20 @@ export class AgentIndex {
   }
 
   /** Everything that this index knows about an agent beyond its offer. */
-  knowledgeOf(id: string, asked: RankOptions = {}): Knowledge {
+  knowledgeOf(id: string, options: RankOptions = {}): Knowledge {
     const row = this.#rows.byId(id)
-    return row === undefined ? {} : this.#knowledge(row, asked)
+    return row === undefined ? {} : this.#ranker.knowledgeOf(row, options)
   }
 
   rank(request: NegotiationRequest, options: RankOptions = {}): Ranking {
     return this.#ranker.rank(request, options)
   }
 
-  #knowledge(row: Row | undefined, { queryVector, withoutEmbeddings }: RankOptions): Knowledge {
-    const rarityOf = (stem: string) => this.#words.rarityOf(stem)
-    const without = withoutEmbeddings === undefined ? {} : { withoutEmbeddings }
-    if (row === undefined) return { rarityOf, ...without }
-    const { id, vectors } = row
-    const learned = this.#learned
-    return {
-      rarityOf,
-      ...without,
-      feedbackMost: (query: Query, mass: number) => learned.most(query, mass),
-      feedbackWeight: (query: Query, mass: number) => learned.share(query, mass),
-      ...(learned.knows(id) && {
-        known: learned.known(id),
-        learned: (feature: string) => learned.evidence(id, feature),
-        isInExamples: (feature: string) => learned.isInExamples(id, feature),
-        past: (query: Query) => learned.past(id, query),
-      }),
-      ...(queryVector !== undefined &&
-        vectors !== undefined && { nearness: nearnessOf(vectors, queryVector) }),
-    }
-  }
-
   #drop(row: Row): void {
     this.#words.remove(row.units, row.profile)
+    if (row.vectors !== undefined) this.#vectors.remove(row.vectors)
     this.#rows.remove(row)
     this.#ruled.delete(row)
     if (row.away === true) this.#away -= 1
   }
-}
-
-/**
- * Cosine of each vector with the query vector, all of length 1. Vectors of another length come from another
- * model and give 0.
- */
-function nearnessOf(vectors: readonly Float32Array[], request: Float32Array): number[] {
-  return vectors.map((vector) => {
-    if (vector.length !== request.length) return 0
-    let sum = 0
-    for (let at = 0; at < vector.length; at += 1) sum += (vector[at] ?? 0) * (request[at] ?? 0)
-    return sum
-  })
 }

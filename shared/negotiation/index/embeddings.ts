@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { BodyTooLarge, boundedText } from '@parley/kit/net/bounded-text'
 import { z } from 'zod'
+import type { Encoded, TextEncoder } from './request-meaning.ts'
 
 export interface EmbeddingsOptions {
   /** An OpenAI-compatible endpoint such as `https://host/v1/embeddings`, chosen by the operator. */
@@ -11,9 +12,9 @@ export interface EmbeddingsOptions {
   timeoutMs?: number
   /** Maximum number of cached texts. Default 20,000. */
   keptMax?: number
+  /** Skills of many kinds (`TextEncoder.background`). Default: none. */
+  background?: readonly string[]
 }
-
-export type EmbeddingResult = { vectors: Float32Array[] } | { failed: string }
 
 const batchMax = 64
 const charsMax = 8000
@@ -23,7 +24,7 @@ const answer = z.object({
 })
 
 /** Text embeddings, fetched from the operator's endpoint and cached by text. */
-export class Embeddings {
+export class Embeddings implements TextEncoder {
   readonly #options: EmbeddingsOptions
   readonly #kept = new Map<string, Float32Array>()
 
@@ -32,14 +33,14 @@ export class Embeddings {
   }
 
   /** Returns vectors of length 1 in the order of the texts, or the reason why there are none. Never rejects. */
-  async embed(texts: readonly string[], signal?: AbortSignal): Promise<EmbeddingResult> {
+  async embed(texts: readonly string[]): Promise<Encoded> {
     const short = texts.map((text) => text.slice(0, charsMax) || ' ')
     const missing = [...new Set(short.filter((text) => !this.#kept.has(keyOf(text))))]
     const fresh = new Map<string, Float32Array>()
     try {
       for (let at = 0; at < missing.length; at += batchMax) {
         const batch = missing.slice(at, at + batchMax)
-        const vectors = await this.#ask(batch, signal)
+        const vectors = await this.#ask(batch)
         batch.forEach((text, place) => fresh.set(keyOf(text), vectors[place] as Float32Array))
       }
     } catch (error) {
@@ -52,13 +53,18 @@ export class Embeddings {
     return { vectors }
   }
 
-  async #ask(input: readonly string[], signal: AbortSignal | undefined): Promise<Float32Array[]> {
+  /** Embeds the texts of `background`. Empty if the endpoint does not answer. */
+  async background(): Promise<Float32Array[]> {
+    const encoded = await this.embed(this.#options.background ?? [])
+    return 'failed' in encoded ? [] : encoded.vectors
+  }
+
+  async #ask(input: readonly string[]): Promise<Float32Array[]> {
     const { url, model, key, timeoutMs = 2000 } = this.#options
-    const limits = [AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])]
     const response = await fetch(url, {
       method: 'POST',
       redirect: 'error',
-      signal: AbortSignal.any(limits),
+      signal: AbortSignal.timeout(timeoutMs),
       headers: {
         'content-type': 'application/json',
         ...(key !== undefined && { authorization: `Bearer ${key}` }),

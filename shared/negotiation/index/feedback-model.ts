@@ -1,25 +1,8 @@
-import {
-  featureEvidence,
-  featureRarity,
-  featureSharesOf,
-  feedbackOf,
-  feedbackShareOf,
-} from '../score/learning.ts'
-import type { Unit } from '../score/profile.ts'
+import type { SimilarExamples } from '../score/knowledge.ts'
+import { knownShare, learnedEvidence, similarity, supportedEvidence, weightOf } from '../score/learning.ts'
 import type { Query } from '../score/query.ts'
 import type { TrainingExample } from '../score/training-example.ts'
-import { weightedMeaning } from '../words/meaning.ts'
-import { isStopWord } from '../words/split.ts'
-import {
-  type AgentModel,
-  dropOldestOfLargestCaller,
-  feedbackShareOfModel,
-  isBoosted,
-  newAgentModel,
-  nothing,
-} from './agent-model.ts'
-import { AgentValues, boosted, notBoosted, type QueryTexts } from './agent-values.ts'
-import { FeaturePosting } from './feature-posting.ts'
+import { type Cosines, cosineAt, VectorStore, vectorIn } from './vector-store.ts'
 
 export interface FeedbackModelOptions {
   /** Clock in milliseconds since 1970. Examples lose half of their weight in 90 days. */
@@ -29,158 +12,149 @@ export interface FeedbackModelOptions {
    * most examples is dropped.
    */
   perAgentMax?: number
-  /** The unit of an agent as a whole. The agent's own words count as its first example. */
-  ownOf?: (agent: string) => Unit | undefined
-  /** Number of callers with positive examples needed to raise an agent's score. Default 2. */
+  /** Number of callers that must support what is learned for a request. Default 2. */
   callersMin?: number
 }
 
 const perAgentMaxDefault = 400
-const featuresPerExampleMax = 128
-/** How fast feedback loses weight if the examples of an agent that is not boosted fit a text better. */
-const doubtPower = 3.21
+const wordsPerExampleMax = 128
+const noVector = -1
 const refreshMs = 24 * 3600 * 1000
-
-/** Typical texts are recomputed when the total weight of examples has changed by this fraction. */
+/** Lengths of examples are recomputed when the number of examples has changed by this fraction. */
 const staleShare = 0.05
 
-/** The sums for the last query. */
-interface QuerySums extends QueryTexts {
+/** The examples of one agent. */
+interface AgentExamples {
+  agent: string
+  /** Index of the agent in `LearnedValues`. */
+  number: number
+  /** Keyed by context, because a later example of a context replaces the earlier one. */
+  byContext: Map<string, StoredExample>
+  known: number
+}
+
+interface StoredExample extends TrainingExample {
+  /** Index in the arrays of the model. */
+  number: number
+  /** Slot of the vector, or −1. */
+  slot: number
+  /** A hash of the caller, which is compared faster. */
+  callerNumber: number
+}
+
+/** What the examples say about a query. Arrays are indexed by agent number. */
+export interface LearnedValues {
+  evidence: Float64Array
+  known: Float64Array
+}
+
+/** The similarities of the last query, indexed by example. */
+interface Similarities {
   of: Query
+  vector: Float32Array | undefined
   version: number
-  /** The mass for which `AgentValues.bounds` are valid. */
-  mass?: number
-  /** The maximum feedback of a boosted agent and the weight of feedback for a given mass. */
-  most?: { mass: number; value: number; share: number; isHidden: ((agent: string) => boolean) | undefined }
+  values: Float64Array
+  hasMeaning: boolean
 }
 
 /**
- * Learns from training examples which texts an agent handles well. Stores only counted words, in bounded
- * number, and forgets by context.
+ * Learns from training examples which requests an agent handles well: an agent gains evidence for a request if examples of it are
+ * similar to the request and support each other. Stores only words and vectors, in bounded number, and forgets by context.
  */
 export class FeedbackModel {
-  readonly #agents = new Map<string, AgentModel>()
+  readonly #agents = new Map<string, AgentExamples>()
   readonly #agentsOf = new Map<string, Set<string>>()
-  readonly #postings = new Map<string, FeaturePosting>()
-  readonly #values = new AgentValues()
-  /** Indexed by agent number. */
-  readonly #byNumber: (AgentModel | undefined)[] = []
+  readonly #postings = new Map<string, Posting>()
+  readonly #vectors = new VectorStore()
   readonly #now: () => number
   readonly #perAgentMax: number
-  readonly #ownOf: (agent: string) => Unit | undefined
   readonly #callersMin: number
-  #weight = 0
+  readonly #freeExamples: number[] = []
+  readonly #freeAgents: number[] = []
+  #examples = 0
+  #capacity = 0
+  #agentCapacity = 0
+  /** Length of each example's words, weighted by rarity. 0 if it must be recomputed. */
+  #lengths = new Float64Array(64)
+  #weights = new Float64Array(64)
+  #readAt = 0
+  #asOf = 0
   #version = 0
-  /** The version for which the typical texts of all agents have been read. */
-  #typicalVersion = 0
-  #querySums: QuerySums | undefined
+  #last: Similarities | undefined
 
   constructor({
     now = Date.now,
     perAgentMax = perAgentMaxDefault,
-    ownOf,
     callersMin = 2,
   }: FeedbackModelOptions = {}) {
     this.#now = now
     this.#callersMin = callersMin
     this.#perAgentMax = perAgentMax
-    this.#ownOf = ownOf ?? (() => undefined)
   }
 
   /** Number of stored examples. */
   get size(): number {
-    let size = 0
-    for (const { examples } of this.#agents.values()) size += examples.size
-    return size
+    return this.#examples
+  }
+
+  /** Number of callers that must support what is learned. */
+  get callersMin(): number {
+    return this.#callersMin
+  }
+
+  /** Grows with every change of an example. */
+  get version(): number {
+    return this.#version
   }
 
   /** @returns examples that were dropped because they exceed the limit per agent; the store may remove them */
   learn(...examples: readonly TrainingExample[]): TrainingExample[] {
+    const touched = new Set<AgentExamples>()
     const dropped: TrainingExample[] = []
-    const touched = new Set<string>()
     for (const example of examples) {
-      touched.add(example.agent)
-      dropped.push(...this.#keep(example))
+      const agent = this.#agents.get(example.agent) ?? this.#addAgent(example.agent)
+      touched.add(agent)
+      this.#remove(agent, example.context)
+      this.#add(agent, example)
+      while (agent.byContext.size > this.#perAgentMax) {
+        const old = oldestOfLargestCaller(agent.byContext)
+        this.#remove(agent, old.context)
+        dropped.push(old)
+      }
     }
-    for (const agent of touched) this.#update(agent)
+    for (const agent of touched) this.#count(agent)
     return dropped
   }
 
   /** Removes the examples of a context for all agents. */
   forgetContext(context: string): void {
-    for (const agent of this.#agentsOf.get(context) ?? []) {
-      this.#agents.get(agent)?.examples.delete(context)
-      this.#update(agent)
+    for (const id of [...(this.#agentsOf.get(context) ?? [])]) {
+      const agent = this.#agents.get(id)
+      if (agent === undefined) continue
+      this.#remove(agent, context)
+      this.#count(agent)
     }
-    this.#agentsOf.delete(context)
   }
 
-  forgetAgent(agent: string): void {
-    for (const context of this.#agents.get(agent)?.examples.keys() ?? []) this.#unlink(context, agent)
-    this.#retract(agent)
-    this.#removeAgent(agent)
+  forgetAgent(id: string): void {
+    const agent = this.#agents.get(id)
+    if (agent === undefined) return
+    for (const context of [...agent.byContext.keys()]) this.#remove(agent, context)
+    this.#count(agent)
   }
 
-  /** Recomputes the agent if its own words have changed. */
-  refreshOwn(agent: string): void {
-    const model = this.#agents.get(agent)
-    if (model !== undefined && model.own !== this.#ownOf(agent)) this.#update(agent)
+  /** The examples of an agent. */
+  examplesOf(id: string): TrainingExample[] {
+    return [...(this.#agents.get(id)?.byContext.values() ?? [])]
   }
 
-  knows(agent: string): boolean {
-    return this.#agents.has(agent)
-  }
-
-  /** Fraction of the knowledge about the agent that comes from examples, 0..1. */
-  known(agent: string): number {
-    const model = this.#agents.get(agent)
-    return model === undefined ? 0 : feedbackShareOfModel(model)
-  }
-
-  /** Whether an example of the agent contains the feature. */
-  isInExamples(agent: string, feature: string): boolean {
-    return (this.#agents.get(agent)?.feedback.features.get(feature) ?? 0) !== 0
-  }
-
-  /** Evidence from the agent's examples for a feature of a text. */
-  evidence(agent: string, feature: string): number {
-    const model = this.#agents.get(agent)
-    if (model === undefined) return 0
-    const { features, weight } = model.feedback
-    const held = features.get(feature) ?? 0
-    const own = model.own?.impacts.get(feature) ?? 0
-    if ((held === 0 && own === 0) || (held >= 0 && !model.boosted)) return 0
-    return featureEvidence(feature, { held, own, weight, share: this.#shareOf(this.#postings.get(feature)) })
-  }
-
-  /** Similarity of the text to the agent's positive examples, as a fraction of the text's mass. */
-  past(agent: string, query: Query): number {
-    const sums = this.#sumsFor(query)
-    const model = this.#agents.get(agent)
-    return model?.boosted === true ? this.#values.past(model.number, sums) : 0
-  }
-
-  /** The maximum feedback of any agent for the text. @param isHidden whether to leave an agent out */
-  most(query: Query, mass: number, isHidden?: (agent: string) => boolean): number {
-    return this.#agents.size === 0 ? 0 : this.#mostOf(query, mass, isHidden).value
-  }
-
-  /**
-   * The weight of feedback for the text, 0..1. Lower if the examples of an agent that is not boosted fit
-   * the text better than those of any boosted agent, because the text is then untypical of the boosted agents.
-   */
-  share(query: Query, mass: number, isHidden?: (agent: string) => boolean): number {
-    return this.#agents.size === 0 ? 1 : this.#mostOf(query, mass, isHidden).share
-  }
-
-  /** Grows with every change of an example or an agent. */
-  get version(): number {
-    return this.#version
-  }
-
-  /** The highest agent number plus one. */
-  get capacity(): number {
-    return this.#values.size
+  /** Recomputes the decay of old examples, at most once a day. */
+  refresh(): void {
+    if (this.#now() - this.#asOf < refreshMs) return
+    this.#asOf = this.#now()
+    for (const { byContext } of this.#agents.values())
+      for (const example of byContext.values()) this.#weights[example.number] = weightOf(example, this.#asOf)
+    this.#version += 1
   }
 
   /** The agents with examples and their numbers. */
@@ -188,209 +162,262 @@ export class FeedbackModel {
     return Array.from(this.#agents.values(), ({ agent, number }) => [agent, number])
   }
 
-  /**
-   * Calls `visit` for the number of every boosted agent with an upper bound on its feedback for the text and with
-   * `known`.
-   * @param share the weight of feedback for the text
-   */
-  forEach(
-    query: Query,
-    mass: number,
-    share: number,
-    visit: (agent: number, most: number, known: number) => void,
-  ): void {
-    if (this.#agents.size === 0) return
-    const { kinds, bounds, weights, size } = this.#boundsFor(this.#sumsFor(query), mass)
-    for (let number = 0; number < size; number += 1) {
-      if (kinds[number] === boosted)
-        visit(number, share * (bounds[number] ?? 0), feedbackShareOf(weights[number] ?? 0))
+  /** How much is known about each agent with examples. */
+  shares(): [agent: string, known: number][] {
+    return Array.from(this.#agents.values(), ({ agent, known }) => [agent, known])
+  }
+
+  /** The number of an agent; undefined if it has no examples. */
+  numberOf(id: string): number | undefined {
+    return this.#agents.get(id)?.number
+  }
+
+  /** The evidence of all agents with examples for a query, and how much is known about each. */
+  valuesFor(query: Query, vector: Float32Array | undefined): LearnedValues {
+    const { values, hasMeaning } = this.#similarities(query, vector)
+    const evidence = new Float64Array(this.#agentCapacity)
+    const known = new Float64Array(this.#agentCapacity)
+    const [good, bad] = [new Support(), new Support()]
+    for (const agent of this.#agents.values()) {
+      good.clear()
+      bad.clear()
+      for (const { number, outcome, callerNumber } of agent.byContext.values()) {
+        const value = values[number] ?? 0
+        if (value > 0) (outcome < 0 ? bad : good).add(value, callerNumber)
+      }
+      known[agent.number] = agent.known
+      const [forIt, against] = [good.evidence(this.#callersMin), bad.evidence(this.#callersMin)]
+      evidence[agent.number] =
+        learnedEvidence(forIt, 0, agent.known, hasMeaning) + learnedEvidence(0, against, failedShare, hasMeaning)
+    }
+    return { evidence, known }
+  }
+
+  /** Counts the similar examples of an agent, for the reasons of a decision. */
+  similarTo(id: string, query: Query, vector: Float32Array | undefined): SimilarExamples {
+    const { values } = this.#similarities(query, vector)
+    const similar = [...(this.#agents.get(id)?.byContext.values() ?? [])].filter(
+      ({ number }) => (values[number] ?? 0) > 0,
+    )
+    const good = similar.filter(({ outcome }) => outcome >= 0)
+    const more = good.length * 2 >= similar.length ? good : similar.filter(({ outcome }) => outcome < 0)
+    return {
+      good: good.length,
+      bad: similar.length - good.length,
+      callers: new Set(more.map(({ caller }) => caller)).size,
     }
   }
 
-  #mostOf(query: Query, mass: number, isHidden?: (agent: string) => boolean): NonNullable<QuerySums['most']> {
-    const sums = this.#sumsFor(query)
-    if (sums.most?.mass === mass && sums.most.isHidden === isHidden) return sums.most
-    const isHiddenNumber = isHidden && ((number: number) => isHidden(this.#byNumber[number]?.agent ?? ''))
-    const [others, value] = this.#boundsFor(sums, mass).highestBounds(isHiddenNumber)
-    const share = others <= value ? 1 : (value / others) ** doubtPower
-    sums.most = { mass, value, share, isHidden }
-    return sums.most
+  /** Computed once per query. */
+  #similarities(query: Query, vector: Float32Array | undefined): Similarities {
+    const { version } = this
+    if (this.#last?.of === query && this.#last.vector === vector && this.#last.version === version)
+      return this.#last
+    const products = new Float64Array(this.#capacity)
+    const length = this.#addProducts(query, products)
+    const cosines = vector === undefined ? undefined : this.#vectors.cosines(vector)
+    for (const { byContext } of this.#agents.values()) {
+      for (const { number, slot } of byContext.values()) {
+        const lengths = length * (this.#lengths[number] ?? 0)
+        const words = lengths === 0 ? 0 : Math.min(1, (products[number] ?? 0) / lengths)
+        products[number] = similarity(words, meaningAt(cosines, slot)) * (this.#weights[number] ?? 0)
+      }
+    }
+    this.#last = { of: query, vector, version, values: products, hasMeaning: cosines !== undefined }
+    return this.#last
   }
 
-  /** Recomputes the decay of old examples, at most once a day per agent. */
-  refresh(): void {
-    const now = this.#now()
-    for (const [agent, { asOf }] of this.#agents) if (now - asOf > refreshMs) this.#update(agent)
-  }
-
-  /** Computes the sums of all agents once per query. */
-  #sumsFor(query: Query): QuerySums {
-    const before = this.#querySums
-    if (before?.of === query && before.version === this.#version) return before
-    this.#readAllTypical()
-    this.#values.startQuery()
-    for (const feature of query.features) this.#addEvidence(feature)
+  /** Adds the products of the query's words with those of each example. @returns the length of the query's words */
+  #addProducts({ features, common }: Query, products: Float64Array): number {
+    this.#readLengths()
     let squares = 0
-    for (const [feature, share] of featureSharesOf(query)) {
-      // A feature that occurs in no example does not count towards the similarity.
-      if (!this.#postings.has(feature)) continue
-      const rarity = this.#rarityOf(feature)
-      squares += (share * rarity) ** 2
-      this.#addProducts(feature, share * rarity * rarity)
+    for (const stem of [...features, ...common]) {
+      const posting = this.#postings.get(stem)
+      // A word that occurs in no example does not count towards the similarity.
+      if (posting === undefined) continue
+      const square = this.#rarityOf(posting) ** 2
+      squares += square
+      for (let at = 0; at < posting.length; at += 1) {
+        const example = posting.examples[at] ?? 0
+        products[example] = (products[example] ?? 0) + square
+      }
     }
-    const weighted = query.terms.map(({ stem }) => [stem, this.#rarityOf(stem)] as const)
-    this.#querySums = {
-      of: query,
-      version: this.#version,
-      length: Math.sqrt(squares),
-      meaning: weightedMeaning(weighted),
-    }
-    return this.#querySums
+    return Math.sqrt(squares)
   }
 
-  #addEvidence(feature: string): void {
-    const posting = this.#postings.get(feature)
-    if (posting === undefined) return
-    const share = this.#shareOf(posting)
-    const { sums, weights } = this.#values
-    for (let at = 0; at < posting.length; at += 1) {
-      const held = posting.held[at] ?? 0
-      const own = posting.own[at] ?? 0
-      if (held < 0) continue
-      const model = posting.agents[at] ?? 0
-      const weight = weights[model] ?? 0
-      sums[model] = (sums[model] ?? 0) + featureEvidence(feature, { held, own, weight, share })
-    }
+  #rarityOf({ length }: Posting): number {
+    return Math.log((this.#examples + 1) / (length + 1)) + 1
   }
 
-  #addProducts(feature: string, factor: number): void {
-    const posting = this.#postings.get(feature)
-    if (posting === undefined || factor === 0) return
-    const { agents, typical, length } = posting
-    const { products } = this.#values
-    for (let at = 0; at < length; at += 1) {
-      const model = agents[at] ?? 0
-      products[model] = (products[model] ?? 0) + (typical[at] ?? 0) * factor
-    }
-  }
-
-  /** Computes the upper bounds of all agents once per query and mass. */
-  #boundsFor(sums: QuerySums, mass: number): AgentValues {
-    if (sums.mass !== mass) this.#values.setBounds(sums, mass)
-    sums.mass = mass
-    return this.#values
-  }
-
-  #shareOf(posting: FeaturePosting | undefined): number {
-    return ((posting?.share ?? 0) + 0.5) / (this.#weight + 1)
-  }
-
-  /** How well a feature distinguishes agents, judged by their examples and own words. */
-  #rarityOf(feature: string): number {
-    const posting = this.#postings.get(feature)
-    const holders = posting === undefined ? 0 : posting.share + posting.owners
-    return featureRarity((holders + 0.5) / (this.#weight + this.#agents.size + 1))
-  }
-
-  #readAllTypical(): void {
-    if (this.#typicalVersion === this.#version) return
-    this.#typicalVersion = this.#version
-    for (const model of this.#agents.values()) this.#readTypical(model)
-  }
-
-  #readTypical(model: AgentModel): void {
-    if (Math.abs(this.#weight - model.readAt) <= staleShare * model.readAt) return
-    let squares = 0
-    const stems: [string, number][] = []
-    for (const [feature, held] of model.feedback.typical) {
-      const value = held * this.#rarityOf(feature)
-      squares += value * value
-      if (!isStopWord(feature)) stems.push([feature, value])
-    }
-    this.#values.setTypical(model.number, Math.sqrt(squares), weightedMeaning(stems))
-    model.readAt = this.#weight
-  }
-
-  #keep(example: TrainingExample): TrainingExample[] {
-    const { agent, context } = example
-    const model = this.#agents.get(agent) ?? this.#addAgent(agent)
-    const words = Object.fromEntries(Object.entries(example.words).slice(0, featuresPerExampleMax))
-    model.examples.delete(context)
-    model.examples.set(context, { ...example, words })
-    const agents = this.#agentsOf.get(context) ?? new Set()
-    this.#agentsOf.set(context, agents.add(agent))
-    const dropped: TrainingExample[] = []
-    while (model.examples.size > this.#perAgentMax) {
-      const old = dropOldestOfLargestCaller(model.examples)
-      this.#unlink(old.context, agent)
-      dropped.push(old)
-    }
-    return dropped
-  }
-
-  #addAgent(agent: string): AgentModel {
-    const number = this.#values.add()
-    const model = newAgentModel(agent, number, this.#ownOf(agent))
-    this.#agents.set(agent, model)
-    this.#byNumber[number] = model
-    return model
-  }
-
-  #removeAgent(agent: string): void {
-    const model = this.#agents.get(agent)
-    if (model === undefined) return
-    this.#values.remove(model.number)
-    this.#byNumber[model.number] = undefined
-    this.#agents.delete(agent)
-    this.#version += 1
-  }
-
-  #unlink(context: string, agent: string): void {
-    const agents = this.#agentsOf.get(context)
-    agents?.delete(agent)
-    if (agents?.size === 0) this.#agentsOf.delete(context)
-  }
-
-  #update(agent: string): void {
-    this.#retract(agent)
-    const model = this.#agents.get(agent)
-    if (model === undefined) return
-    if (model.examples.size === 0) {
-      this.#removeAgent(agent)
-      return
-    }
-    model.asOf = this.#now()
-    const examples = [...model.examples.values()]
-    model.boosted = isBoosted(examples, this.#callersMin)
-    model.own = this.#ownOf(agent) ?? model.own
-    model.feedback = feedbackOf(examples, model.asOf, model.own)
-    model.readAt = 0
-    this.#values.weights[model.number] = model.feedback.weight
-    this.#values.kinds[model.number] = model.boosted ? boosted : notBoosted
-    this.#count(model, 1)
-  }
-
-  #retract(agent: string): void {
-    const model = this.#agents.get(agent)
-    if (model === undefined) return
-    this.#count(model, -1)
-    model.feedback = nothing
-  }
-
-  #count(model: AgentModel, sign: 1 | -1): void {
-    const { weight, features, typical } = model.feedback
-    this.#version += 1
-    this.#weight = Math.max(0, this.#weight + sign * weight)
-    for (const [feature, about] of typical) {
-      const posting = this.#postings.get(feature) ?? new FeaturePosting()
-      if (sign === 1) {
-        const own = model.own?.impacts.get(feature) ?? 0
-        posting.add(model.number, features.get(feature) ?? 0, own, about)
-        this.#postings.set(feature, posting)
-      } else {
-        posting.remove(model.number)
-        if (posting.length === 0) this.#postings.delete(feature)
+  /** Recomputes the lengths of all examples if their number has changed much, otherwise those of new examples. */
+  #readLengths(): void {
+    const isStale = Math.abs(this.#examples - this.#readAt) > staleShare * this.#readAt
+    if (isStale) this.#readAt = this.#examples
+    for (const { byContext } of this.#agents.values()) {
+      for (const { number, words } of byContext.values()) {
+        if (!isStale && (this.#lengths[number] ?? 0) > 0) continue
+        let squares = 0
+        for (const stem of Object.keys(words)) {
+          const posting = this.#postings.get(stem)
+          if (posting !== undefined) squares += this.#rarityOf(posting) ** 2
+        }
+        this.#lengths[number] = Math.sqrt(squares)
       }
     }
   }
+
+  #add(agent: AgentExamples, given: TrainingExample): void {
+    // Earlier versions stored pairs of words too.
+    const words = Object.fromEntries(
+      Object.entries(given.words)
+        .filter(([stem]) => !stem.includes(' '))
+        .slice(0, wordsPerExampleMax),
+    )
+    const number = this.#freeExamples.pop() ?? this.#capacity++
+    if (number >= this.#lengths.length) {
+      this.#lengths = larger(this.#lengths)
+      this.#weights = larger(this.#weights)
+    }
+    const vector = vectorIn(given.vector)
+    const slot = vector === undefined ? noVector : this.#vectors.add(vector)
+    agent.byContext.set(given.context, {
+      ...given,
+      words,
+      number,
+      slot,
+      callerNumber: hashOf(given.caller),
+    })
+    this.#lengths[number] = 0
+    this.#weights[number] = weightOf(given, this.#now())
+    for (const stem of Object.keys(words)) {
+      const posting = this.#postings.get(stem) ?? new Posting()
+      posting.add(number)
+      this.#postings.set(stem, posting)
+    }
+    const agents = this.#agentsOf.get(given.context) ?? new Set()
+    this.#agentsOf.set(given.context, agents.add(agent.agent))
+    this.#examples += 1
+    this.#version += 1
+  }
+
+  #remove(agent: AgentExamples, context: string): void {
+    const example = agent.byContext.get(context)
+    if (example === undefined) return
+    agent.byContext.delete(context)
+    for (const stem of Object.keys(example.words)) {
+      const posting = this.#postings.get(stem)
+      posting?.remove(example.number)
+      if (posting?.length === 0) this.#postings.delete(stem)
+    }
+    if (example.slot !== noVector) this.#vectors.remove(example.slot)
+    this.#freeExamples.push(example.number)
+    const agents = this.#agentsOf.get(context)
+    agents?.delete(agent.agent)
+    if (agents?.size === 0) this.#agentsOf.delete(context)
+    this.#examples -= 1
+    this.#version += 1
+  }
+
+  #addAgent(id: string): AgentExamples {
+    const number = this.#freeAgents.pop() ?? this.#agentCapacity++
+    const agent: AgentExamples = { agent: id, number, byContext: new Map(), known: 0 }
+    this.#agents.set(id, agent)
+    return agent
+  }
+
+  /** Recomputes how much is known about the agent, and removes it without examples. */
+  #count(agent: AgentExamples): void {
+    this.#version += 1
+    if (agent.byContext.size === 0) {
+      if (this.#agents.delete(agent.agent)) this.#freeAgents.push(agent.number)
+      return
+    }
+    const good = [...agent.byContext.values()].filter(({ outcome }) => outcome > 0)
+    const callers = new Set(good.map(({ caller }) => caller)).size
+    agent.known = callers < this.#callersMin ? 0 : knownShare(good.length, callers)
+  }
+}
+
+/** What counts as known for failures, which need no good examples. */
+const failedShare = 0.75
+
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return hash >>> 0
+}
+
+const meaningAt = (cosines: Cosines | undefined, slot: number): number | undefined =>
+  cosines === undefined || slot === noVector ? undefined : cosineAt(cosines, slot)
+
+/** The most similar examples of one agent with the same sign. */
+class Support {
+  #first = 0
+  #second = 0
+  #firstCaller = -1
+  /** The most similar example of another caller than the first one's. */
+  #ofOther = 0
+
+  clear(): void {
+    this.#first = 0
+    this.#second = 0
+    this.#firstCaller = -1
+    this.#ofOther = 0
+  }
+
+  add(value: number, caller: number): void {
+    if (value > this.#first) {
+      if (caller !== this.#firstCaller) this.#ofOther = this.#first
+      this.#second = this.#first
+      this.#first = value
+      this.#firstCaller = caller
+      return
+    }
+    this.#second = Math.max(this.#second, value)
+    if (caller !== this.#firstCaller) this.#ofOther = Math.max(this.#ofOther, value)
+  }
+
+  evidence(callersMin: number): number {
+    return supportedEvidence(this.#first, callersMin < 2 ? this.#second : this.#ofOther)
+  }
+}
+
+/** The examples that contain a stem. */
+class Posting {
+  examples = new Int32Array(2)
+  length = 0
+
+  add(example: number): void {
+    if (this.length === this.examples.length) {
+      const larger = new Int32Array(2 * this.length)
+      larger.set(this.examples)
+      this.examples = larger
+    }
+    this.examples[this.length] = example
+    this.length += 1
+  }
+
+  remove(example: number): void {
+    const at = this.examples.subarray(0, this.length).indexOf(example)
+    if (at < 0) return
+    this.length -= 1
+    this.examples[at] = this.examples[this.length] ?? 0
+  }
+}
+
+function larger(values: Float64Array): Float64Array<ArrayBuffer> {
+  const all = new Float64Array(2 * values.length)
+  all.set(values)
+  return all
+}
+
+/**
+ * The oldest example of the caller with the most examples, so that no caller displaces the examples of others.
+ */
+function oldestOfLargestCaller(examples: ReadonlyMap<string, TrainingExample>): TrainingExample {
+  const counts = new Map<string, number>()
+  for (const { caller } of examples.values()) counts.set(caller, (counts.get(caller) ?? 0) + 1)
+  const most = Math.max(...counts.values())
+  for (const example of examples.values()) if (counts.get(example.caller) === most) return example
+  throw new Error('The agent has no training examples')
 }

@@ -1,14 +1,18 @@
-import { boundedByWords, evidenceFor, massOf, meaningWeight, nearnessEvidence } from '../score/evidence.ts'
-import type { Knowledge } from '../score/knowledge.ts'
+import { logOddsFor, type Registry } from '../score/calibration.ts'
+import { boundedByWords, massOf, meaningWeight, ownEvidence } from '../score/evidence.ts'
+import type { Knowledge, Learned } from '../score/knowledge.ts'
 import { exactScoreOf, negotiate, scoreWith } from '../score/negotiate.ts'
+import { profileOf } from '../score/profile.ts'
 import { type Query, queryOf } from '../score/query.ts'
 import type { NegotiationRequest } from '../score/request.ts'
+import { oddsOf, ownOf } from '../score/skill-match.ts'
 import { type Subscores, sharesOf, weightedSum } from '../score/weights.ts'
 import type { Ranking, RankOptions } from './agent-index.ts'
 import { Eligibility, type ExcludedAgent } from './eligibility.ts'
-import type { FeedbackModel } from './feedback-model.ts'
+import type { FeedbackModel, LearnedValues } from './feedback-model.ts'
 import type { Row, Rows } from './rows.ts'
-import { addWords, ScoreSums } from './score-sums.ts'
+import { ScoreSums } from './score-sums.ts'
+import { nearnessOf, type QueryCosines, type SkillVectors } from './skill-vectors.ts'
 import { TopCandidates } from './top-candidates.ts'
 import { type Restrictions, Visibility } from './visibility.ts'
 import type { WordIndex } from './word-index.ts'
@@ -16,31 +20,52 @@ import type { WordIndex } from './word-index.ts'
 export interface Parts {
   rows: Rows
   words: WordIndex
+  vectors: SkillVectors
   learned: FeedbackModel
   ruled: ReadonlySet<Row>
-  knowledgeOf: (row: Row | undefined, asked: RankOptions) => Knowledge
 }
 
 const limitMax = 1000
 const limitDefault = 10
 const excludedDefault = 100
-const noRow = -1
 const perfectExceptSkill: Subscores = { skillMatch: 0, ioCompatibility: 1, performance: 1, load: 1, cost: 1 }
+
+/** What all agents have in common for one query. Computed once, however often the query is ranked. */
+interface Common {
+  query: Query
+  options: Pick<RankOptions, 'meaning' | 'restrictions'>
+  versions: string
+  visibility: Visibility | undefined
+  rarityOf: (stem: string) => number
+  mass: number
+  registry: Registry
+  cosines: QueryCosines | undefined
+  /** Upper bound of the evidence of the agent's own texts, indexed by row. */
+  ownMost: Float64Array
+  /** Undefined if no agent has examples. */
+  past: Past | undefined
+}
+
+interface Past {
+  values: LearnedValues
+  /** The maximum evidence of any agent. */
+  most: number
+  /** The maximum evidence of own texts, of agents ranked by words only and of those with vectors. */
+  bestOwn: { words: number; meaning: number }
+}
 
 /** The state of one ranking. */
 interface Run {
   request: NegotiationRequest
   options: RankOptions
-  query: Query
-  knowledge: Knowledge
-  mass: number
+  common: Common
   shares: Subscores
   /** The best possible score of an agent whose texts have nothing in common with the request. */
   restMost: number
   eligibility: Eligibility
   best: TopCandidates
   refused: ExcludedAgent[]
-  visibility: Visibility | undefined
+  visited: Set<number>
 }
 
 /**
@@ -51,18 +76,16 @@ export class Ranker {
   readonly #parts: Parts
   readonly #sums = new ScoreSums()
   readonly #visibilities = new WeakMap<Restrictions, { versions: string; visibility: Visibility }>()
-  #modelRows = { rows: -1, learned: -1, rowOf: new Int32Array(0) }
+  #last: Common | undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
   rank(request: NegotiationRequest, options: RankOptions): Ranking {
-    const { rows, words, ruled } = this.#parts
+    const { rows, ruled } = this.#parts
     const run = this.#start(request, options)
-    this.#sums.ready(words.capacity, rows.capacity)
-    if (options.queryVector !== undefined) this.#scoreNear(run)
-    else this.#scoreTouched(run)
+    this.#scoreMatching(run)
     this.#scoreOthers(run)
     const { named, total } = run.eligibility.excluded(rows, ruled, options.excludedLimit ?? excludedDefault)
     const excludedTotal = total + run.refused.length
@@ -70,29 +93,133 @@ export class Ranker {
       candidates: run.best.scored.map(({ row }) => this.#answer(rows.byNumber(row), run)),
       excluded: [...run.refused, ...named].slice(0, options.excludedLimit ?? excludedDefault),
       excludedTotal,
-      total: rows.size - (run.visibility?.hidden ?? 0) - excludedTotal,
+      total: rows.size - (run.common.visibility?.hidden ?? 0) - excludedTotal,
     }
   }
 
-  #start(request: NegotiationRequest, options: RankOptions): Run {
-    const { rows, knowledgeOf } = this.#parts
-    const query = queryOf(request)
+  /** Everything that the index knows about an agent beyond its offer. */
+  knowledgeOf(row: Row, options: RankOptions): Knowledge {
     const visibility = options.restrictions && this.#visibilityOf(options.restrictions)
-    const knowledge = memoized(this.#amongVisible(knowledgeOf(undefined, options), visibility))
+    const rarityOf = (stem: string) => (visibility ?? this.#parts.words).rarityOf(stem)
+    const registry = this.#registryOf(visibility)
+    return this.#knowledge(row, options, { visibility, rarityOf, registry }, (query) => this.#commonOf(query, options))
+  }
+
+  #start(request: NegotiationRequest, options: RankOptions): Run {
+    const common = this.#commonOf(queryOf(request), options)
     const shares = sharesOf(request.weights)
     return {
       request,
       options,
-      query,
-      knowledge,
-      mass: massOf(query, knowledge),
+      common,
       shares,
       restMost: weightedSum(shares, perfectExceptSkill),
-      eligibility: new Eligibility(rows, request, options.evenAway, visibility),
+      eligibility: new Eligibility(this.#parts.rows, request, options.evenAway, common.visibility),
       best: new TopCandidates(Math.min(limitMax, options.limit ?? limitDefault)),
       refused: [],
-      visibility,
+      visited: new Set(),
     }
+  }
+
+  #commonOf(query: Query, { meaning, restrictions }: RankOptions): Common {
+    const { rows, vectors, learned } = this.#parts
+    const versions = `${rows.version} ${vectors.version} ${learned.version} ${restrictions?.version ?? ''}`
+    const last = this.#last
+    const isSame = last?.options.meaning === meaning && last?.options.restrictions === restrictions
+    if (last !== undefined && last.query === query && last.versions === versions && isSame) return last
+    const visibility = restrictions && this.#visibilityOf(restrictions)
+    const rarityOf = memoized((stem) => (visibility ?? this.#parts.words).rarityOf(stem))
+    const common: Common = {
+      query,
+      options: { ...(meaning && { meaning }), ...(restrictions && { restrictions }) },
+      versions,
+      visibility,
+      rarityOf,
+      mass: massOf(query, { rarityOf }),
+      registry: this.#registryOf(visibility),
+      cosines: meaning && vectors.cosines(meaning),
+      ownMost: new Float64Array(0),
+      past: undefined,
+    }
+    this.#sums.read(query, this.#parts.words, rows.capacity, { rarityOf })
+    common.ownMost = this.#ownMost(common)
+    common.past = this.#pastOf(common)
+    this.#last = common
+    return common
+  }
+
+  /** The upper bounds of own evidence. Those of limited offers with several skills are not bounded by the sums of complete offers. */
+  #ownMost({ query, mass, cosines, visibility }: Common): Float64Array {
+    const { rows } = this.#parts
+    const background = cosines?.of.background ?? 0
+    const directionMost = query.meaning === undefined ? 0 : meaningWeight * mass
+    const most = new Float64Array(rows.capacity).fill(Number.NEGATIVE_INFINITY)
+    for (const row of rows.all()) {
+      const { number, vectors } = row
+      if (visibility?.isHidden(number) === true) continue
+      const isLimited = visibility?.isLimited(number) === true && visibility.hasOneSkill(number) !== true
+      const words = this.#sums.best[number] ?? 0
+      const near = vectors && cosines && bestOf(ofVisible(row, nearnessOf(vectors, cosines), visibility))
+      const direction = boundedByWords(directionMost, words)
+      most[number] =
+        isLimited && words > 0
+          ? Number.POSITIVE_INFINITY
+          : ownEvidence(words + direction, near, background, mass)
+    }
+    return most
+  }
+
+  #registryOf(visibility: Visibility | undefined): Registry {
+    const { rows } = this.#parts
+    return { agents: rows.size - (visibility?.hidden ?? 0), trained: this.#trainedShare(visibility) }
+  }
+
+  #trainedShare(visibility: Visibility | undefined): number {
+    const { rows, learned } = this.#parts
+    let sum = 0
+    for (const [agent, known] of learned.shares()) {
+      const row = rows.byId(agent)
+      if (row !== undefined && visibility?.isHidden(row.number) !== true) sum += known
+    }
+    return sum === 0 ? 0 : sum / (rows.size - (visibility?.hidden ?? 0))
+  }
+
+  #pastOf(common: Common): Past | undefined {
+    const { rows, learned } = this.#parts
+    if (learned.size === 0) return undefined
+    const { query, visibility, options } = common
+    const values = learned.valuesFor(query, options.meaning?.whole)
+    let most = 0
+    for (const [agent, number] of learned.numbered()) {
+      const row = rows.byId(agent)
+      if (row !== undefined && visibility?.isHidden(row.number) !== true)
+        most = Math.max(most, values.evidence[number] ?? 0)
+    }
+    const bestOwn =
+      most === 0 ? { words: 0, meaning: 0 } : { words: this.#bestOwn(common, false), meaning: this.#bestOwn(common, true) }
+    return { values, most, bestOwn }
+  }
+
+  /** The maximum own evidence of the agents with or without vectors. */
+  #bestOwn(common: Common, hasMeaning: boolean): number {
+    const { ownMost, cosines, visibility, query } = common
+    const rows = [...this.#parts.rows.all()].filter(
+      ({ number, vectors }) =>
+        visibility?.isHidden(number) !== true && (vectors !== undefined && cosines !== undefined) === hasMeaning,
+    )
+    const boundOf = ({ number }: Row) => ownMost[number] ?? 0
+    const first = rows.reduce<Row | undefined>(
+      (best, row) => (best === undefined || boundOf(row) > boundOf(best) ? row : best),
+      undefined,
+    )
+    let best = first === undefined ? 0 : Math.max(0, this.#ownOf(first, common))
+    for (const row of rows) if (boundOf(row) > best) best = Math.max(best, this.#ownOf(row, common))
+    return query.terms.length === 0 && !hasMeaning ? 0 : best
+  }
+
+  #ownOf(row: Row, common: Common): number {
+    const knowledge = this.#knowledge(row, common.options, common, () => common)
+    return ownOf(profileOf(offerOf(row, common.visibility)), common.query, knowledge)
   }
 
   /** Computed once for each version of the restrictions and of the rows. */
@@ -106,89 +233,42 @@ export class Ranker {
     return visibility
   }
 
-  /** The rows of the agents with examples, indexed by the number that the feedback model gives them. */
-  #rowsOfModels(): Int32Array {
-    const { rows, learned } = this.#parts
-    const known = this.#modelRows
-    if (known.rows === rows.version && known.learned === learned.version) return known.rowOf
-    const rowOf = new Int32Array(learned.capacity).fill(noRow)
-    for (const [agent, number] of learned.numbered()) rowOf[number] = rows.byId(agent)?.number ?? noRow
-    this.#modelRows = { rows: rows.version, learned: learned.version, rowOf }
-    return rowOf
-  }
-
-  /** Knowledge about all agents, without what hidden agents contribute to it. */
-  #amongVisible(knowledge: Knowledge, visibility: Visibility | undefined): Knowledge {
-    if (visibility === undefined) return knowledge
-    const { rows, learned } = this.#parts
-    const isHidden = (agent: string) => {
-      const row = rows.byId(agent)
-      return row === undefined || visibility.isHidden(row.number)
-    }
-    return {
-      ...knowledge,
-      rarityOf: (stem) => visibility.rarityOf(stem),
-      feedbackMost: (query, mass) => learned.most(query, mass, isHidden),
-      feedbackWeight: (query, mass) => learned.share(query, mass, isHidden),
-    }
-  }
-
-  /** Scores agents whose words, direction or examples match the request. */
-  #scoreTouched(run: Run): void {
-    const { words, learned } = this.#parts
-    const { query, mass, knowledge } = run
-    const sums = this.#sums
-    addWords(query, words, knowledge, sums)
-    addFeedback(run, this.#rowsOfModels(), learned, sums)
-    for (const unit of mostPromising(run, sums, words)) this.#visit(words.rowOf(unit), run)
-    this.#scoreRest(run, query.meaning === undefined ? 0 : meaningWeight * mass)
-    this.#visitLimited(run)
-  }
-
-  /**
-   * The bounds of the index are those of complete offers. They hold for a single skill, but not for several skills
-   * together, so offers with several skills that share a word with the request are all scored.
-   */
-  #visitLimited(run: Run): void {
-    const { rows } = this.#parts
-    for (const number of run.visibility?.limitedRows() ?? []) {
-      if (run.visibility?.hasOneSkill(number) === true) continue
-      const { units } = rows.byNumber(number)
-      if (units.some((unit) => !this.#sums.isSilent(unit, number))) this.#visit(number, run)
-    }
-  }
-
-  /**
-   * Visits every unit whose upper bound may still reach the candidates: first bounded without its direction,
-   * then with it.
-   */
-  #scoreRest(run: Run, directionMost: number): void {
-    const { words: index } = this.#parts
-    const sums = this.#sums
-    const { words, seen, ranking } = sums
-    const { meaning } = run.query
+  /** Scores the agents whose texts or examples match the request, the most promising ones first. */
+  #scoreMatching(run: Run): void {
+    const bounds = this.#bounds(run.common)
+    for (const row of mostPromising(bounds, 2 * (run.options.limit ?? limitDefault))) this.#visit(row, run)
     let least = this.#least(run)
-    for (let unit = 0; unit < index.capacity; unit += 1) {
-      const row = index.rowOf(unit)
-      if (row < 0 || sums.isSilent(unit, row) || seen[row] === ranking) continue
-      const said = words[unit] ?? 0
-      const most = sums.evidenceMost(row, said + boundedByWords(directionMost, said))
-      if (most === 0 || most < least) continue
-      const isAlike = meaning !== undefined && said > 0
-      const direction = isAlike ? directionMost * index.likeness(unit, meaning) : 0
-      if (sums.evidenceMost(row, said + boundedByWords(direction, said)) < least) continue
+    for (let row = 0; row < bounds.length; row += 1) {
+      const bound = bounds[row] ?? 0
+      if (bound === Number.NEGATIVE_INFINITY || bound < least || run.visited.has(row)) continue
       this.#visit(row, run)
       least = this.#least(run)
     }
   }
 
-  /** With embeddings, every agent may match. */
-  #scoreNear(run: Run): void {
-    for (const row of this.#parts.rows.ordered()) {
-      if (row.vectors !== undefined && nearnessEvidence(1, run.mass) > 0) this.#visit(row.number, run)
+  /** Upper bounds of the logarithm of the odds, indexed by row. −∞ if nothing matches. */
+  #bounds(common: Common): Float64Array {
+    const { rows } = this.#parts
+    const { ownMost, registry, query, options, cosines } = common
+    const bounds = new Float64Array(ownMost.length).fill(Number.NEGATIVE_INFINITY)
+    // An object for each row would be garbage.
+    const knowledge: { registry: Registry; nearness?: number[]; learned?: () => Learned } = { registry }
+    for (const row of rows.all()) {
+      const own = ownMost[row.number] ?? Number.NEGATIVE_INFINITY
+      if (own === Number.NEGATIVE_INFINITY) continue
+      if (own === Number.POSITIVE_INFINITY) {
+        bounds[row.number] = own
+        continue
+      }
+      const hasMeaning = row.vectors !== undefined && cosines !== undefined
+      if (hasMeaning) knowledge.nearness = []
+      else delete knowledge.nearness
+      const learned = common.past && this.#learnedOf(row, common, options)
+      if (learned === undefined) delete knowledge.learned
+      else knowledge.learned = () => learned
+      bounds[row.number] = oddsOf(own, query, knowledge)
     }
-    const { queryVector: _, ...options } = run.options
-    this.#scoreTouched({ ...run, options })
+    return bounds
   }
 
   /**
@@ -196,23 +276,22 @@ export class Ranker {
    * of 0 is exact.
    */
   #scoreOthers(run: Run): void {
-    const { best, restMost, request } = run
-    const { seen, ranking } = this.#sums
+    const { best, restMost, request, visited, common } = run
     for (const row of this.#parts.rows.ordered()) {
       if (!best.takes(restMost, row.slug)) return
-      if (seen[row.number] === ranking || run.visibility?.isHidden(row.number) === true) continue
-      this.#offer(row, scoreWith(0, offerOf(row, run), request), run)
+      if (visited.has(row.number) || common.visibility?.isHidden(row.number) === true) continue
+      this.#offer(row, scoreWith(0, offerOf(row, common.visibility), request), run)
     }
   }
 
   #visit(number: number, run: Run): void {
-    const { seen, ranking } = this.#sums
-    if (seen[number] === ranking) return
-    seen[number] = ranking
-    if (run.visibility?.isHidden(number) === true) return
+    if (run.visited.has(number)) return
+    run.visited.add(number)
+    const { visibility } = run.common
+    if (visibility?.isHidden(number) === true) return
     const row = this.#parts.rows.byNumber(number)
     if (run.eligibility.rule(row) !== undefined) return
-    this.#offer(row, exactScoreOf(offerOf(row, run), run.request, this.#knowledge(row, run)), run)
+    this.#offer(row, exactScoreOf(offerOf(row, visibility), run.request, this.#knowledgeIn(row, run)), run)
   }
 
   #offer(row: Row, score: number, { best, eligibility, options, refused }: Run): void {
@@ -222,24 +301,56 @@ export class Ranker {
     else refused.push({ id: row.id, slug: row.slug, rule })
   }
 
-  /** The smallest evidence with which an agent may still become a candidate. */
-  #least({ best, shares, restMost, mass }: Run): number {
+  /** The smallest logarithm of odds with which an agent may still become a candidate. */
+  #least({ best, shares, restMost }: Run): number {
     const { last } = best
-    if (last === undefined || last.score <= restMost) return 0
+    if (last === undefined || last.score <= restMost) return Number.NEGATIVE_INFINITY
     if (shares.skillMatch === 0) return Number.POSITIVE_INFINITY
-    return evidenceFor((last.score - restMost) / shares.skillMatch - 1e-9, mass)
+    return logOddsFor((last.score - restMost) / shares.skillMatch - 1e-9)
   }
 
-  #knowledge(row: Row, { options, knowledge, visibility }: Run): Knowledge {
-    const { rarityOf, feedbackMost, feedbackWeight } = knowledge
-    const known = { ...this.#parts.knowledgeOf(row, options), ...(rarityOf !== undefined && { rarityOf }) }
-    if (visibility === undefined) return known
-    const { nearness } = known
+  #knowledgeIn(row: Row, { common, options }: Run): Knowledge {
+    return this.#knowledge(row, options, common, () => common)
+  }
+
+  #knowledge(
+    row: Row,
+    options: RankOptions,
+    { visibility, rarityOf, registry }: Pick<Common, 'visibility' | 'rarityOf' | 'registry'>,
+    commonOf: (query: Query) => Common,
+  ): Knowledge {
+    const { vectors, learned } = this.#parts
+    const { meaning, withoutEmbeddings } = options
+    const near =
+      meaning === undefined || row.vectors === undefined
+        ? undefined
+        : nearnessOf(row.vectors, vectors.cosines(meaning))
     return {
-      ...known,
-      ...(feedbackMost !== undefined && { feedbackMost }),
-      ...(feedbackWeight !== undefined && { feedbackWeight }),
-      ...(nearness !== undefined && { nearness: visibility.ofSkills(row, nearness) }),
+      rarityOf,
+      registry,
+      ...(near !== undefined && {
+        nearness: ofVisible(row, near, visibility),
+        background: meaning?.background ?? 0,
+      }),
+      ...(withoutEmbeddings !== undefined && { withoutEmbeddings }),
+      ...(learned.size > 0 && {
+        learned: (query: Query) => this.#learnedOf(row, commonOf(query), options),
+      }),
+    }
+  }
+
+  #learnedOf({ id, vectors }: Row, { past, query, cosines }: Common, { meaning }: RankOptions): Learned {
+    const { learned } = this.#parts
+    const number = learned.numberOf(id)
+    const evidence = number === undefined ? 0 : (past?.values.evidence[number] ?? 0)
+    const known = number === undefined ? 0 : (past?.values.known[number] ?? 0)
+    const hasMeaning = vectors !== undefined && cosines !== undefined
+    return {
+      evidence,
+      known,
+      most: past?.most ?? 0,
+      bestOwn: past?.bestOwn[hasMeaning ? 'meaning' : 'words'] ?? 0,
+      similar: () => learned.similarTo(id, query, meaning?.whole),
     }
   }
 
@@ -247,66 +358,51 @@ export class Ranker {
     return {
       id: row.id,
       slug: row.slug,
-      ...negotiate(offerOf(row, run), run.request, this.#knowledge(row, run)),
+      ...negotiate(offerOf(row, run.common.visibility), run.request, this.#knowledgeIn(row, run)),
     }
   }
 }
 
-const offerOf = (row: Row, { visibility }: Run) => visibility?.offerOf(row) ?? row.offer
+const offerOf = (row: Row, visibility: Visibility | undefined) => visibility?.offerOf(row) ?? row.offer
 
-/** Caches rarities for one ranking. */
-function memoized(knowledge: Knowledge): Knowledge {
-  const { rarityOf } = knowledge
-  if (rarityOf === undefined) return knowledge
+const ofVisible = <T>(row: Row, values: readonly T[], visibility: Visibility | undefined): readonly T[] =>
+  visibility === undefined ? values : visibility.ofSkills(row, values)
+
+function bestOf(values: readonly number[]): number {
+  let best = -1
+  for (const value of values) best = Math.max(best, value)
+  return best
+}
+
+/** Caches rarities for one query. */
+function memoized(rarityOf: (stem: string) => number): (stem: string) => number {
   const known = new Map<string, number>()
-  return {
-    ...knowledge,
-    rarityOf: (stem) => {
-      let value = known.get(stem)
-      if (value === undefined) {
-        value = rarityOf(stem)
-        known.set(stem, value)
-      }
-      return value
-    },
-  }
-}
-
-/** Sets the upper bound of the feedback and its weight for every boosted agent. */
-function addFeedback(
-  { query, mass, knowledge }: Run,
-  rowOf: Int32Array,
-  learned: FeedbackModel,
-  sums: ScoreSums,
-): void {
-  const share = knowledge.feedbackWeight?.(query, mass) ?? learned.share(query, mass)
-  learned.forEach(query, mass, share, (agent, most, known) => {
-    const row = rowOf[agent] ?? noRow
-    if (row !== noRow) sums.setFeedback(row, most, known)
-  })
-  sums.most = knowledge.feedbackMost?.(query, mass) ?? learned.most(query, mass)
-}
-
-/** The units with the highest upper bounds, best first: twice as many as there are places. */
-function mostPromising({ options, visibility }: Run, sums: ScoreSums, index: WordIndex): number[] {
-  const count = 2 * (options.limit ?? limitDefault)
-  // Two arrays of numbers instead of objects: a ranking visits thousands of units, and objects would be
-  // garbage.
-  const [units, most]: [number[], number[]] = [[], []]
-  let least = 0
-  for (let unit = 0; unit < index.capacity; unit += 1) {
-    const row = index.rowOf(unit)
-    if (row < 0 || sums.isSilent(unit, row) || visibility?.isHidden(row) === true) continue
-    const said = sums.evidenceMost(row, sums.words[unit] ?? 0)
-    if (said <= least) continue
-    let at = Math.min(units.length, count - 1)
-    for (; at > 0 && (most[at - 1] ?? 0) < said; at -= 1) {
-      most[at] = most[at - 1] ?? 0
-      units[at] = units[at - 1] ?? 0
+  return (stem) => {
+    let value = known.get(stem)
+    if (value === undefined) {
+      value = rarityOf(stem)
+      known.set(stem, value)
     }
-    most[at] = said
-    units[at] = unit
-    if (units.length === count) least = most[count - 1] ?? 0
+    return value
   }
-  return units
+}
+
+/** The rows with the highest bounds, best first. */
+function mostPromising(bounds: Float64Array, count: number): number[] {
+  const rows: number[] = []
+  const most: number[] = []
+  let least = Number.NEGATIVE_INFINITY
+  for (let row = 0; row < bounds.length; row += 1) {
+    const bound = bounds[row] ?? 0
+    if (bound <= least) continue
+    let at = Math.min(rows.length, count - 1)
+    for (; at > 0 && (most[at - 1] ?? 0) < bound; at -= 1) {
+      most[at] = most[at - 1] ?? 0
+      rows[at] = rows[at - 1] ?? 0
+    }
+    most[at] = bound
+    rows[at] = row
+    if (rows.length === count) least = most[count - 1] ?? 0
+  }
+  return rows
 }

@@ -14,8 +14,16 @@ export interface Row {
   rule?: string
   /** Whether the exclusion is expected to end soon (see `RankOptions.evenAway`). */
   away?: boolean
-  /** The skills' embeddings, in skill order and each of length 1. */
-  vectors?: readonly Float32Array[]
+  /** Where the vectors of the agent's texts are stored. Absent until they are computed. */
+  vectors?: RowVectors
+}
+
+/** Slots of a `VectorStore`. */
+export interface RowVectors {
+  /** The description of the agent. */
+  agent?: number
+  /** In the order of the skills. */
+  skills: readonly { text: number; examples: readonly number[] }[]
 }
 
 /** The skill fields that hard constraints read. `agents` agents share them. */
@@ -49,6 +57,11 @@ export class Rows {
 
   byNumber(number: number): Row {
     return this.#byNumber[number] as Row
+  }
+
+  /** All rows, in no order. */
+  all(): Iterable<Row> {
+    return this.#byId.values()
   }
 
   /** Returns the rows sorted by slug. */

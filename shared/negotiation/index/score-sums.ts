@@ -1,4 +1,4 @@
-import { rarity, withFeedback } from '../score/evidence.ts'
+import { rarity } from '../score/evidence.ts'
 import type { Knowledge } from '../score/knowledge.ts'
 import type { Query } from '../score/query.ts'
 import type { WordIndex } from './word-index.ts'
@@ -10,58 +10,36 @@ export class ScoreSums {
   /** Evidence for the current query word so far and the number of that word, indexed by unit. */
   said = new Float64Array(0)
   saidOf = new Int32Array(0)
-  /** Upper bound of the feedback, indexed by row. */
-  learned = new Float64Array(0)
-  /** Fraction of the knowledge about the agent that comes from examples, indexed by row. */
-  known = new Float64Array(0)
-  /** The maximum feedback of any agent. */
-  most = 0
-  /** Whether any agent has feedback for the query. */
-  #feedback = false
-  /** The last ranking that visited each row, indexed by row. */
-  seen = new Int32Array(0)
-  ranking = 0
+  /** The word evidence of the best unit, indexed by row. */
+  best = new Float64Array(0)
 
-  ready(units: number, rows: number): void {
+  /** Sums the word evidence of all units, and finds the best unit of each row. */
+  read(query: Query, index: WordIndex, rows: number, knowledge: Knowledge): void {
+    this.#ready(index.capacity, rows)
+    addWords(query, index, knowledge, this)
+    const { words, best } = this
+    for (let unit = 0; unit < index.capacity; unit += 1) {
+      const value = words[unit] ?? 0
+      if (value === 0) continue
+      const row = index.rowOf(unit)
+      if (row >= 0 && value > (best[row] ?? 0)) best[row] = value
+    }
+  }
+
+  #ready(units: number, rows: number): void {
     if (this.words.length < units) {
       this.words = new Float64Array(units * 2)
       this.said = new Float64Array(units * 2)
       this.saidOf = new Int32Array(units * 2)
     } else this.words.fill(0, 0, units)
     this.saidOf.fill(0, 0, units)
-    if (this.learned.length < rows) {
-      this.learned = new Float64Array(rows * 2)
-      this.known = new Float64Array(rows * 2)
-      this.seen = new Int32Array(rows * 2)
-    } else if (this.#feedback) {
-      this.learned.fill(0)
-      this.known.fill(0)
-    }
-    this.#feedback = false
-    this.most = 0
-    this.ranking += 1
-  }
-
-  /** Sets the upper bound of a row's feedback and the fraction of knowledge that comes from examples. */
-  setFeedback(row: number, most: number, known: number): void {
-    this.learned[row] = most
-    this.known[row] = known
-    this.#feedback = true
-  }
-
-  /** Whether neither the unit nor feedback for its row gives evidence, as is the case for most units. */
-  isSilent(unit: number, row: number): boolean {
-    return this.words[unit] === 0 && !(this.#feedback && (this.learned[row] ?? 0) > 0)
-  }
-
-  /** Upper bound of a row's evidence if its own words give `own`. */
-  evidenceMost(row: number, own: number): number {
-    return withFeedback(own, this.known[row] ?? 0, this.most) + (this.learned[row] ?? 0)
+    if (this.best.length < rows) this.best = new Float64Array(rows * 2)
+    else this.best.fill(0, 0, rows)
   }
 }
 
 /** Adds each unit's word evidence, in which each query word counts by its best match. */
-export function addWords({ terms }: Query, index: WordIndex, knowledge: Knowledge, sums: ScoreSums): void {
+function addWords({ terms }: Query, index: WordIndex, knowledge: Knowledge, sums: ScoreSums): void {
   let number = 0
   for (const { stem, weight, related } of terms) {
     number += 1

@@ -82,17 +82,17 @@ test('embeddings of invisible skills do not count', () => {
   }
   for (let at = 0; at < 40; at += 1) {
     const id = `agent-${at}`
-    const vectors = Array.from({ length: 4 }, vector)
-    whole.setVectors(id, vectors)
+    const count = whole.knowledgeOf(id) === undefined ? 0 : skillsOf(id)
+    const vectors = Array.from({ length: count }, () => ({ text: vector(), examples: [vector()] }))
+    whole.setVectors(id, { skills: vectors })
     const skills = restrictions.limited.get(id)
-    visible.setVectors(
-      id,
-      skills === undefined ? vectors : vectors.filter((_, place) => skills.has(`skill-${place}`)),
-    )
+    visible.setVectors(id, {
+      skills: skills === undefined ? vectors : vectors.filter((_, place) => skills.has(`skill-${place}`)),
+    })
   }
   for (let at = 0; at < 20; at += 1) {
     const request = randomRequest(next)
-    const options = { queryVector: vector() }
+    const options = { meaning: { whole: vector(), parts: [vector()], background: 0.2 } }
     expect(whole.rank(request, { ...options, restrictions })).toEqual(visible.rank(request, options))
   }
 })

@@ -1,3 +1,4 @@
+import type { Registry } from './calibration.ts'
 import type { Query } from './query.ts'
 
 /**
@@ -7,27 +8,36 @@ import type { Query } from './query.ts'
 export interface Knowledge {
   /** How well a stem distinguishes agents: its rarity among the texts of all agents. */
   rarityOf?: (stem: string) => number
-  /** Evidence from the agent's past work for a feature of a text. Negative evidence counts against the agent. */
-  learned?: (feature: string) => number
-  /** Similarity of the text to the agent's positive examples, as a fraction of the mass. */
-  past?: (query: Query) => number
-  /**
-   * Whether an example of the agent contains the feature. Otherwise, `learned` reflects only the agent's own words.
-   */
-  isInExamples?: (feature: string) => boolean
-  /**
-   * Weight of feedback for the text, 0..1. Lower if examples of an agent that is not boosted fit the text
-   * better.
-   */
-  feedbackWeight?: (query: Query, mass: number) => number
-  /** Fraction of the knowledge about the agent that comes from examples, 0..1. Default 0. */
-  known?: number
-  /** The maximum feedback of any agent for the text, at most `mass`. */
-  feedbackMost?: (query: Query, mass: number) => number
-  /** Cosine of each skill's embedding with the query embedding, 0..1, in the order of the skills. */
+  /** The agents among which this one is chosen. Default: only this one. */
+  registry?: Registry
+  /** How near each skill is to the request in meaning, 0..1, in the order of the skills. */
   nearness?: readonly number[]
+  /** How near the request is to skills in general. Default 0. */
+  background?: number
+  /** What past work says about the agent for the request. */
+  learned?: (query: Query) => Learned
   /** Why embeddings were not used although an endpoint is configured. */
   withoutEmbeddings?: string
+}
+
+/** Evidence from past work of all agents for one request and one agent. */
+export interface Learned {
+  /** Evidence from the agent's own examples, negative if similar tasks failed. */
+  evidence: number
+  /** Fraction of the knowledge about the agent that comes from examples, 0..1. */
+  known: number
+  /** The maximum evidence of any agent. */
+  most: number
+  /** The maximum evidence that the own texts of any agent give. */
+  bestOwn: number
+  /** Counts the similar examples, for the reasons. */
+  similar: () => SimilarExamples
+}
+
+export interface SimilarExamples {
+  good: number
+  bad: number
+  callers: number
 }
 
 /** Without knowledge of other agents, every stem has this rarity. */

@@ -19,7 +19,7 @@ export interface Query {
   terms: readonly Term[]
   /** Maps each stem to the indexes of the terms that it matches, with the similarity. */
   answers: ReadonlyMap<string, readonly (readonly [term: number, share: number])[]>
-  /** Features for learning: stems and pairs of neighbouring stems, without names and numbers. */
+  /** The stems that count for learning: without names, numbers and courtesies. */
   features: readonly string[]
   /** The stems of stop words, because phrasing also distinguishes tasks. */
   common: readonly string[]
@@ -36,10 +36,16 @@ const isNumeral = (word: string) => /^\p{N}+$/u.test(word) || spelledNumber.test
 const spelledNumber =
   /^(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|million|billion)s?$/
 
+/** Words of greetings and thanks, which say nothing about a task. */
+const courtesies = new Set(
+  'please pls plz kindly hi hello hey dear thanks thank thx ty cheers regards greetings sincerely yours morning evening welcome sorry bitte danke hallo liebe lieber gruss grusse merci bonjour salut svp cordialement gracias hola favor saludos grazie ciao obrigado'.split(
+    ' ',
+  ),
+)
+
 /** Maximum number of words that count. */
 export const termsMax = 64
 const wordsMax = 10_000
-const pairsMax = 48
 const commonMax = 16
 const writtenCharsMax = 20_000
 /**
@@ -75,7 +81,7 @@ function parsed(whole: string): Query {
   for (const word of words) {
     if (isNumeral(word) && !isAllNumbers) continue
     if (!isStopWord(word)) add(counts, stemOf(word))
-    else if (common.size < commonMax && !isParticular(word)) common.add(stemOf(word))
+    else if (common.size < commonMax && !isParticular(word) && !courtesies.has(word)) common.add(stemOf(word))
   }
   let terms = [...counts].map(([stem, count]) => ({ stem, count, weight: backgroundRarity(stem) }))
   if (terms.length > termsMax) {
@@ -118,18 +124,8 @@ function featuresOf(
   isParticular: (word: string) => boolean,
 ): string[] {
   const general = new Set<string>()
-  for (const word of words) if (!isParticular(word)) general.add(stemOf(word))
-  const stems = terms.map(({ stem }) => stem).filter((stem) => general.has(stem))
-  return [...stems, ...pairsIn(words, isParticular)]
-}
-
-function pairsIn(words: readonly string[], isParticular: (word: string) => boolean): string[] {
-  const pairs = new Set<string>()
-  for (let at = 1; at < words.length && pairs.size < pairsMax; at += 1) {
-    const [first, second] = [words[at - 1] as string, words[at] as string]
-    if (!isParticular(first) && !isParticular(second)) pairs.add(`${stemOf(first)} ${stemOf(second)}`)
-  }
-  return [...pairs]
+  for (const word of words) if (!isParticular(word) && !courtesies.has(word)) general.add(stemOf(word))
+  return terms.map(({ stem }) => stem).filter((stem) => general.has(stem))
 }
 
 function add(counts: Map<string, number>, stem: string): void {

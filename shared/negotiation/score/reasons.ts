@@ -1,6 +1,5 @@
 import { snakeOf } from '@parley/wire/codecs/parley/spelling'
 import { type Estimate, successOf } from './estimate.ts'
-import { massOf } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
 import type { Offer } from './offer.ts'
 import type { Query } from './query.ts'
@@ -17,8 +16,6 @@ interface ReasonInput {
   knowledge: Knowledge
 }
 
-const learnedNamedMax = 3
-
 /** The reasons for a score as short sentences. Reasons from the gateway's knowledge are marked. */
 export function reasonsOf(input: ReasonInput): string[] {
   const { offer, subscores, estimate, knowledge } = input
@@ -30,9 +27,7 @@ export function reasonsOf(input: ReasonInput): string[] {
     ...successReason(offer),
     queueReason(offer),
     ...costReason(offer),
-    ...(knowledge.withoutEmbeddings === undefined
-      ? []
-      : [`ranked by words only: ${knowledge.withoutEmbeddings}`]),
+    ...methodReason(knowledge),
   ]
 }
 
@@ -47,49 +42,36 @@ export function defaultsReason({ weightsAreDefault, weights }: NegotiationReques
 }
 
 function skillReason({ matches, subscores }: ReasonInput): string[] {
-  const best = matches[0]
-  if (best !== undefined) return [`skill ${best.skillId}: ${best.reasons.join('; ')}`]
+  const [best] = matches
+  if (best !== undefined && best.reasons.length > 0)
+    return [`skill “${best.skillName}”: ${best.reasons.join('; ')}`]
   return [
     subscores.skillMatch > 0
-      ? 'no single skill matches, but the agent as a whole does'
+      ? 'no single skill matches clearly, but the agent as a whole does'
       : 'no skill matches the task',
   ]
 }
 
 function learnedReason({ query, knowledge, subscores }: ReasonInput): string[] {
-  const { learned, isInExamples } = knowledge
-  if (learned === undefined) return subscores.skillMatch > 0 ? newcomerReason(query, knowledge) : []
-  const known = query.features
-    .filter((feature) => isInExamples?.(feature) ?? true)
-    .map((feature) => ({ feature, value: learned(feature) }))
-  const best = (sign: number) =>
-    known
-      .filter(({ value }) => value * sign > 0)
-      .sort((a, b) => (b.value - a.value) * sign)
-      .slice(0, learnedNamedMax)
-      .map(({ feature }) => `"${asWritten(feature, query)}"`)
-      .join(', ')
-  const good = best(1)
-  const bad = best(-1)
+  const learned = knowledge.learned?.(query)
+  if (learned === undefined || subscores.skillMatch === 0) return []
+  const { evidence, known, most } = learned
+  const similar = learned.similar()
+  const callers = similar.callers === 1 ? 'one caller' : `${similar.callers} callers`
   return [
-    ...(good === '' ? [] : [`learned: succeeded with tasks about ${good}`]),
-    ...(bad === '' ? [] : [`learned: failed with tasks about ${bad}`]),
+    ...(evidence > 0 ? [`learned: did ${tasks(similar.good)} well, as ${callers} rated`] : []),
+    ...(evidence < 0 ? [`learned: did ${tasks(similar.bad)} badly, as ${callers} rated`] : []),
+    ...(known === 0 && most > 0 ? ['no ratings for such tasks yet: its description counts more'] : []),
   ]
 }
 
-/** A feature is a stem, or the stems of two neighbouring words. */
-function asWritten(feature: string, { written }: Query): string {
-  return feature
-    .split(' ')
-    .map((stem) => written().get(stem) ?? stem)
-    .join(' ')
-}
+const tasks = (count: number) => (count === 1 ? 'a similar task' : `${count} similar tasks`)
 
-/** The reason given when only other agents have feedback for the text, so this agent gets the expected amount. */
-const newcomerReason = (query: Query, knowledge: Knowledge): string[] =>
-  (knowledge.feedbackMost?.(query, massOf(query, knowledge)) ?? 0) > 0
-    ? ['no training examples yet: its description counts more']
-    : []
+/** Says whether sentence vectors were compared, and why not if they should have been. */
+function methodReason({ nearness: near, withoutEmbeddings }: Knowledge): string[] {
+  if (withoutEmbeddings !== undefined) return [`ranked by words only: ${withoutEmbeddings}`]
+  return near === undefined ? [] : ['ranked by words and meaning']
+}
 
 function speedReason({ latencyMs, measured }: Estimate): string[] {
   return latencyMs === undefined

@@ -1,16 +1,9 @@
 import { likeness } from '../words/meaning.ts'
 import { writtenWords } from '../words/written-words.ts'
-import {
-  learnedEvidence,
-  massOf,
-  matchOf,
-  meaningEvidence,
-  nearnessEvidence,
-  ownEvidence,
-  rarity,
-  wordEvidence,
-} from './evidence.ts'
+import { logOdds, probability, soleAgent } from './calibration.ts'
+import { massOf, meaningEvidence, ownEvidence, rarity, wordEvidence } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
+import { withLearned } from './learning.ts'
 import type { OfferedSkill } from './offer.ts'
 import type { Profile, Unit } from './profile.ts'
 import type { Query, Term } from './query.ts'
@@ -29,15 +22,42 @@ const namedWordsMax = 5
 /** Unrelated texts have a similarity below this value. */
 const likenessMin = 0.3
 
-/** How well the agent matches the query, 0..1, by its best skill or by all skills together. */
-export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledge): number {
+/**
+ * The probability that the agent can do what the query asks for, 0..1, by its best skill or by all skills together. 0 if neither its
+ * texts nor its past work say anything about the query.
+ */
+export function skillMatch(profile: Profile, query: Query, knowledge: Knowledge): number {
+  return probability(oddsOf(ownOf(profile, query, knowledge), query, knowledge))
+}
+
+/** The evidence of the agent's own texts (`ownEvidence`), 0 if there is none. */
+export function ownOf({ units }: Profile, query: Query, knowledge: Knowledge): number {
   const mass = massOf(query, knowledge)
-  let best = 0
-  for (let at = 0; at < units.length; at += 1) {
-    best = Math.max(best, unitEvidence(units[at] as Unit, at, query, knowledge, mass))
-  }
-  const own = ownEvidence(best, query, knowledge, mass)
-  return matchOf(own + learnedEvidence(query, knowledge, mass), mass)
+  let words = 0
+  for (const unit of units) words = Math.max(words, wordsOf(unit, query, knowledge, mass))
+  return ownEvidence(words, bestNearness(knowledge), knowledge.background ?? 0, mass)
+}
+
+/** The logarithm of the odds for the evidence of an agent's own texts. Increases with `own`. */
+export function oddsOf(own: number, query: Query, knowledge: Knowledge): number {
+  const { nearness: near, learned, registry = soleAgent } = knowledge
+  const past = learned?.(query)
+  const evidence = past === undefined ? own : withLearned(own, past)
+  if (near === undefined && evidence <= 0) return Number.NEGATIVE_INFINITY
+  return logOdds(evidence, near !== undefined, registry)
+}
+
+function bestNearness({ nearness: near }: Knowledge): number | undefined {
+  if (near === undefined) return undefined
+  let best = -1
+  for (const value of near) best = Math.max(best, value)
+  return best
+}
+
+/** Word evidence of a unit, including the overall similarity. */
+function wordsOf(unit: Unit, query: Query, knowledge: Knowledge, mass: number): number {
+  const words = wordEvidence(unit, query, knowledge)
+  return words + meaningEvidence(unit, query, mass, words)
 }
 
 /** The agent's texts, which count for each of its skills. */
@@ -58,7 +78,7 @@ export function skillMatches(
     .flatMap((unit, at) => {
       const { skill } = unit
       if (skill === undefined) return []
-      const score = rounded(matchOf(unitEvidence(unit, at, query, knowledge, mass), mass))
+      const score = rounded(skillOdds(unit, at, query, knowledge, mass))
       return score > 0 ? [{ unit, at, score, skill }] : []
     })
     .sort((a, b) => b.score - a.score || (a.skill.id < b.skill.id ? -1 : 1))
@@ -71,39 +91,55 @@ export function skillMatches(
     }))
 }
 
-function unitEvidence(unit: Unit, at: number, query: Query, knowledge: Knowledge, mass: number): number {
-  const words = wordEvidence(unit, query, knowledge)
-  return words + meaningEvidence(unit, query, mass, words) + nearnessEvidence(knowledge.nearness?.[at], mass)
+/** The probability that the skill alone can do it, without past work. */
+function skillOdds(unit: Unit, at: number, query: Query, knowledge: Knowledge, mass: number): number {
+  const { nearness: near, background = 0, registry = soleAgent } = knowledge
+  const own = ownEvidence(wordsOf(unit, query, knowledge, mass), near?.[at], background, mass)
+  if (near === undefined && own <= 0) return 0
+  return probability(logOdds(own, near !== undefined, registry))
 }
 
+/** The words that speak for a skill, and how near its meaning is. */
 function reasonsOf(
   { impacts, meaning }: Unit,
   at: number,
-  { terms, meaning: wanted, written }: Query,
+  query: Query,
   knowledge: Knowledge,
   card: () => ReadonlyMap<string, string>,
 ): string[] {
-  const said = terms
+  const { terms, meaning: wanted, written } = query
+  const best = terms
     .map((term) => bestWord(term, impacts, knowledge))
-    .filter((best) => best !== undefined)
+    .filter((found) => found !== undefined)
     .sort((a, b) => b.value - a.value)
-    .slice(0, namedWordsMax)
-  const asked = ({ stem }: Term) => written().get(stem) ?? stem
-  const same = said.filter(({ term, word }) => word === term.stem).map(({ term }) => asked(term))
-  const alike = said
-    .filter(({ term, word }) => word !== term.stem)
-    .map(({ term, word }) => [asked(term), card().get(word)].filter((one) => one !== undefined).join(' ~ '))
-  const alikeAsWhole = likeness(meaning, wanted)
-  const near = knowledge.nearness?.[at] ?? 0
+  const least = (best[0]?.value ?? 0) * tellingShare
+  const telling = best.filter(({ value }) => value >= least).slice(0, namedWordsMax)
+  const same = telling.flatMap(({ term, word }) => (word === term.stem ? (written().get(word) ?? []) : []))
+  const related = telling.flatMap(({ term, word }) => {
+    const [asked, offered] = [written().get(term.stem), card().get(word)]
+    return word === term.stem || asked === undefined || offered === undefined ? [] : [[asked, offered] as const]
+  })
+  const near = knowledge.nearness?.[at]
+  const isAlike = best.length > 0 && likeness(meaning, wanted) >= likenessMin
   return [
-    ...(same.length > 0 ? [`words in common: ${same.join(', ')}`] : []),
-    ...(alike.length > 0 ? [`related: ${alike.join(', ')}`] : []),
-    ...(said.length > 0 && alikeAsWhole >= likenessMin
-      ? [`similar as a whole (${alikeAsWhole.toFixed(2)})`]
+    ...(same.length > 0 ? [`it mentions ${listed(same.map(quoted))}`] : []),
+    ...(related.length > 0
+      ? [`it mentions ${listed(related.map(([asked, offered]) => `${quoted(offered)}, which is close to ${quoted(asked)}`))}`]
       : []),
-    ...(near > 0.5 ? [`similar in meaning (${near.toFixed(2)})`] : []),
+    ...(near !== undefined && near >= nearMin ? [`its meaning is close to the request (${near.toFixed(2)})`] : []),
+    ...(near === undefined && isAlike ? ['the request as a whole is similar'] : []),
   ]
 }
+
+/** Words that count less than this fraction of the best one are not named. */
+const tellingShare = 0.25
+/** Unrelated skills have a nearness below this value. */
+const nearMin = 0.4
+
+const quoted = (word: string) => `“${word}”`
+
+const listed = (words: readonly string[]): string =>
+  words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 
 /** Returns the word that matches the term best; in most cases there is none. */
 function bestWord(term: Term, impacts: ReadonlyMap<string, number>, knowledge: Knowledge) {

@@ -17,4 +17,6 @@ export interface TrainingExample {
   rated?: boolean
   /** Maps each stem to its count. */
   words: Record<string, number>
+  /** The sentence vector of the messages' instruction: 384 integers of 8 bits in base64. Absent without an encoder. */
+  vector?: string
 }

@@ -1,0 +1,61 @@
+/** What the probability of an agent depends on besides its evidence. Equal for all agents of one ranking. */
+export interface Registry {
+  /** Number of agents that the caller may see. */
+  agents: number
+  /** Fraction of the knowledge about these agents that comes from training examples, 0..1. */
+  trained: number
+}
+
+export const soleAgent: Registry = { agents: 1, trained: 0 }
+
+/** Coefficients of the logarithm of the odds, fitted by `npm run bench -- routing --fit` (docs/routing.md). */
+interface Coefficients {
+  evidence: number
+  constant: number
+  evidenceTrained: number
+  constantTrained: number
+  agents: number
+}
+
+/** Ranked by words only, and by words and meaning. */
+const byWords: Coefficients = {
+  evidence: 23.411,
+  constant: -1.73,
+  evidenceTrained: -12.025,
+  constantTrained: -0.186,
+  agents: -0.561,
+}
+const byMeaning: Coefficients = {
+  evidence: 9.561,
+  constant: -0.856,
+  evidenceTrained: -5.074,
+  constantTrained: -0.935,
+  agents: -0.551,
+}
+
+/** The coefficients were fitted for 10 to 1,000 agents. */
+const agentsMax = 1000
+
+/**
+ * The logarithm of the odds that an agent can do a task, where half of the tasks are such that some agent can do them.
+ * Strictly increasing in the evidence, so it keeps the order of agents whose meaning is known, and of those whose meaning is not.
+ */
+export function logOdds(evidence: number, hasMeaning: boolean, { agents, trained }: Registry): number {
+  const by = hasMeaning ? byMeaning : byWords
+  return (
+    (by.evidence + by.evidenceTrained * trained) * evidence +
+    by.constant +
+    by.constantTrained * trained +
+    by.agents * Math.log(Math.min(agentsMax, Math.max(1, agents)))
+  )
+}
+
+/** The probability for a logarithm of odds. */
+export const probability = (odds: number): number => 1 / (1 + Math.exp(-odds))
+
+/** The inverse of `probability`, slightly lower to allow for rounding. */
+export function logOddsFor(value: number): number {
+  if (value <= 0) return Number.NEGATIVE_INFINITY
+  if (value >= 1) return Number.POSITIVE_INFINITY
+  return Math.log(value / (1 - value)) - 1e-9
+}
