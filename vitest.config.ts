@@ -36,6 +36,8 @@ export default defineConfig({
     // Playwright runs the tests in e2e/. `npm run pack` writes dist/.
     exclude: ['**/node_modules/**', 'e2e/**', 'dist/**'],
     environment: 'node',
+    // Only tests of the encoder load its model, which takes time and memory in every process.
+    env: { SENTENCE_ENCODER: 'no' },
     // Tests run in processes rather than threads because they send signals, open databases and start servers.
     pool: 'forks',
     // A worker keeps its loaded modules for the next file. Loading them again would take a third of the time.

@@ -8,6 +8,7 @@ import { createServer } from '@parley/kit/http/server'
 import { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
+import type { TextEmbedder } from '@parley/negotiation/index/request-meaning'
 import type { FastifyInstance } from 'fastify'
 import { agentClients, callerAccess } from './access-policies.ts'
 import { type AddInterface, addAgents, addRoutes, namedAgents, type Parts } from './add-routes.ts'
@@ -33,6 +34,7 @@ import { slugOf } from './registry/slug.ts'
 import { AgentTokens } from './routing/forwarding/agent-tokens.ts'
 import type { GatewayNames } from './routing/forwarding/caller-token.ts'
 import { pathAtAgent } from './routing/forwarding/forward-path.ts'
+import { openEmbeddings } from './routing/negotiation/meaning.ts'
 import { startRouting } from './routing/start-routing.ts'
 import type { AdditionalGateway } from './supervisor/additional-gateway.ts'
 import { findAgentFolders } from './supervisor/agent-folders.ts'
@@ -55,6 +57,8 @@ export interface GatewayAppOptions {
   /** Number of gateways on this machine. Defaults to 1. More require STORE_URL=mongodb://… and REDIS_URL. */
   gateways?: number
   log: Log
+  /** Embeds texts for the ranking, unless EMBEDDINGS_URL is set. Default: agents are ranked by words only. */
+  encoder?: TextEmbedder | undefined
   /** Supervisor options that tests override. */
   supervisor?: Partial<SupervisorOptions>
   /** Client options that tests override. */
@@ -113,7 +117,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const shared = { config, state, registry, access, detector, dispatcherFor, tokens, credentials, log }
   const catalogs = openCatalogSources({ config, guardedClient: options.guardedClient, log }, stack)
   const around = { addresses, oauth, keeper, trust, catalogs, records, inner: new InnerCalls() }
-  const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
+  const encoder =
+    secrets.embeddings === undefined ? options.encoder : await openEmbeddings(secrets.embeddings)
+  const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, encoder }
   const routing = stack.use(await startRouting({ ...shared, ...routed, records }))
   const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }
   const sync = registry.shared ? stack.use(await startRegistrySync(syncOptions)) : undefined

@@ -54,9 +54,17 @@ async function start(options: GatewayOptions, settings: Settings, log: Log): Pro
   const several = { agentsDir, replicas, gateways }
   await using stack = new AsyncDisposableStack()
   stack.use(await startTelemetry(settings.secrets.telemetry, { name: 'gateway', version }))
-  const app = stack.use(await startGatewayApp({ settings, log, ...(options.supervise && several) }))
+  const encoder = await openEncoder(settings.config, stack)
+  const app = stack.use(await startGatewayApp({ settings, log, encoder, ...(options.supervise && several) }))
   if (options.quiet !== true) void announce(app, settings.config, log)
   return stack.move()
+}
+
+/** Opens the sentence encoder. Its model is loaded in a thread when the first agent is registered. */
+async function openEncoder({ sentenceEncoder }: GatewayConfig, stack: AsyncDisposableStack) {
+  if (!sentenceEncoder) return undefined
+  const { SentenceEncoder } = await import('@parley/encoder/sentence-encoder')
+  return stack.use(new SentenceEncoder())
 }
 
 /** @throws ConfigError if several processes are requested without a shared store and queue */

@@ -27,6 +27,7 @@ export const published = [
   'shared/kit',
   'shared/engine',
   'shared/negotiation',
+  'shared/encoder',
   'shared/client',
   'shared/agent',
   'relay',

@@ -4,7 +4,7 @@ import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { currentTraceId } from '@parley/kit/telemetry/tracing'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
-import { Embeddings, type EmbeddingsOptions } from '@parley/negotiation/index/embeddings'
+import type { TextEmbedder } from '@parley/negotiation/index/request-meaning'
 import { trainingWords } from '@parley/negotiation/score/learning'
 import type { GatewayConfig } from '../config.ts'
 import type { AwaitedAgents } from '../health/awaited-agents.ts'
@@ -24,8 +24,8 @@ import { type FeedbackModel, FeedbackRecorder } from './learning/feedback.ts'
 import { countDecision } from './negotiation/count-decision.ts'
 import { decisionsKeptMs } from './negotiation/decisions.ts'
 import { followRegistry } from './negotiation/follow-registry.ts'
-import { Negotiator, type NegotiatorOptions } from './negotiation/negotiator.ts'
 import { Meaning } from './negotiation/meaning.ts'
+import { Negotiator, type NegotiatorOptions } from './negotiation/negotiator.ts'
 import { NamedAgentRoutes } from './placement/named-agent-routes.ts'
 import { TaskLocator } from './placement/task-locator.ts'
 import { cursorMaxLength } from './rpc/merged-cursor.ts'
@@ -48,8 +48,8 @@ export interface RoutingOptions {
   records: Pick<Records, 'series'>
   awaited: AwaitedAgents
   state: { keys: Pick<GatewayKeys, 'secretKey'>; grants: GrantRecords }
-  /** EMBEDDINGS_URL. */
-  embeddings?: EmbeddingsOptions | undefined
+  /** Undefined if agents are ranked by words only. */
+  encoder?: TextEmbedder | undefined
 }
 
 /** Routes calls that name no agent. */
@@ -83,14 +83,14 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const { store } = options
   // In development, a single person may be the only caller.
   const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
-  const meaning = options.embeddings && new Meaning(index, new Embeddings(options.embeddings))
+  const meaning = options.encoder && new Meaning(index, options.encoder)
   followRegistry(registry, index, meaning)
   const ended = detector.taskEnded.bind(detector)
   const feedback = new FeedbackRecorder({
     store,
     log,
     ended,
-    model: config.routeLearning ? modelOf(index) : undefined,
+    model: config.routeLearning ? modelOf(index, meaning) : undefined,
   })
   await feedback.load()
   const storeKey = await store.cursorKey()
@@ -148,8 +148,9 @@ function negotiatorOf(
   })
 }
 
-function modelOf(index: AgentIndex): FeedbackModel {
+function modelOf(index: AgentIndex, meaning: Meaning | undefined): FeedbackModel {
   return {
+    vectorOf: async (text) => meaning?.vectorOf(text),
     learn: (...examples) => index.learn(...examples),
     forget: (context) => index.forgetContext(context),
     count: trainingWords,

@@ -9,6 +9,7 @@ import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import type { OfferedSkill } from '@parley/negotiation/score/offer'
 import { defaultWeights, routeMinScore } from '@parley/negotiation/score/weights'
 import { modesMatch } from '@parley/wire/model/mime'
+import { closeEncoder, embedAgent, type Mode, optionsFor, prepare } from './support/meaning.ts'
 import { percent, printTable, saveResults } from './support/report.ts'
 
 interface NaturalRequest {
@@ -35,22 +36,27 @@ for (const name of names) {
   skills.set(name, agent.skills)
   const { description } = agent
   const cost = price === undefined ? {} : { price: { amount: price.amount } }
-  index.put(name, name, { name: agent.name, description, skills: agent.skills, queueDepth: 0, ...cost })
+  const offer = { name: agent.name, description, skills: agent.skills, queueDepth: 0, ...cost }
+  index.put(name, name, offer)
+  await embedAgent(index, name, offer)
 }
+await prepare(requests.map(({ text }) => text))
 
-function chosenFor({ text, files = [] }: NaturalRequest): string | null {
+function rankingOf({ text, files = [] }: NaturalRequest, mode: Mode) {
   const types = [...(text === '' ? [] : ['text/plain']), ...files.map(({ type }) => type)]
-  const { candidates } = index.rank(
+  return index.rank(
     {
       taskSummary: text,
       inputMimeTypes: [...new Set(types)],
       weights: defaultWeights,
       minScore: routeMinScore,
     },
-    { limit: 1 },
-  )
-  return candidates.find(({ canHandle }) => canHandle)?.id ?? null
+    { limit: 5, ...optionsFor(text, mode) },
+  ).candidates
 }
+
+const chosenFor = (request: NaturalRequest, mode: Mode): string | null =>
+  rankingOf(request, mode).find(({ canHandle }) => canHandle)?.id ?? null
 
 function reads(agent: string, type: string): boolean {
   return (skills.get(agent) ?? []).some(({ inputModes }) => inputModes.some((mode) => modesMatch(mode, type)))
@@ -63,7 +69,7 @@ function isRight(request: NaturalRequest, chosen: string | null): boolean {
 }
 
 const judged = requests.map((request) => {
-  const chosen = chosenFor(request)
+  const chosen = chosenFor(request, 'meaning')
   return { ...request, chosen, right: isRight(request, chosen) }
 })
 const wrong = judged.filter(({ right, heldOut }) => !right && !heldOut)

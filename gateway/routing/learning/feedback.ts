@@ -12,8 +12,10 @@ export interface FeedbackModel {
   learn(...examples: readonly TrainingExample[]): TrainingExample[]
   /** Removes the examples of a context. */
   forget(context: string): void
-  /** Counts the features of a text. */
+  /** Counts the words of a text. */
   count(text: string): Record<string, number>
+  /** The sentence vector of a text (`TrainingExample.vector`). Undefined without an encoder. */
+  vectorOf?(text: string): Promise<string | undefined>
 }
 
 export interface FeedbackRecorderOptions {
@@ -31,6 +33,8 @@ const failed = -1
 const wordsMax = 128
 /** Maximum number of finished tasks of this run for which agents may still report a rating. */
 const finishedMax = 10_000
+/** Maximum number of messages whose vectors are kept until their tasks are rated. After a restart, their words alone count. */
+const vectorsMax = 10_000
 /** Number of training examples loaded per batch at startup. */
 const batchSize = 1000
 
@@ -44,6 +48,9 @@ export class FeedbackRecorder {
   readonly #turns = new KeyedMutex()
   /** Finished tasks with their ratings: agents report a rating after the outcome, and more than once. */
   readonly #finished = new RecentMap<string, Route & { rating: number | undefined }>(finishedMax)
+
+  /** Sentence vectors of messages, by their words. */
+  readonly #vectors = new RecentMap<string, string>(vectorsMax)
 
   constructor(options: FeedbackRecorderOptions) {
     this.#options = options
@@ -71,6 +78,12 @@ export class FeedbackRecorder {
   wordsOf(text: string): Record<string, number> {
     const counted = Object.entries(this.#options.model?.count(text) ?? {})
     return Object.fromEntries(counted.slice(0, wordsMax))
+  }
+
+  /** Keeps the sentence vector of a message until its task is rated. Never rejects. */
+  async keepVector(text: string, words: Record<string, number>): Promise<void> {
+    const vector = await this.#options.model?.vectorOf?.(text).catch(() => undefined)
+    if (vector !== undefined) this.#vectors.set(nameOf(words), vector)
   }
 
   /** Records a task's outcome. Only the first report counts. */
@@ -136,6 +149,7 @@ export class FeedbackRecorder {
     const before = await store.findTrainingExample(key, now.agent)
     if (before === undefined && Object.keys(rated).length === 0) return
     const outcome = rating === undefined ? failed : (rating - 3) / 2
+    const vector = before?.vector ?? this.#vectors.get(nameOf(rated))
     const example: TrainingExample = {
       agent: now.agent,
       context: key,
@@ -144,6 +158,7 @@ export class FeedbackRecorder {
       // A rating overrides a failure. Otherwise, later tasks count more.
       outcome: before === undefined || rating !== undefined ? outcome : (before.outcome + outcome) / 2,
       words: added(before?.words ?? {}, rated),
+      ...(vector !== undefined && { vector }),
       ...((rating !== undefined || before?.rated === true) && { rated: true }),
     }
     await store.saveTrainingExample(example)
@@ -172,6 +187,12 @@ export class FeedbackRecorder {
 
 /** Earlier versions stored completed tasks without a rating as positive examples. */
 const isRated = ({ outcome, rated }: TrainingExample) => outcome <= 0 || outcome === 1 || rated === true
+
+/** Names a message by its words, in any order. */
+const nameOf = (words: Record<string, number>): string =>
+  createHash('sha256')
+    .update(JSON.stringify(Object.entries(words).toSorted()))
+    .digest('base64url')
 
 const finishedKey = (agent: string, taskId: string) => `${agent} ${taskId}`
 

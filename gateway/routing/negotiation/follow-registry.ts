@@ -2,8 +2,8 @@ import type { AgentIndex } from '@parley/negotiation/index/agent-index'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { exclusionOf } from './availability.ts'
-import { factsOf, offerOf } from './offer.ts'
 import type { Meaning } from './meaning.ts'
+import { factsOf, offerOf } from './offer.ts'
 
 /** Applies every registry change to the index. A heartbeat updates facts without rereading the texts. */
 export function followRegistry(registry: Registry, index: AgentIndex, meaning?: Meaning): void {

@@ -185,6 +185,9 @@ export class MessageRouter {
   async #toBest(sending: Sending, question: DecisionRequest): Promise<FastifyReply> {
     const { negotiator, store } = this.#options
     const decision = await this.#decide(sending, question)
+    const { feedback } = this.#options
+    // The text was embedded for the decision, so that its vector is at hand.
+    void feedback.keepVector(textOf(sending.message), sending.words)
     const named = { 'x-negotiation-id': decision.id }
     const record = (task?: string) => negotiator.record(decision, question, task)
     if (decision.order.length === 0) {

@@ -297,11 +297,17 @@ export const gatewaySettings = {
     example: 'yes',
     meaning: 'whether the gateway learns from ratings and task outcomes which agents suit which words',
   },
+  SENTENCE_ENCODER: {
+    schema: yesNo.default(true),
+    example: 'yes',
+    meaning:
+      'whether agents are ranked by meaning too, with the sentence encoder that Parley includes (a thread of the gateway, about 150 MB); needs the optional package onnxruntime-node and sends nothing over the network; no: ranking by words only',
+  },
   EMBEDDINGS_URL: {
     schema: optionalUrl,
     example: '',
     meaning:
-      'OpenAI-compatible endpoint (…/v1/embeddings) for ranking by meaning; it receives the texts of skills and requests; empty: ranking by words only',
+      'OpenAI-compatible endpoint (…/v1/embeddings) for ranking by meaning, instead of the included encoder; it receives the texts of skills and requests',
   },
   EMBEDDINGS_MODEL: {
     schema: text.default('text-embedding-3-small'),

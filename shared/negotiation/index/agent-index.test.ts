@@ -237,7 +237,8 @@ test('vectors for another number of skills are ignored, because the agent has ch
   const index = new AgentIndex()
   index.put('1', 'rain', { name: 'Rain', skills: [skillOf('Rain'), skillOf('Snow')], queueDepth: 0 })
   index.setVectors('1', { skills: [{ text: new Float32Array([1, 0]), examples: [] }] })
-  expect(index.knowledgeOf('1', { meaning: { whole: new Float32Array([1, 0]), parts: [], background: 0 } }).nearness).toBe(
-    undefined,
-  )
+  expect(
+    index.knowledgeOf('1', { meaning: { whole: new Float32Array([1, 0]), parts: [], background: 0 } })
+      .nearness,
+  ).toBe(undefined)
 })

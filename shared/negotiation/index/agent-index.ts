@@ -105,7 +105,8 @@ export class AgentIndex {
    */
   setVectors(id: string, vectors: AgentVectors | undefined): void {
     const row = this.#rows.byId(id)
-    if (row === undefined || (vectors !== undefined && vectors.skills.length !== row.offer.skills.length)) return
+    if (row === undefined || (vectors !== undefined && vectors.skills.length !== row.offer.skills.length))
+      return
     if (row.vectors !== undefined) this.#vectors.remove(row.vectors)
     delete row.vectors
     if (vectors !== undefined) row.vectors = this.#vectors.add(vectors)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { BodyTooLarge, boundedText } from '@parley/kit/net/bounded-text'
 import { z } from 'zod'
-import type { Encoded, TextEncoder } from './request-meaning.ts'
+import type { Encoded, TextEmbedder } from './request-meaning.ts'
 
 export interface EmbeddingsOptions {
   /** An OpenAI-compatible endpoint such as `https://host/v1/embeddings`, chosen by the operator. */
@@ -12,7 +12,7 @@ export interface EmbeddingsOptions {
   timeoutMs?: number
   /** Maximum number of cached texts. Default 20,000. */
   keptMax?: number
-  /** Skills of many kinds (`TextEncoder.background`). Default: none. */
+  /** Skills of many kinds (`TextEmbedder.background`). Default: none. */
   background?: readonly string[]
 }
 
@@ -24,7 +24,7 @@ const answer = z.object({
 })
 
 /** Text embeddings, fetched from the operator's endpoint and cached by text. */
-export class Embeddings implements TextEncoder {
+export class Embeddings implements TextEmbedder {
   readonly #options: EmbeddingsOptions
   readonly #kept = new Map<string, Float32Array>()
 

@@ -188,7 +188,8 @@ export class FeedbackModel {
       known[agent.number] = agent.known
       const [forIt, against] = [good.evidence(this.#callersMin), bad.evidence(this.#callersMin)]
       evidence[agent.number] =
-        learnedEvidence(forIt, 0, agent.known, hasMeaning) + learnedEvidence(0, against, failedShare, hasMeaning)
+        learnedEvidence(forIt, 0, agent.known, hasMeaning) +
+        learnedEvidence(0, against, failedShare, hasMeaning)
     }
     return { evidence, known }
   }
@@ -233,10 +234,9 @@ export class FeedbackModel {
     let squares = 0
     for (const stem of [...features, ...common]) {
       const posting = this.#postings.get(stem)
-      // A word that occurs in no example does not count towards the similarity.
-      if (posting === undefined) continue
-      const square = this.#rarityOf(posting) ** 2
+      const square = this.#rarityOf(posting?.length ?? 0) ** 2
       squares += square
+      if (posting === undefined) continue
       for (let at = 0; at < posting.length; at += 1) {
         const example = posting.examples[at] ?? 0
         products[example] = (products[example] ?? 0) + square
@@ -245,8 +245,9 @@ export class FeedbackModel {
     return Math.sqrt(squares)
   }
 
-  #rarityOf({ length }: Posting): number {
-    return Math.log((this.#examples + 1) / (length + 1)) + 1
+  /** @param holders number of examples that contain a stem */
+  #rarityOf(holders: number): number {
+    return Math.log((this.#examples + 1) / (holders + 1)) + 1
   }
 
   /** Recomputes the lengths of all examples if their number has changed much, otherwise those of new examples. */
@@ -259,7 +260,7 @@ export class FeedbackModel {
         let squares = 0
         for (const stem of Object.keys(words)) {
           const posting = this.#postings.get(stem)
-          if (posting !== undefined) squares += this.#rarityOf(posting) ** 2
+          if (posting !== undefined) squares += this.#rarityOf(posting.length) ** 2
         }
         this.#lengths[number] = Math.sqrt(squares)
       }

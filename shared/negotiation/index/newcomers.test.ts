@@ -51,30 +51,18 @@ test('if half of the agents have examples, requests still find the untrained age
   expect(firstIn(index, known) / before.known).toBeGreaterThan(1.2)
 })
 
-test('an agent without examples gets at most the feedback that exists for the text, and the reasons mention it', () => {
+test('an agent without examples gets at most the evidence that examples of others give for the text, and the reasons mention it', () => {
   const index = registry()
   const [newcomer] = agents.filter(({ name }) => !feedback.has(name))
   const text = request(newcomer?.description ?? '')
   const matchOf = () => index.rank(text).candidates.find(({ id }) => id === newcomer?.name)
   const before = matchOf()
-  expect(before?.reasons.join()).not.toContain('no training examples yet')
+  expect(before?.reasons.join()).not.toContain('no ratings')
   teach(index, [{ query: 'zzqx wvkj', agent: agents[0]?.name ?? '' }])
   expect(matchOf()?.score).toBeCloseTo(before?.score ?? 0, 3)
   teach(index, texts.slice(0, 300).filter(isTaught))
-  expect(matchOf()?.reasons).toContain('no training examples yet: its description counts more')
+  expect(matchOf()?.reasons).toContain('no ratings for such tasks yet: its description counts more')
   expect(matchOf()?.score).toBeGreaterThan(before?.score ?? 1)
-})
-
-test('the description of an agent is not an example, so the reasons name only words from its tasks', () => {
-  const index = new AgentIndex({ now: () => at })
-  const offer = { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 }
-  index.put('1', 'opera', offer)
-  index.put('2', 'other', { ...offer, name: 'Other', skills: [skillOf('Other')] })
-  teach(index, [...fiveTimes('sell tickets', '1'), ...fiveTimes('mend the bicycle', '2')])
-  const [best] = index.rank(request('opera tickets')).candidates
-  expect(best).toMatchObject({ slug: 'opera' })
-  expect(best?.reasons.join()).toMatch(/succeeded with tasks about "tickets"/)
-  expect(best?.reasons.join()).not.toMatch(/tasks of .*"opera"/)
 })
 
 test('an agent is ranked by its current description, even if it had another one when it was trained', () => {

@@ -102,7 +102,9 @@ export class Ranker {
     const visibility = options.restrictions && this.#visibilityOf(options.restrictions)
     const rarityOf = (stem: string) => (visibility ?? this.#parts.words).rarityOf(stem)
     const registry = this.#registryOf(visibility)
-    return this.#knowledge(row, options, { visibility, rarityOf, registry }, (query) => this.#commonOf(query, options))
+    return this.#knowledge(row, options, { visibility, rarityOf, registry }, (query) =>
+      this.#commonOf(query, options),
+    )
   }
 
   #start(request: NegotiationRequest, options: RankOptions): Run {
@@ -196,7 +198,9 @@ export class Ranker {
         most = Math.max(most, values.evidence[number] ?? 0)
     }
     const bestOwn =
-      most === 0 ? { words: 0, meaning: 0 } : { words: this.#bestOwn(common, false), meaning: this.#bestOwn(common, true) }
+      most === 0
+        ? { words: 0, meaning: 0 }
+        : { words: this.#bestOwn(common, false), meaning: this.#bestOwn(common, true) }
     return { values, most, bestOwn }
   }
 
@@ -205,7 +209,8 @@ export class Ranker {
     const { ownMost, cosines, visibility, query } = common
     const rows = [...this.#parts.rows.all()].filter(
       ({ number, vectors }) =>
-        visibility?.isHidden(number) !== true && (vectors !== undefined && cosines !== undefined) === hasMeaning,
+        visibility?.isHidden(number) !== true &&
+        (vectors !== undefined && cosines !== undefined) === hasMeaning,
     )
     const boundOf = ({ number }: Row) => ownMost[number] ?? 0
     const first = rows.reduce<Row | undefined>(

@@ -5,7 +5,7 @@ import { cosineAt, VectorStore } from './vector-store.ts'
 export type Encoded = { vectors: Float32Array[] } | { failed: string }
 
 /** Embeds texts as vectors of length 1: the encoder of this package's deployment, or an endpoint. */
-export interface TextEncoder {
+export interface TextEmbedder {
   /**
    * Returns vectors in the order of the texts, or the reason why there are none. Never rejects.
    * @param soon whether a request waits for the vectors. Default: yes
@@ -21,10 +21,10 @@ const partsMax = 4
 
 /** Embeds requests: their instruction and its parts. */
 export class RequestMeaning {
-  readonly #encoder: TextEncoder
+  readonly #encoder: TextEmbedder
   #background: Promise<VectorStore> | undefined
 
-  constructor(encoder: TextEncoder) {
+  constructor(encoder: TextEmbedder) {
     this.#encoder = encoder
   }
 
@@ -36,8 +36,8 @@ export class RequestMeaning {
     text: string,
     partsOf: (instruction: string) => readonly string[],
   ): Promise<QueryMeaning | { failed: string } | undefined> {
-    const instruction = taskTextOf(text).instruction.trim()
-    if (!/[\p{L}\p{N}]/u.test(instruction)) return undefined
+    const instruction = instructionOf(text)
+    if (instruction === undefined) return undefined
     const parts = partsOf(instruction)
     const several = parts.length > 1 ? parts.slice(0, partsMax) : []
     const [encoded, background] = await Promise.all([
@@ -46,7 +46,17 @@ export class RequestMeaning {
     ])
     if ('failed' in encoded) return encoded
     const [whole, ...rest] = encoded.vectors
-    return whole === undefined ? undefined : { whole, parts: rest, background: backgroundOf(whole, background) }
+    return whole === undefined
+      ? undefined
+      : { whole, parts: rest, background: backgroundOf(whole, background) }
+  }
+
+  /** The vector of a text's instruction. Undefined if it has no words or cannot be embedded. */
+  async vectorOf(text: string): Promise<Float32Array | undefined> {
+    const instruction = instructionOf(text)
+    if (instruction === undefined) return undefined
+    const encoded = await this.#encoder.embed([instruction])
+    return 'failed' in encoded ? undefined : encoded.vectors[0]
   }
 
   async #readBackground(): Promise<VectorStore> {
@@ -54,6 +64,12 @@ export class RequestMeaning {
     for (const vector of await this.#encoder.background()) store.add(vector)
     return store
   }
+}
+
+/** The instruction of a text, or undefined if it has no words. */
+function instructionOf(text: string): string | undefined {
+  const instruction = taskTextOf(text).instruction.trim()
+  return /[\p{L}\p{N}]/u.test(instruction) ? instruction : undefined
 }
 
 /** The mean cosine of the nearest unrelated skills. */

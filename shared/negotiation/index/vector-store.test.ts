@@ -12,7 +12,8 @@ function randomVector(next: () => number, length = 384): Float32Array {
   return vector.map((value) => value / norm)
 }
 
-const product = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
+const product = (a: Float32Array, b: Float32Array) =>
+  a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
 
 test('dot-products.wasm is what dot-products.wat compiles to', async () => {
   const { parseWat } = await wabt()
@@ -36,7 +37,8 @@ test('the cosines are those of the vectors, within the rounding to 8 bits, also 
   }
   const query = randomVector(next)
   const cosines = store.cosines(query)
-  for (const [slot, vector] of kept) expect(Math.abs(cosineAt(cosines, slot) - product(vector, query))).toBeLessThan(0.003)
+  for (const [slot, vector] of kept)
+    expect(Math.abs(cosineAt(cosines, slot) - product(vector, query))).toBeLessThan(0.003)
 })
 
 test('longer vectors of other models keep their cosines approximately, and shorter ones exactly', () => {

@@ -41,9 +41,11 @@ function indexes(next: () => number, count: number) {
   const [whole, visible] = [new AgentIndex(), new AgentIndex()]
   const hidden = new Set<string>()
   const limited = new Map<string, ReadonlySet<string>>()
+  const offers = new Map<string, Offer>()
   for (let at = 0; at < count; at += 1) {
     const [id, offer] = [`agent-${at}`, randomOffer(next)]
     whole.put(id, `s-${id}`, offer)
+    offers.set(id, offer)
     const chance = next()
     if (chance < 0.3) {
       hidden.add(id)
@@ -58,7 +60,7 @@ function indexes(next: () => number, count: number) {
     for (const index of [whole, visible]) index.exclude(id, 'unreachable', true)
   }
   const restrictions: Restrictions = { hidden, limited, version: 1 }
-  return { whole, visible, restrictions }
+  return { whole, visible, restrictions, offers }
 }
 
 test('a ranking for a caller equals the ranking of an index that holds only what the caller sees', () => {
@@ -73,21 +75,19 @@ test('a ranking for a caller equals the ranking of an index that holds only what
   }
 })
 
-test('embeddings of invisible skills do not count', () => {
+test('vectors of invisible skills do not count', () => {
   const next = numbersFrom(3)
-  const { whole, visible, restrictions } = indexes(next, 40)
+  const { whole, visible, restrictions, offers } = indexes(next, 40)
   const vector = () => {
     const angle = next() * Math.PI
     return new Float32Array([Math.cos(angle), Math.sin(angle)])
   }
-  for (let at = 0; at < 40; at += 1) {
-    const id = `agent-${at}`
-    const count = whole.knowledgeOf(id) === undefined ? 0 : skillsOf(id)
-    const vectors = Array.from({ length: count }, () => ({ text: vector(), examples: [vector()] }))
+  for (const [id, { skills: own }] of offers) {
+    const vectors = own.map(() => ({ text: vector(), examples: [vector()] }))
     whole.setVectors(id, { skills: vectors })
-    const skills = restrictions.limited.get(id)
+    const allowed = restrictions.limited.get(id)
     visible.setVectors(id, {
-      skills: skills === undefined ? vectors : vectors.filter((_, place) => skills.has(`skill-${place}`)),
+      skills: vectors.filter((_, place) => allowed === undefined || allowed.has(own[place]?.id ?? '')),
     })
   }
   for (let at = 0; at < 20; at += 1) {

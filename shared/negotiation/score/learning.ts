@@ -22,7 +22,7 @@ export const weightOf = ({ at, outcome }: Pick<TrainingExample, 'at' | 'outcome'
 const usualWithMeaning = 0.2
 const usualOfWords = 0.05
 /** The weight of words next to meaning. */
-const wordsShare = 0.4
+const wordsShare = 0.6
 
 /**
  * How similar a request and an example are, beyond what any two requests are.
@@ -35,7 +35,7 @@ export const similarity = (words: number, meaning: number | undefined): number =
 /** The weights of the most similar examples. */
 const ranks = [0.75, 0.25] as const
 /** The most similar example counts at most this many times as much as the one that supports it. */
-const supportedTimes = 5
+const supportedTimes = 8
 
 /**
  * Evidence of the most similar examples with the same sign; 0 without an example that supports the first, so that nothing is learned
@@ -44,12 +44,10 @@ const supportedTimes = 5
  * @param second that of the most similar one of another context, and of another caller if several callers are required
  */
 export const supportedEvidence = (first: number, second: number): number =>
-  second <= 0
-    ? 0
-    : ranks[0] * Math.min(first, supportedTimes * second) + ranks[1] * second
+  second <= 0 ? 0 : ranks[0] * Math.min(first, supportedTimes * second) + ranks[1] * second
 
 /** Weight of past work next to the agent's own texts, with and without sentence vectors. */
-const learnedWeight = { meaning: 1.6, words: 1 }
+const learnedWeight = { meaning: 1.4, words: 1 }
 
 /** Past work never counts more than this. */
 const learnedMax = 1
@@ -65,14 +63,19 @@ export function knownShare(contexts: number, callers: number): number {
   return independent / (independent + 1)
 }
 
-/** The fraction of the maximum evidence that an agent without examples would be expected to have. */
+/** The fraction of the maximum evidence that an agent without examples would be expected to have, at most as a multiple of its own. */
 const expectedShare = 0.85
+const expectedTimes = 2
 
 /**
  * The evidence of an agent's own texts together with past work. An agent with few examples gets the evidence that its texts lead to expect, so that
  * agents with examples do not displace it. Increases with `own`.
  */
-export function withLearned(own: number, { evidence, known, most, bestOwn }: Omit<Learned, 'similar'>): number {
-  const expected = (1 - known) * Math.max(0, expectedShare * most - Math.max(0, bestOwn - own))
+export function withLearned(
+  own: number,
+  { evidence, known, most, bestOwn }: Omit<Learned, 'similar'>,
+): number {
+  const likely = Math.min(expectedShare * most, expectedTimes * Math.max(0, own))
+  const expected = (1 - known) * Math.max(0, likely - Math.max(0, bestOwn - own))
   return own + (evidence < 0 ? evidence : Math.max(evidence, expected))
 }

@@ -59,13 +59,9 @@ test('reasons show words as the request and the card write them, never stems', (
   const converter = offer('Unit converter', 'Converts Kilometers and calculates areas', {
     skills: [skill('Conversion', 'Converts Kilometers and calculates areas')],
   })
-  const said = (text: string, knowledge = {}) => negotiate(converter, ask(text), knowledge).reasons.join('\n')
-  expect(said('Calculate an AREA')).toContain('words in common: Calculate, AREA')
-  expect(said('how many kilometres')).toMatch(/related: kilometres ~ Kilometers/)
-  const learned = (feature: string) => (feature === 'calcul the' ? 2 : feature === 'areas' ? 1 : -1)
-  expect(said('Calculate the lakes', { learned })).toMatch(
-    /succeeded with tasks about "Calculate the"\n.*failed with tasks about "Calculate"/,
-  )
+  const said = (text: string) => negotiate(converter, ask(text)).reasons.join('\n')
+  expect(said('Calculate an AREA')).toContain('skill “Conversion”: it mentions “Calculate” and “AREA”')
+  expect(said('how many kilometres')).toContain('it mentions “Kilometers”, which is close to “kilometres”')
 })
 
 test('an agent whose description is stuffed with keywords does not rank above the agent that does the work', () => {

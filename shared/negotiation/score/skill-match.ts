@@ -117,16 +117,22 @@ function reasonsOf(
   const same = telling.flatMap(({ term, word }) => (word === term.stem ? (written().get(word) ?? []) : []))
   const related = telling.flatMap(({ term, word }) => {
     const [asked, offered] = [written().get(term.stem), card().get(word)]
-    return word === term.stem || asked === undefined || offered === undefined ? [] : [[asked, offered] as const]
+    return word === term.stem || asked === undefined || offered === undefined
+      ? []
+      : [[asked, offered] as const]
   })
   const near = knowledge.nearness?.[at]
   const isAlike = best.length > 0 && likeness(meaning, wanted) >= likenessMin
   return [
     ...(same.length > 0 ? [`it mentions ${listed(same.map(quoted))}`] : []),
     ...(related.length > 0
-      ? [`it mentions ${listed(related.map(([asked, offered]) => `${quoted(offered)}, which is close to ${quoted(asked)}`))}`]
+      ? [
+          `it mentions ${listed(related.map(([asked, offered]) => `${quoted(offered)}, which is close to ${quoted(asked)}`))}`,
+        ]
       : []),
-    ...(near !== undefined && near >= nearMin ? [`its meaning is close to the request (${near.toFixed(2)})`] : []),
+    ...(near !== undefined && near >= nearMin
+      ? [`its meaning is close to the request (${near.toFixed(2)})`]
+      : []),
     ...(near === undefined && isAlike ? ['the request as a whole is similar'] : []),
   ]
 }
