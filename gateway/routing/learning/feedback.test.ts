@@ -41,6 +41,7 @@ async function open(learning = true): Promise<AgentIndex> {
       ? {
           learn: (...all) => index.learn(...all),
           forget: (key) => index.forgetContext(key),
+          forgetAgent: (agent) => index.learned.forgetAgent(agent),
           count: trainingWords,
         }
       : undefined,

@@ -26,7 +26,7 @@ export interface AgentModel {
  * Number of contexts with positive examples needed to raise an agent's score. With fewer, one text would count too
  * much.
  */
-const contextsMin = 5
+export const contextsMin = 5
 
 export const nothing: AgentFeedback = { weight: 0, features: new Map(), typical: new Map() }
 

@@ -1,8 +1,16 @@
+/** What is stored of a message's instruction for learning, in place of its text. */
+export interface TaskFeatures {
+  /** Maps each stem to its count. */
+  words: Record<string, number>
+  /** The sentence vector in base64, if an encoder is available. */
+  vector?: string
+}
+
 /**
  * The training example of one context and agent: the messages' counted words, without their text or order,
- * and the outcome. The gateway stores it until the context is cleared.
+ * and the outcome. The gateway stores it until the context is cleared. A correction has a context of its own.
  */
-export interface TrainingExample {
+export interface TrainingExample extends TaskFeatures {
   /** Id of the agent. */
   agent: string
   /** Key of the context. There is one record per context and agent, which is replaced as the context continues. */
@@ -15,6 +23,6 @@ export interface TrainingExample {
   outcome: number
   /** Whether a caller rated a task of the context. */
   rated?: boolean
-  /** Maps each stem to its count. */
-  words: Record<string, number>
+  /** Key of a further context with which the example is removed: that of the task that a correction is about. */
+  removedWith?: string
 }
