@@ -86,7 +86,7 @@ test('a correction is a negative example of the chosen agent and a positive one 
   expect(index.learned.size).toBe(2)
 })
 
-test('without a right agent only the chosen agent is taught, and the verdict right is a positive example', async () => {
+test('without a right agent only the chosen agent gets an example, and the verdict right is a positive example', async () => {
   await decision()
   await corrections.record('d1', verdict(), { ...both, right: undefined })
   expect(await outcomes()).toEqual(['sky -1'])
@@ -125,7 +125,7 @@ test('the verdicts of one person have the same caller as the person’s rated ta
   expect(new Set((await store.trainingExamples()).map(({ caller }) => caller)).size).toBe(1)
 })
 
-test('clearing the context of the task removes the examples of corrections, and later verdicts teach nothing', async () => {
+test('clearing the context of the task removes the examples of corrections, and later verdicts add none', async () => {
   await decision()
   await decision('d2', { context: feedback.contextKey('alice', 'c2') })
   await corrections.record('d1', verdict(), both)
@@ -151,7 +151,7 @@ test.each([
   ['without words', { features: { words: {} } }, both, 'no_words'],
   ['without an agent', {}, { chosen: undefined, right: undefined }, 'no_agent'],
 ] as const)(
-  'a verdict about a decision %s is recorded and says why it teaches nothing',
+  'a verdict about a decision %s is recorded, with the reason why it adds no example',
   async (_, more, agents, notLearned) => {
     await decision('d1', more)
     expect(await corrections.record('d1', verdict(), agents)).toEqual({ notLearned })

@@ -16,7 +16,7 @@ export interface JudgedAgents {
 }
 
 /**
- * Why a verdict taught nothing: ROUTE_LEARNING is off, the decision has no words of an instruction (or they were removed by
+ * Why a verdict adds no example: ROUTE_LEARNING is off, the decision has no words of an instruction (or they were removed by
  * `contexts/clear`), or no registered agent is concerned.
  */
 export type NotLearned = 'learning_off' | 'no_words' | 'no_agent'
@@ -24,8 +24,8 @@ export type NotLearned = 'learning_off' | 'no_words' | 'no_agent'
 const [good, bad] = [1, -1]
 
 /**
- * Makes training examples from verdicts about decisions. The examples of one person about one decision have a context of their
- * own, so that a second verdict replaces the first and several people count separately. The person is the caller of the examples,
+ * Makes training examples from verdicts about decisions. The examples of one person about one decision have their own
+ * context, so that a second verdict replaces the first and several people count separately. The person is the caller of the examples,
  * whose influence is bounded.
  */
 export class Corrections {
@@ -48,7 +48,7 @@ export class Corrections {
       if (!(await store.addVerdict(id, verdict))) return undefined
       if (!feedback.learns) return { notLearned: 'learning_off' }
       await feedback.forgetKey(context)
-      // Read again, because the context may have been cleared meanwhile.
+      // Read again, because the context may have been cleared since.
       const features = (await store.findDecision(id))?.features
       if (features === undefined || isEmpty(features)) return { notLearned: 'no_words' }
       const outcomes = outcomesOf(verdict, agents)
@@ -63,7 +63,7 @@ export class Corrections {
           ...features,
           ...(cleared !== undefined && { removedWith: cleared }),
         }
-        await feedback.teach(example)
+        await feedback.train(example)
       }
       return { notLearned: outcomes.length === 0 ? 'no_agent' : undefined }
     })

@@ -81,7 +81,7 @@ export class FeedbackRecorder {
     return Object.fromEntries(counted.slice(0, wordsMax))
   }
 
-  /** What to store of an instruction for learning. Undefined if nothing can be learned from it, or if ROUTE_LEARNING is off. */
+  /** The features of an instruction to store for learning. Undefined if nothing can be learned from it, or if ROUTE_LEARNING is off. */
   featuresOf(text: string): TaskFeatures | undefined {
     const features = { words: this.wordsOf(text) }
     return isEmpty(features) ? undefined : features
@@ -93,7 +93,7 @@ export class FeedbackRecorder {
   }
 
   /** Stores an example and learns from it. */
-  teach(example: TrainingExample): Promise<void> {
+  train(example: TrainingExample): Promise<void> {
     return this.#turns.run([turnOf(example.agent)], async () => {
       await this.#options.store.saveTrainingExample(example)
       if (this.#options.model !== undefined) await this.#drop(this.#options.model.learn(example))
@@ -148,7 +148,7 @@ export class FeedbackRecorder {
     }
   }
 
-  /** `contexts/clear`: removes the examples of the context and what verdicts about its decisions would teach. */
+  /** `contexts/clear`: removes the examples of the context, and the words of its decisions. */
   async forgetContext(owner: string, context: string): Promise<void> {
     const key = keyOf(owner, context)
     await this.#turns.run([key], async () => {
@@ -157,7 +157,7 @@ export class FeedbackRecorder {
     })
   }
 
-  /** Runs `change` while no context with one of these keys is cleared or taught by another call. */
+  /** Runs `change` while no other call clears a context with one of these keys or learns from it. */
   whileKept<T>(keys: readonly string[], change: () => Promise<T>): Promise<T> {
     return this.#turns.run([...keys], change)
   }
@@ -209,7 +209,7 @@ export class FeedbackRecorder {
       words: added(before?.words ?? {}, rated),
       ...((rating !== undefined || before?.rated === true) && { rated: true }),
     }
-    await this.teach(example)
+    await this.train(example)
   }
 
   async #keepUnrated(task: Route, words: Route['words'] = {}): Promise<void> {

@@ -3,7 +3,7 @@ import { ParleyError } from '@parley/wire/errors'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { FeedbackRecorder } from './feedback.ts'
 
-/** What the training examples say about each agent, and how they are removed. */
+/** Sums up and removes the training examples of agents. */
 export class LearnedAgents {
   readonly #feedback: FeedbackRecorder
   readonly #callersMin: number
@@ -41,7 +41,7 @@ export class LearnedAgents {
     const [key] = found
     if (key === undefined)
       throw new ParleyError('NotFound', {
-        message: 'The agent has no examples of this caller: read the callers from what was learned',
+        message: 'The agent has no examples of this caller: GET the same path lists the callers',
         data: { reason: 'caller' },
       })
     if (found.length > 1)

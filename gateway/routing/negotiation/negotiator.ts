@@ -59,11 +59,11 @@ export interface DecisionRequest {
   newcomerWins?: (evidenced: string) => boolean
   /** Whether the minimum is ROUTE_MIN_SCORE, not the caller's. Then load and recent failures do not rule an agent out. */
   minScoreIsOurs?: boolean
-  /** What verdicts about the decision teach. */
+  /** The features from which verdicts about the decision make examples. */
   features?: TaskFeatures | undefined
 }
 
-/** What a decision led to. */
+/** The result of a decision. */
 export interface DecisionResult {
   /** The task in the agent's response. */
   task?: string | undefined

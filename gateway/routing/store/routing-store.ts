@@ -54,8 +54,8 @@ export interface DecisionRecord {
   /** Oldest first. Absent if there are none. */
   verdicts?: Verdict[]
   /**
-   * What a verdict about the decision teaches, until the context is cleared. Never part of a response. Absent if there is nothing
-   * to learn, or with ROUTE_LEARNING=no.
+   * The features from which a verdict about the decision makes examples, until the context is cleared. Never part of a response.
+   * Absent if there are none, or with ROUTE_LEARNING=no.
    */
   features?: TaskFeatures
   /** Key of the message's context (`FeedbackRecorder.contextKey`), with which the features are removed. */
@@ -127,7 +127,7 @@ export interface ClaimedTasksQuery {
   limit: number
 }
 
-/** What gateways have changed in the training examples. */
+/** Changes of the training examples by all gateways. */
 export interface TrainingExampleChanges {
   learned: TrainingExample[]
   /** Contexts whose examples were removed. */

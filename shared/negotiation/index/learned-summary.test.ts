@@ -18,7 +18,7 @@ const example = (
   ...more,
 })
 
-test('the summary of no examples says what is missing', () => {
+test('the summary of no examples counts the missing ones', () => {
   expect(summaryOf([], { callersMin: 2 })).toEqual({
     examples: 0,
     positive: 0,
@@ -61,11 +61,13 @@ test('five positive examples of two callers raise the score, those of one caller
   })
 })
 
-test('the words of positive and of negative examples are listed, rare words first, without stop words and pairs', () => {
+test('the words of positive and of negative examples are listed, rare words first, without stop words, pairs and numbers', () => {
   const all = [
     example('the forecast for the cities of Portugal', 1),
     example('forecast please', 1),
-    example('translate the invoice', -1),
+    example('translate the invoice 4711 b', -1, 'ann', {
+      words: { ...trainingWords('translate the invoice b'), '4711': 1 },
+    }),
   ]
   const { positive, negative } = summaryOf(all, { callersMin: 2, texts: ['Forecasts for any city'] }).words
   expect(positive[0]).toEqual({ word: 'forecasts', weight: 2 })

@@ -1,7 +1,6 @@
 import type { TrainingExample } from '../score/training-example.ts'
-import { backgroundRarity } from '../words/english.ts'
-import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
 import { contextsMin, isBoosted } from './agent-model.ts'
+import { type LearnedWords, learnedWords } from './learned-words.ts'
 
 /** How many examples are positive and negative. Examples with the outcome 0 are neither. */
 export interface OutcomeCounts {
@@ -18,15 +17,7 @@ export interface LearnedCaller extends OutcomeCounts {
   since: number
 }
 
-/** A word that occurs in examples. */
-export interface LearnedWord {
-  /** The word as the agent's own texts spell it, else its stem. */
-  word: string
-  /** Number of positive examples with the word less that of negative ones, weighted by their outcomes. */
-  weight: number
-}
-
-/** What the training examples of one agent say. */
+/** The sums of the training examples of one agent. */
 export interface LearnedSummary extends OutcomeCounts {
   /** Time of the oldest example in milliseconds since 1970. */
   since: number | undefined
@@ -34,10 +25,9 @@ export interface LearnedSummary extends OutcomeCounts {
   callers: LearnedCaller[]
   /** Whether the examples raise the agent's score. Negative examples lower it in any case. */
   raisesScore: boolean
-  /** What is missing until they do: positive examples, and callers with positive examples. */
+  /** How many positive examples, and callers with positive examples, are missing until they do. */
   missing: { examples: number; callers: number }
-  /** The words of mostly positive examples and of mostly negative ones, the most telling first. */
-  words: { positive: LearnedWord[]; negative: LearnedWord[] }
+  words: LearnedWords
 }
 
 export interface SummaryOptions {
@@ -48,8 +38,6 @@ export interface SummaryOptions {
   /** Maximum number of words of each kind. Default 12. */
   wordsMax?: number
 }
-
-const ownWordsMax = 2000
 
 /** Sums up the examples of one agent. This function is pure. */
 export function summaryOf(
@@ -73,7 +61,7 @@ export function summaryOf(
       examples: Math.max(0, contextsMin - counts.positive),
       callers: Math.max(0, callersMin - supporters),
     },
-    words: tellingWords(examples, texts, wordsMax),
+    words: learnedWords(examples, texts, wordsMax),
   }
 }
 
@@ -87,41 +75,4 @@ function countsOf(examples: readonly TrainingExample[]): OutcomeCounts {
 
 function oldest(examples: readonly TrainingExample[]): number | undefined {
   return examples.reduce<number | undefined>((least, { at }) => Math.min(least ?? at, at), undefined)
-}
-
-/** A word tells more if more examples have it, and if it is rarer in English. */
-function tellingWords(
-  examples: readonly TrainingExample[],
-  texts: readonly string[],
-  max: number,
-): LearnedSummary['words'] {
-  const weights = new Map<string, number>()
-  // A feature with a space is a pair of stems.
-  for (const { words, outcome } of examples)
-    for (const stem of Object.keys(words))
-      if (!stem.includes(' ') && !isStopWord(stem)) weights.set(stem, (weights.get(stem) ?? 0) + outcome)
-  const spelled = spellings(texts)
-  const found = [...weights].map(([stem, weight]) => ({
-    word: spelled.get(stem) ?? stem,
-    weight: Math.round(weight * 100) / 100,
-    telling: weight * backgroundRarity(stem),
-  }))
-  const first = (sign: 1 | -1) =>
-    found
-      .filter(({ weight }) => weight * sign > 0)
-      .toSorted((a, b) => sign * (b.telling - a.telling) || (a.word < b.word ? -1 : 1))
-      .slice(0, max)
-      .map(({ word, weight }) => ({ word, weight }))
-  return { positive: first(1), negative: first(-1) }
-}
-
-/** Maps each stem of the texts to the shortest word with this stem. */
-function spellings(texts: readonly string[]): Map<string, string> {
-  const spelled = new Map<string, string>()
-  for (const word of wordsIn(texts.join('\n'), ownWordsMax)) {
-    const stem = stemOf(word)
-    const known = spelled.get(stem)
-    if (known === undefined || word.length < known.length) spelled.set(stem, word)
-  }
-  return spelled
 }

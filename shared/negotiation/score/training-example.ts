@@ -1,4 +1,4 @@
-/** What is stored of a message's instruction for learning, in place of its text. */
+/** The features of a message's instruction that are stored for learning, in place of its text. */
 export interface TaskFeatures {
   /** Maps each stem to its count. */
   words: Record<string, number>
@@ -8,7 +8,7 @@ export interface TaskFeatures {
 
 /**
  * The training example of one context and agent: the messages' counted words, without their text or order,
- * and the outcome. The gateway stores it until the context is cleared. A correction has a context of its own.
+ * and the outcome. The gateway stores it until the context is cleared. A correction has its own context.
  */
 export interface TrainingExample extends TaskFeatures {
   /** Id of the agent. */
