@@ -134,6 +134,11 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'rate a task, or report that the wrong agent was chosen',
       load: () => import('./commands/operator/feedback.ts'),
     },
+    learned: {
+      usage: '<agent>',
+      summary: 'show or forget what the gateway has learned about an agent (operator)',
+      load: () => import('./commands/operator/learned.ts'),
+    },
     history: {
       usage: '<agent>',
       summary: 'show what happened to an agent, and what changed since its admission (operator)',

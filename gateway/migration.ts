@@ -102,6 +102,8 @@ const lessons: Kind = {
       _id,
       ...scope,
       context: keyText(context),
+      agent: keyText(lesson.agent),
+      ...(lesson.removedWith !== undefined && { removed_with: keyText(lesson.removedWith) }),
       at,
       body: JSON.stringify(lesson),
       stamp: 'migrated',

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises'
 import {
   type Payer,
   type PaymentOption,
@@ -14,7 +13,7 @@ import { decimalsMax, toAtomic, toWhole } from '@parley/wire/model/amount'
 import { CommandFailed } from '../terminal/faults.ts'
 import { type Io, say } from '../terminal/io.ts'
 import { oneLine } from '../terminal/printable.ts'
-import { isInteractive } from '../terminal/question.ts'
+import { confirm } from '../terminal/question.ts'
 import type { ServerConnection } from './server-connection.ts'
 import { openWallet } from './wallet.ts'
 
@@ -83,14 +82,10 @@ async function agree({ io, options }: Paying, price: string, total: bigint, deci
   if (options.max !== undefined && inSmallest > toAtomic(options.max, decimalsMax))
     throw new CommandFailed(`${price}, more than --max ${options.max} allows. Nothing was paid.`)
   if (options.yes || options.max !== undefined) return
-  if (!isInteractive(io)) throw new CommandFailed(`${price}. Add --yes, or --max with an amount, to pay it.`)
-  const terminal = createInterface({ input: io.stdin, output: io.stderr })
-  try {
-    const answer = await terminal.question(`${price}. Pay? (yes/no) `)
-    if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed('Nothing was paid.')
-  } finally {
-    terminal.close()
-  }
+  await confirm(io, `${price}. Pay?`, {
+    refused: 'Nothing was paid.',
+    unattended: `${price}. Add --yes, or --max with an amount, to pay it.`,
+  })
 }
 
 /** For `-`, the response names the agent that the gateway chose. */

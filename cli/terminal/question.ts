@@ -1,11 +1,31 @@
 import { createInterface } from 'node:readline/promises'
 import type { OutgoingMessage, WireStatus } from '@parley/wire/codecs/parley/shapes'
+import { CommandFailed } from './faults.ts'
 import { type Io, say } from './io.ts'
 import { textOf } from './task-view.ts'
 
 /** Whether a person can answer a prompt, because stdin and stderr are terminals. */
 export function isInteractive(io: Io): boolean {
   return io.stdin.isTTY === true && io.stderr.isTTY === true
+}
+
+/**
+ * Requests a confirmation at the terminal.
+ * @throws CommandFailed with `refused` if the answer is not yes, or with `unattended` without a terminal
+ */
+export async function confirm(
+  io: Io,
+  question: string,
+  { refused, unattended }: { refused: string; unattended: string },
+): Promise<void> {
+  if (!isInteractive(io)) throw new CommandFailed(unattended)
+  const terminal = createInterface({ input: io.stdin, output: io.stderr })
+  try {
+    const answer = await terminal.question(`${question} (yes/no) `)
+    if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed(refused)
+  } finally {
+    terminal.close()
+  }
 }
 
 /** Returns the question of a paused task as text. */

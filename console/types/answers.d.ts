@@ -15,6 +15,8 @@ import type {
   decisionList,
   decisionRow,
   historyRow,
+  learnedAnswer,
+  verdictAnswer,
 } from '@parley/wire/codecs/answers/operator/records'
 import type {
   queueAnswer,
@@ -43,6 +45,8 @@ export type Negotiation = z.output<typeof gatewayAnswer>
 export type DeliveryRow = z.output<typeof deliveryRow>
 export type DeliveryDetail = z.output<typeof deliveryDetail>
 export type AuditRow = z.output<typeof auditRow>
+export type Learned = z.output<typeof learnedAnswer>
+export type VerdictAnswer = z.output<typeof verdictAnswer>
 export type HistoryRow = z.output<typeof historyRow>
 export type Account = z.output<typeof accountAnswer>
 export type ConsoleSession = z.output<typeof consoleSessionAnswer>

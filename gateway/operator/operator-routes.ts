@@ -24,6 +24,7 @@ import { changedAudit, changedDecisions } from './events/changed-records.ts'
 import { ChangedTasks, type ChangedTasksSources } from './events/changed-tasks.ts'
 import { addEventRoutes } from './events/event-routes.ts'
 import { LiveEvents } from './events/live-events.ts'
+import { addLearnedRoutes } from './learned-routes.ts'
 import { OperatorStatements } from './operator-statements.ts'
 import { type NotRunningAgent, startAttention } from './overview/attention.ts'
 import type { Calls } from './overview/overview.ts'
@@ -75,6 +76,7 @@ export function addOperatorRoutes(app: FastifyInstance, { oauth, named, ...given
   const parts: OperatorParts = { ...given, reader, looks: new TextLooks(log) }
   addDecisionRoutes(app, parts)
   addAuditRoutes(app, parts)
+  addLearnedRoutes(app, parts)
   addTasks(app, parts)
 }
 

@@ -20,7 +20,9 @@ import type { ReportSignal } from './forwarding/forward.ts'
 import type { GrantRecords } from './forwarding/grant-records.ts'
 import type { NamedAgentOptions } from './forwarding/named-agent.ts'
 import { ReferenceGrants } from './forwarding/reference-grants.ts'
+import { Corrections } from './learning/corrections.ts'
 import { type FeedbackModel, FeedbackRecorder } from './learning/feedback.ts'
+import { LearnedAgents } from './learning/learned-agents.ts'
 import { countDecision } from './negotiation/count-decision.ts'
 import { decisionsKeptMs } from './negotiation/decisions.ts'
 import { followRegistry } from './negotiation/follow-registry.ts'
@@ -57,6 +59,8 @@ export interface Routing extends Disposable {
   store: RoutingStore
   negotiator: Negotiator
   feedback: FeedbackRecorder
+  corrections: Corrections
+  learned: LearnedAgents
   reportSignal: ReportSignal
   grants: ReferenceGrants
   router: (authenticator: Authenticator, answers: AnswerBudget, named: NamedAgentOptions) => RpcRouter
@@ -82,7 +86,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const { config, registry, access, detector, dispatcherFor, tokens, log, awaited } = options
   const { store } = options
   // In development, a single person may be the only caller.
-  const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
+  const callersMin = config.production ? 2 : 1
+  const index = new AgentIndex({ callersMin })
   const meaning = options.encoder && new Meaning(index, options.encoder)
   followRegistry(registry, index, meaning)
   const ended = detector.taskEnded.bind(detector)
@@ -121,6 +126,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     store,
     negotiator,
     feedback,
+    corrections: new Corrections({ store, feedback }),
+    learned: new LearnedAgents(feedback, callersMin),
     reportSignal,
     grants,
     cursorKey: storeKey,
@@ -153,6 +160,7 @@ function modelOf(index: AgentIndex, meaning: Meaning | undefined): FeedbackModel
     vectorOf: async (text) => meaning?.vectorOf(text),
     learn: (...examples) => index.learn(...examples),
     forget: (context) => index.forgetContext(context),
+    forgetAgent: (agent) => index.learned.forgetAgent(agent),
     count: trainingWords,
   }
 }

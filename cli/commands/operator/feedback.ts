@@ -1,11 +1,12 @@
-import { decisionDetail, decisionList } from '@parley/wire/codecs/answers/operator/records'
+import { decisionList, verdictAnswer } from '@parley/wire/codecs/answers/operator/records'
 import { methodOf } from '@parley/wire/codecs/parley/methods'
+import type { z } from 'zod'
 import { operatorApi, pathWith, whoSees } from '../../server/operator-api.ts'
 import { connect, type ServerOptions, withServerOptions } from '../../server/server-connection.ts'
 import { CliCommand } from '../../terminal/cli-command.ts'
 import { CommandFailed, UsageError } from '../../terminal/faults.ts'
-import { type Io, print, printJson } from '../../terminal/io.ts'
-import { oneLine } from '../../terminal/printable.ts'
+import { type Io, print, printJson, say } from '../../terminal/io.ts'
+import { oneLine, slugMax } from '../../terminal/printable.ts'
 import { uuid } from '../../terminal/uuid.ts'
 import { verdictLine } from './decisions.ts'
 
@@ -30,14 +31,22 @@ export default function feedbackCommand(io: Io): CliCommand {
     .addHelpText(
       'after',
       `
---wrong and --correct judge the decision of the gateway, and are recorded with it. Each person has one verdict about a
-decision; a later one replaces it. A task names the decision that placed it.
---rating and --text alone rate the result of your own task. From ratings, the gateway learns which agents suit which tasks.
+--wrong and --correct judge the decision of the gateway and are recorded with it. The gateway learns from them: the message
+becomes an example against the chosen agent and for the one of --right, or with --correct for the chosen agent. Each person
+has one verdict about a decision; a later one replaces it and its examples. A task names the decision that placed it.
+--rating and --text alone rate the result of your own task. The gateway also learns from ratings which agents suit which
+tasks. npx parley learned <agent> shows what it has learned.
 ${whoSees}
 
 Exit codes: 0 recorded; 1 failure; 2 incorrect usage.`,
     )
-    .members({ rightAgent: '--right', comment: '--text', rating: '--rating', feedback: '--text' })
+    .members({
+      right_agent: '--right',
+      rightAgent: '--right',
+      comment: '--text',
+      rating: '--rating',
+      feedback: '--text',
+    })
     .run((id: string, options: FeedbackOptions) => {
       const { wrong, correct, right, rating } = options
       if (wrong && correct) throw new UsageError('Use either --wrong or --correct.')
@@ -70,9 +79,26 @@ async function judge(
     ...(text !== undefined && { comment: text }),
   }
   const path = `/operator/decisions/${encodeURIComponent(decision)}/feedback`
-  const answer = await api.send(decisionDetail, path, { method: 'POST', body })
-  if (json) printJson(io, answer)
-  else for (const verdict of answer.feedback) print(io, verdictLine(verdict))
+  const answer = await api.send(verdictAnswer, path, { method: 'POST', body })
+  if (json) return printJson(io, answer)
+  for (const verdict of answer.feedback) print(io, verdictLine(verdict))
+  say(io, learnedText(answer, right))
+}
+
+/** Whether the gateway learned from the verdict, and the next step. */
+function learnedText({ not_learned: why, chosen }: z.output<typeof verdictAnswer>, right?: string): string {
+  if (why === null) {
+    const agents = [...new Set([chosen, right])].filter((slug) => typeof slug === 'string')
+    return `The gateway learned from it: npx parley learned ${oneLine(agents[0] ?? '<agent>', slugMax)}`
+  }
+  return `The verdict is recorded, but nothing was learned: ${reasons[why]}`
+}
+
+const reasons = {
+  learning_off: 'the gateway runs with ROUTE_LEARNING=no.',
+  no_words:
+    'the gateway has no words of the message, because its context was cleared or the decision is of an earlier version.',
+  no_agent: 'the chosen agent is not registered any more. Name the right one with --right <agent>.',
 }
 
 async function rate(io: Io, id: string, { rating, text, json, ...options }: FeedbackOptions): Promise<void> {

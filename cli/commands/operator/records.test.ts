@@ -96,6 +96,58 @@ test.each([
   expect((await cli(['feedback', task, ...argv])).code).toBe(2)
 })
 
+test('the gateway learns from feedback, and learned shows and removes the examples', async () => {
+  await succeeded(['learned', 'board', '--forget', '--yes'])
+  const correction = await cli(['feedback', decision, '--wrong', '--right', 'board'])
+  expect(correction.stderr).toContain('The gateway learned from it: npx parley learned sky')
+  const { code, stdout } = await cli(['learned', 'board'])
+  expect(code).toBe(0)
+  for (const line of [
+    'examples 1 (1 positive, 0 negative, 0 neutral)',
+    'score    not raised yet: needs 4 more positive examples',
+    'for      forecast (1), weather (1)',
+    'against  -',
+  ])
+    expect(stdout.split('\n')).toContain(line)
+  const [, caller = ''] = /^(\S+) +1 +1 +0 +\d{4}-\d\d-\d\d$/m.exec(stdout) ?? []
+  const kept = await cli(['learned', 'board', '--forget'])
+  expect([kept.code, kept.stderr]).toEqual([1, expect.stringContaining('Add --yes to confirm it.')])
+  const one = await cli(['learned', 'board', '--forget', '--yes', '--caller', caller])
+  expect(one.stdout).toBe('Forgotten: 1 example of board.\n')
+  expect((await cli(['learned', 'board'])).stdout).toBe('Nothing has been learned about board.\n')
+  const all = await cli(['learned', 'sky', '--forget', '--yes', '--json'])
+  expect(JSON.parse(all.stdout)).toEqual({ agent: 'sky', forgotten: expect.any(Number) })
+})
+
+test.each([
+  ['yes', 0, 'Forgotten: 1 example of board.\n', ''],
+  ['no', 1, '', 'Nothing was forgotten.'],
+])('learned --forget asks, and the answer %s ends with %i', async (answer, code, stdout, stderr) => {
+  await succeeded(['feedback', decision, '--wrong', '--right', 'board'])
+  const argv = ['learned', 'board', '--forget', '--url', gateway().addresses.public, '--token', admin]
+  const asked = await runCli(argv, { tty: true, stdin: `${answer}\n` })
+  expect([asked.code, asked.stdout]).toEqual([code, stdout])
+  expect(asked.stderr).toContain('Forget everything that was learned about board? This cannot be undone.')
+  expect(asked.stderr).toContain(stderr)
+})
+
+test.each([
+  [['learned', 'sky', '--yes'], 2, '--caller and --yes belong to --forget'],
+  [['learned', 'none'], 1, 'npx parley agents lists the agents'],
+  [['learned', 'sky', '--forget', '--yes', '--caller', 'x'], 1, '--caller'],
+  [['learned', 'sky', '--forget', '--yes', '--caller', 'xxxx'], 1, 'no examples of this caller'],
+  [['feedback', 'decision', '--wrong', '--right', 'none'], 1, '--right: no agent with this name'],
+  [['feedback', 'decision', '--wrong', '--right', 'sky'], 1, '--right: is the agent that was chosen'],
+])('%j fails with the exit code %i and the next step', async (argv, code, text) => {
+  const answer = await cli(argv.map((word) => (word === 'decision' ? decision : word)))
+  expect([answer.code, answer.stderr]).toEqual([code, expect.stringContaining(text)])
+})
+
+test('only operators see what was learned', async () => {
+  const refused = await cli(['learned', 'sky'], caller)
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('agent:admin')])
+})
+
 test('audit lists who did what, and refuses callers', async () => {
   const { stdout } = await cli(['audit', '--action', 'registry.*'])
   expect(stdout).toMatch(/allowed \S+\n {4}registry\.quarantine sky/)

@@ -41,6 +41,7 @@ async function open(learning = true): Promise<AgentIndex> {
       ? {
           learn: (...all) => index.learn(...all),
           forget: (key) => index.forgetContext(key),
+          forgetAgent: (agent) => index.learned.forgetAgent(agent),
           count: trainingWords,
         }
       : undefined,
@@ -159,6 +160,21 @@ test('training examples survive a restart', async () => {
   await database[Symbol.asyncDispose]()
   const index = await open()
   expect(index.learned.size).toBe(1)
+})
+
+test('after another gateway has removed examples of an agent, only those that are left count', async () => {
+  await database[Symbol.asyncDispose]()
+  const index = await open()
+  const example = { agent: 'sky', at: Date.now(), outcome: 1, rated: true, words: { rain: 1 } }
+  await feedback.train({ ...example, context: 'k1', caller: 'ann' })
+  await feedback.train({ ...example, context: 'k2', caller: 'bob' })
+  await store.removeTrainingExamplesOfAgent('sky', 'bob')
+  store.trainingExampleChanges = async () => ({ learned: [], forgotten: [], forgottenOf: ['sky'] })
+  await feedback.sync()
+  expect(index.learned.size).toBe(1)
+  await store.removeTrainingExamplesOfAgent('sky')
+  await feedback.sync()
+  expect([index.learned.size, index.learned.knows('sky')]).toEqual([0, false])
 })
 
 test('a rating that an agent reports after the outcome counts once', async () => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
-import type { TrainingExample } from '@parley/negotiation/score/training-example'
+import type { TaskFeatures, TrainingExample } from '@parley/negotiation/score/training-example'
 import type { TaskEnd } from '@parley/wire/model/task'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
 
@@ -12,6 +12,8 @@ export interface FeedbackModel {
   learn(...examples: readonly TrainingExample[]): TrainingExample[]
   /** Removes the examples of a context. */
   forget(context: string): void
+  /** Removes the examples of an agent. */
+  forgetAgent(agent: string): void
   /** Counts the words of a text. */
   count(text: string): Record<string, number>
   /** The sentence vector of a text (`TrainingExample.vector`). Undefined without an encoder. */
@@ -69,9 +71,15 @@ export class FeedbackRecorder {
   async sync(): Promise<void> {
     const { model, store } = this.#options
     if (model === undefined) return
-    const { learned, forgotten } = await store.trainingExampleChanges()
+    const { learned, forgotten, forgottenOf } = await store.trainingExampleChanges()
     for (const context of forgotten) model.forget(context)
+    for (const agent of forgottenOf) await this.#reload(agent)
     model.learn(...learned.filter(isRated))
+  }
+
+  /** Whether examples are learned from (ROUTE_LEARNING). */
+  get learns(): boolean {
+    return this.#options.model !== undefined
   }
 
   /** The words to store until the task ends. Empty if ROUTE_LEARNING is off: outlier detection still needs the outcome. */
@@ -80,10 +88,51 @@ export class FeedbackRecorder {
     return Object.fromEntries(counted.slice(0, wordsMax))
   }
 
-  /** Keeps the sentence vector of a message until its task is rated. Never rejects. */
-  async keepVector(text: string, words: Record<string, number>): Promise<void> {
+  /** Adds the sentence vector of a text to the features of its instruction, which were counted before. Never rejects. */
+  async addVector(text: string, features: TaskFeatures): Promise<void> {
     const vector = await this.#options.model?.vectorOf?.(text).catch(() => undefined)
-    if (vector !== undefined) this.#vectors.set(nameOf(words), vector)
+    if (vector === undefined) return
+    features.vector = vector
+    this.#vectors.set(nameOf(features.words), vector)
+  }
+
+  /** The features of an instruction to store for learning. Undefined if nothing can be learned from it, or if ROUTE_LEARNING is off. */
+  featuresOf(text: string): TaskFeatures | undefined {
+    const features = { words: this.wordsOf(text) }
+    return isEmpty(features) ? undefined : features
+  }
+
+  /** The key under which a context is stored with examples and decisions. */
+  contextKey(owner: string, context: string): string {
+    return keyOf(owner, context)
+  }
+
+  /** Stores an example and learns from it. */
+  train(given: TrainingExample): Promise<void> {
+    const vector = given.vector ?? this.#vectors.get(nameOf(given.words))
+    const example = { ...given, ...(vector !== undefined && { vector }) }
+    return this.#turns.run([turnOf(example.agent)], async () => {
+      await this.#options.store.saveTrainingExample(example)
+      if (this.#options.model !== undefined) await this.#drop(this.#options.model.learn(example))
+    })
+  }
+
+  /** The examples of an agent that count, oldest first. */
+  async examplesOf(agent: string): Promise<TrainingExample[]> {
+    return (await this.#options.store.trainingExamplesOf(agent)).filter(isRated)
+  }
+
+  /** Removes all examples of an agent, or those of one caller. Returns how many. */
+  async forgetAgent(agent: string, caller?: string): Promise<number> {
+    const removed = await this.#options.store.removeTrainingExamplesOfAgent(agent, caller)
+    await this.#reload(agent)
+    return removed
+  }
+
+  /** Removes the examples of a context by its key, and those that are removed with it. */
+  async forgetKey(key: string): Promise<void> {
+    const { store, model } = this.#options
+    for (const context of await store.removeTrainingExamplesOf(key)) model?.forget(context)
   }
 
   /** Records a task's outcome. Only the first report counts. */
@@ -116,11 +165,29 @@ export class FeedbackRecorder {
     }
   }
 
-  /** `contexts/clear`: removes the examples of the context. */
+  /** `contexts/clear`: removes the examples of the context, and the words of its decisions. */
   async forgetContext(owner: string, context: string): Promise<void> {
     const key = keyOf(owner, context)
-    await this.#options.store.removeTrainingExamplesOf(key)
-    this.#options.model?.forget(key)
+    await this.#turns.run([key], async () => {
+      await this.#options.store.removeDecisionFeatures(key)
+      await this.forgetKey(key)
+    })
+  }
+
+  /** Runs `change` while no other call clears a context with one of these keys or learns from it. */
+  whileKept<T>(keys: readonly string[], change: () => Promise<T>): Promise<T> {
+    return this.#turns.run([...keys], change)
+  }
+
+  /** Replaces what the model knows about an agent by its stored examples. */
+  #reload(agent: string): Promise<void> {
+    return this.#turns.run([turnOf(agent)], async () => {
+      const { model } = this.#options
+      if (model === undefined) return
+      const left = await this.examplesOf(agent)
+      model.forgetAgent(agent)
+      model.learn(...left)
+    })
   }
 
   /** Serialized by context, because the same outcome may be reported twice concurrently. */
@@ -161,8 +228,7 @@ export class FeedbackRecorder {
       ...(vector !== undefined && { vector }),
       ...((rating !== undefined || before?.rated === true) && { rated: true }),
     }
-    await store.saveTrainingExample(example)
-    await this.#drop(model.learn(example))
+    await this.train(example)
   }
 
   async #keepUnrated(task: Route, words: Route['words'] = {}): Promise<void> {
@@ -205,8 +271,14 @@ function added(before: Record<string, number>, more: Record<string, number>): Re
   return Object.fromEntries(sum)
 }
 
+/** Whether nothing can be learned from the features. */
+export const isEmpty = ({ words, vector }: TaskFeatures): boolean =>
+  vector === undefined && Object.keys(words).length === 0
+
+const turnOf = (agent: string) => `agent ${agent}`
+
 /** Examples hold hashes of owner and context. */
-function keyOf(owner: string, context: string): string {
+export function keyOf(owner: string, context: string): string {
   return createHash('sha256')
     .update(JSON.stringify([owner, context]))
     .digest('base64url')

@@ -3,6 +3,7 @@ import { newId } from '@parley/kit/database/new-id'
 import type { Log } from '@parley/kit/process/log'
 import type { AgentIndex, RankedAgent, Ranking, RankOptions } from '@parley/negotiation/index/agent-index'
 import type { NegotiationRequest } from '@parley/negotiation/score/request'
+import type { TaskFeatures } from '@parley/negotiation/score/training-example'
 import { sharesOf } from '@parley/negotiation/score/weights'
 import { routingRecordOut } from '@parley/wire/codecs/parley/negotiation'
 import type { Candidate, GatewayNegotiation, NamedAgent } from '@parley/wire/model/negotiation'
@@ -58,6 +59,16 @@ export interface DecisionRequest {
   newcomerWins?: (evidenced: string) => boolean
   /** Whether the minimum is ROUTE_MIN_SCORE, not the caller's. Then load and recent failures do not rule an agent out. */
   minScoreIsOurs?: boolean
+  /** The features from which verdicts about the decision make examples. */
+  features?: TaskFeatures | undefined
+}
+
+/** The result of a decision. */
+export interface DecisionResult {
+  /** The task in the agent's response. */
+  task?: string | undefined
+  /** Key of its context. */
+  context?: string | undefined
 }
 
 /** An attempt to deliver a message. */
@@ -238,12 +249,9 @@ export class Negotiator {
     return isAwaited(entry) ? absenceOf(entry, Date.now()) : undefined
   }
 
-  /**
-   * Records the decision for a message (`DecisionLog.save`).
-   * @param task the task in the agent's response
-   */
-  record(decision: Decision, question: DecisionRequest, task?: string): Promise<void> {
-    return this.#decisions.save(this.#recordOf(decision, question, task))
+  /** Records the decision for a message (`DecisionLog.save`). */
+  record(decision: Decision, question: DecisionRequest, result?: DecisionResult): Promise<void> {
+    return this.#decisions.save(this.#recordOf(decision, question, result))
   }
 
   /** Like `record`, but resolves early while the store keeps up. Never rejects. */
@@ -255,9 +263,13 @@ export class Negotiator {
     return this.#decisions.find(id)
   }
 
-  #recordOf(decision: Decision, question: DecisionRequest, task?: string): DecisionRecord {
+  #recordOf(
+    decision: Decision,
+    question: DecisionRequest,
+    { task, context }: DecisionResult = {},
+  ): DecisionRecord {
     const { id, answer, best, tried } = decision
-    const { owner, address = '', method, wanted } = question
+    const { owner, address = '', method, wanted, features } = question
     const { storesTexts = false, traceId, decided } = this.#options
     const at = Date.now()
     const chosen = method === negotiation ? best?.slug : takenBy(tried)
@@ -268,6 +280,8 @@ export class Negotiator {
       at,
       ...(owner === undefined ? { holder: anonymousHolder(address, this.#holderKey) } : { owner }),
       ...(task !== undefined && { task }),
+      ...(features !== undefined && { features }),
+      ...(context !== undefined && { context }),
       summary: summaryOf(decision, { method, chosen, trace, text }),
       body: routingRecordOut(answer, {
         method,

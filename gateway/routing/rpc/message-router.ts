@@ -129,7 +129,7 @@ export class MessageRouter {
     const ownAffinity = found.then(({ affinity }) => affinity)
     const affinity = await this.#paymentAffinity.affinityOf(sent.message, payment, caller, ownAffinity)
     const { mayHaveTask } = await found
-    const words = this.#options.feedback.wordsOf(textOf(sent.message))
+    const features = this.#options.feedback.featuresOf(textOf(sent.message))
     const { message } = sent
     const sending: Sending = {
       ...incoming,
@@ -140,7 +140,7 @@ export class MessageRouter {
       waits: incoming.operation === 'sendMessage' && isWaiting(sent),
       at: Date.now(),
       onPlaced,
-      words,
+      words: features?.words ?? {},
     }
     if (
       sent.continues === true &&
@@ -163,6 +163,7 @@ export class MessageRouter {
       newcomerWins,
       refuse,
       minScoreIsOurs,
+      features,
     })
   }
 
@@ -183,13 +184,13 @@ export class MessageRouter {
   }
 
   async #toBest(sending: Sending, question: DecisionRequest): Promise<FastifyReply> {
-    const { negotiator, store } = this.#options
+    const { store } = this.#options
     const decision = await this.#decide(sending, question)
-    const { feedback } = this.#options
     // The text was embedded for the decision, so that its vector is at hand.
-    void feedback.keepVector(textOf(sending.message), sending.words)
+    if (question.features !== undefined)
+      await this.#options.feedback.addVector(textOf(sending.message), question.features)
     const named = { 'x-negotiation-id': decision.id }
-    const record = (task?: string) => negotiator.record(decision, question, task)
+    const record = (route?: Route) => this.#record(sending, { decision, question }, route)
     if (decision.order.length === 0) {
       await record()
       if (sending.payment?.kind === 'transfer') throw payeeUnknown(named)
@@ -245,6 +246,18 @@ export class MessageRouter {
     if (otherDialect !== undefined && decision.tried.every(({ outcome }) => outcome === 'refused'))
       throw dialectUnsupported(otherDialect.slug)
     throw noAgentAvailable(decision.tried, named, decision.order)
+  }
+
+  /** @param route the route of the task in the agent's response */
+  #record(
+    { owner, message }: Sending,
+    { decision, question }: { decision: Decision; question: DecisionRequest },
+    route?: Route,
+  ): Promise<void> {
+    const { negotiator, feedback } = this.#options
+    const context = route?.context ?? message.contextId
+    const key = context === undefined ? undefined : feedback.contextKey(owner, context)
+    return negotiator.record(decision, question, { task: route?.id, context: key })
   }
 
   /** Makes the decision a step of the trace, with its candidates and scores. */

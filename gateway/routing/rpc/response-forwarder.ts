@@ -47,7 +47,7 @@ export class ResponseForwarder {
     {
       record,
       routeClaims,
-    }: { record?: (taskId: string | undefined) => Promise<void>; routeClaims?: RouteClaims } = {},
+    }: { record?: (task: Route | undefined) => Promise<void>; routeClaims?: RouteClaims } = {},
   ): Promise<FastifyReply> {
     // Recorded before the caller receives the price, because its payment must be routed to the same agent.
     if (delivered.head.status === 402 || delivered.head.headers['payment-required'] !== undefined)
@@ -56,7 +56,7 @@ export class ResponseForwarder {
       delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultOf(sending, delivered.bytes)
     const routes = await newRoutes(this.#options, { ...sending, entry }, task)
     const route = routes.find(({ kind }) => kind === 'task')
-    const recorded = record === undefined ? [] : [record(route?.id)]
+    const recorded = record === undefined ? [] : [record(route)]
     const writes = [...recorded, this.#keep(entry, routes, statusOf(delivered), routeClaims)]
     await this.quietly(Promise.all(writes))
     for (const { kind, id } of routes)

@@ -269,6 +269,58 @@ export function routingStoreCases(
       expect(listed?.summary).toEqual(summary)
     })
 
+    test('a decision keeps the features of its instruction until its context is cleared, and lists leave them out', async () => {
+      const features = { words: { rain: 1, 'a.b': 2 }, vector: 'AQID' }
+      const record = { id: 'd1', owner: 'alice', at: 5, body: { id: 'd1' }, features, context: 'k1' }
+      await store.saveDecision(record)
+      const queued = store.queueDecision({ ...record, id: 'd2', context: 'k2', summary })
+      if (store.shared) await queued
+      await store.addVerdict('d1', { verdict: 'right', by: 'bob', at: 10 })
+      expect((await store.findDecision('d1'))?.features).toEqual(features)
+      const listed = await store.listDecisions({ since: 0, until: 10, skip: 0, limit: 10 })
+      expect(listed.flatMap((decision) => Object.keys(decision))).not.toEqual(
+        expect.arrayContaining(['features']),
+      )
+      expect(listed.flatMap((decision) => Object.keys(decision))).not.toEqual(
+        expect.arrayContaining(['context']),
+      )
+      await store.removeDecisionFeatures('k1')
+      const { features: _, ...without } = record
+      expect(await store.findDecision('d1')).toMatchObject(without)
+      expect((await store.findDecision('d1'))?.features).toBeUndefined()
+      expect((await store.findDecision('d2'))?.features).toEqual(features)
+      await queued
+    })
+
+    test('an example is also removed with the context that it names, and keeps its vector', async () => {
+      const correction = example({ context: 'k2', removedWith: 'k1', vector: 'AQID' })
+      await store.saveTrainingExample(example())
+      await store.saveTrainingExample(correction)
+      await store.saveTrainingExample(example({ context: 'k3', removedWith: 'k4' }))
+      expect(await store.findTrainingExample('k2', 'sky')).toEqual(correction)
+      expect((await store.removeTrainingExamplesOf('k1')).toSorted()).toEqual(['k1', 'k2'])
+      expect((await store.trainingExamples()).map(({ context: key }) => key)).toEqual(['k3'])
+      await store.saveTrainingExample(example({ context: 'k3' }))
+      expect(await store.removeTrainingExamplesOf('k4')).toEqual([])
+    })
+
+    test('the examples of an agent are removed together, or only those of one caller', async () => {
+      await store.saveTrainingExample(example({ at: 2000 }))
+      await store.saveTrainingExample(example({ context: 'k2', at: 500, caller: 'other' }))
+      await store.saveTrainingExample(example({ context: 'k3', at: 900, caller: '$where' }))
+      await store.saveTrainingExample(example({ agent: 'sea', caller: 'other' }))
+      expect((await store.trainingExamplesOf('sky')).map(({ at }) => at)).toEqual([500, 900, 2000])
+      expect(await store.removeTrainingExamplesOfAgent('sky', 'other')).toBe(1)
+      expect(await store.removeTrainingExamplesOfAgent('sky', '')).toBe(0)
+      expect((await store.trainingExamplesOf('sky')).map(({ at }) => at)).toEqual([900, 2000])
+      expect(await store.removeTrainingExamplesOfAgent('sky')).toBe(2)
+      expect(await store.removeTrainingExamplesOfAgent('sky')).toBe(0)
+      expect(await store.trainingExamplesOf('sky')).toEqual([])
+      expect(await store.trainingExamplesOf('sea')).toHaveLength(1)
+      await store.saveTrainingExample(example())
+      expect(await store.trainingExamplesOf('sky')).toEqual([example()])
+    })
+
     test('there is one example per context and agent, which is removed with the context', async () => {
       await store.saveTrainingExample(example())
       await store.saveTrainingExample(example({ at: 2000, outcome: -1 }))

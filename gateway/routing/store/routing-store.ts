@@ -1,4 +1,4 @@
-import type { TrainingExample } from '@parley/negotiation/score/training-example'
+import type { TaskFeatures, TrainingExample } from '@parley/negotiation/score/training-example'
 import type { JsonObject } from '@parley/wire/model/task'
 
 /**
@@ -53,6 +53,13 @@ export interface DecisionRecord {
   summary?: DecisionSummary
   /** Oldest first. Absent if there are none. */
   verdicts?: Verdict[]
+  /**
+   * The features from which a verdict about the decision makes examples, until the context is cleared. Never part of a response.
+   * Absent if there are none, or with ROUTE_LEARNING=no.
+   */
+  features?: TaskFeatures
+  /** Key of the message's context (`FeedbackRecorder.contextKey`), with which the features are removed. */
+  context?: string
 }
 
 /** What a list of decisions shows, stored apart from the record, so that a list does not parse whole records. */
@@ -73,7 +80,7 @@ export interface DecisionSummary {
   words: string
 }
 
-/** A person's judgement of a decision. It is only recorded, and not learned from. */
+/** A person's judgement of a decision. */
 export interface Verdict {
   verdict: 'right' | 'wrong'
   rightAgent?: string
@@ -93,7 +100,9 @@ export function withVerdict(verdicts: readonly Verdict[], added: Verdict): Verdi
 }
 
 /** A decision in a list, without its body if it has a summary. */
-export type ListedDecision = Omit<DecisionRecord, 'holder' | 'body'> & { body?: JsonObject }
+export type ListedDecision = Omit<DecisionRecord, 'holder' | 'body' | 'features' | 'context'> & {
+  body?: JsonObject
+}
 
 export interface DecisionQuery {
   owner?: string | undefined
@@ -116,6 +125,15 @@ export interface ClaimedTasksQuery {
   /** Exclusive. */
   to?: number
   limit: number
+}
+
+/** Changes of the training examples by all gateways. */
+export interface TrainingExampleChanges {
+  learned: TrainingExample[]
+  /** Contexts whose examples were removed. */
+  forgotten: string[]
+  /** Ids of agents of which all examples, or those of one caller, were removed: read what is left of them. */
+  forgottenOf: string[]
 }
 
 /**
@@ -174,14 +192,22 @@ export interface RoutingStore {
   /** Adds a verdict (`withVerdict`). Returns false if there is no such decision. */
   addVerdict(id: string, verdict: Verdict): Promise<boolean>
 
+  /** Removes the features of all decisions with this context key. */
+  removeDecisionFeatures(context: string): Promise<void>
+
   trainingExamples(): Promise<TrainingExample[]>
+  /** The examples of one agent, oldest first. */
+  trainingExamplesOf(agent: string): Promise<TrainingExample[]>
   findTrainingExample(context: string, agent: string): Promise<TrainingExample | undefined>
   /** Replaces the example of the same context and agent. */
   saveTrainingExample(example: TrainingExample): Promise<void>
   removeTrainingExample(context: string, agent: string): Promise<void>
-  removeTrainingExamplesOf(context: string): Promise<void>
+  /** Removes the examples of a context, and those that are removed with it (`removedWith`). Returns their contexts. */
+  removeTrainingExamplesOf(context: string): Promise<string[]>
+  /** Removes all examples of an agent, or those of one caller. Returns how many. */
+  removeTrainingExamplesOfAgent(agent: string, caller?: string): Promise<number>
   /** Changes since the last call (initially since `trainingExamples`). May include this gateway's own changes. */
-  trainingExampleChanges(): Promise<{ learned: TrainingExample[]; forgotten: string[] }>
+  trainingExampleChanges(): Promise<TrainingExampleChanges>
 
   /** 32 bytes, created with the store, for sealing cursors. */
   cursorKey(): Promise<Uint8Array>

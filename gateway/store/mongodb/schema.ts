@@ -32,9 +32,12 @@ const indexes: Record<string, Index[]> = {
     { name: 'decisions_old', key: { agent_id: 1, at: 1 } },
     { name: 'decisions_of_holder', key: { agent_id: 1, anonymous: 1, holder: 1, at: 1 } },
     { name: 'decisions_of_task', key: { agent_id: 1, task: 1 }, having: 'task' },
+    { name: 'decisions_of_context', key: { agent_id: 1, context: 1 }, having: 'context' },
   ],
   lessons: [
     { name: 'lessons_of_context', key: { agent_id: 1, context: 1 } },
+    { name: 'lessons_removed_with', key: { agent_id: 1, removed_with: 1 }, having: 'removed_with' },
+    { name: 'lessons_of_agent', key: { agent_id: 1, agent: 1 } },
     { name: 'lessons_old', key: { agent_id: 1, at: 1 } },
     { name: 'lessons_changed', key: { agent_id: 1, changed_at: 1 } },
   ],

@@ -95,4 +95,10 @@ export const gatewayMigrations: readonly string[] = [
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX gateway_history_age ON gateway_history (at);
    CREATE INDEX gateway_history_of_agent ON gateway_history (agent, at);`,
+  `ALTER TABLE decisions ADD COLUMN features TEXT;
+   ALTER TABLE decisions ADD COLUMN context TEXT;
+   CREATE INDEX decisions_of_context ON decisions (context) WHERE context IS NOT NULL;
+   ALTER TABLE lessons ADD COLUMN removed_with TEXT;
+   CREATE INDEX lessons_removed_with ON lessons (removed_with) WHERE removed_with IS NOT NULL;
+   CREATE INDEX lessons_of_agent ON lessons (agent, at);`,
 ]

@@ -143,6 +143,11 @@ export class FeedbackModel {
     this.#count(agent)
   }
 
+  /** Whether the agent has examples. */
+  knows(id: string): boolean {
+    return this.#agents.has(id)
+  }
+
   /** The examples of an agent. */
   examplesOf(id: string): TrainingExample[] {
     return [...(this.#agents.get(id)?.byContext.values() ?? [])]

@@ -46,6 +46,9 @@ const supportedTimes = 8
 export const supportedEvidence = (first: number, second: number): number =>
   second <= 0 ? 0 : ranks[0] * Math.min(first, supportedTimes * second) + ranks[1] * second
 
+/** Number of contexts with good examples from which an agent's score can rise: one, and one that supports it. */
+export const contextsMin = 2
+
 /** Weight of past work next to the agent's own texts, with and without sentence vectors. */
 const learnedWeight = { meaning: 1.4, words: 1 }
 

@@ -1,8 +1,16 @@
+/** The features of a message's instruction that are stored for learning, in place of its text. */
+export interface TaskFeatures {
+  /** Maps each stem to its count. */
+  words: Record<string, number>
+  /** The sentence vector: 384 integers of 8 bits in base64. Absent without an encoder. */
+  vector?: string
+}
+
 /**
  * The training example of one context and agent: the messages' counted words, without their text or order,
- * and the outcome. The gateway stores it until the context is cleared.
+ * and the outcome. The gateway stores it until the context is cleared. A correction has its own context.
  */
-export interface TrainingExample {
+export interface TrainingExample extends TaskFeatures {
   /** Id of the agent. */
   agent: string
   /** Key of the context. There is one record per context and agent, which is replaced as the context continues. */
@@ -15,8 +23,6 @@ export interface TrainingExample {
   outcome: number
   /** Whether a caller rated a task of the context. */
   rated?: boolean
-  /** Maps each stem to its count. */
-  words: Record<string, number>
-  /** The sentence vector of the messages' instruction: 384 integers of 8 bits in base64. Absent without an encoder. */
-  vector?: string
+  /** Key of a further context with which the example is removed: that of the task that a correction is about. */
+  removedWith?: string
 }

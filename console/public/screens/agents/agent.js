@@ -13,6 +13,7 @@ import { Standing } from './agents.js'
 import { CardChanges } from './card-changes.js'
 import { History } from './history.js'
 import { Identity } from './identity.js'
+import { Learned } from './learned.js'
 import { Measurements } from './measurements.js'
 import { RecentWork } from './recent-work.js'
 import { Skills } from './skills.js'
@@ -74,6 +75,7 @@ function Content({ agent, reload, change }) {
       <div class="stack">
         <${About} agent=${agent} />
         <${Identity} agent=${agent} />
+        <${Learned} slug=${agent.slug} />
         <${History} agent=${agent} />
       </div>
     </div>

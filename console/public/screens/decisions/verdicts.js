@@ -11,7 +11,22 @@ import { Time } from '../../components/time.js'
 import { toast } from '../../components/toast.js'
 import { useAction } from '../../load.js'
 
-/** @typedef {import('../../../types/answers.js').DecisionDetail} DecisionDetail */
+/**
+ * @typedef {import('../../../types/answers.js').DecisionDetail} DecisionDetail
+ * @typedef {import('../../../types/answers.js').VerdictAnswer} VerdictAnswer
+ */
+
+const notLearned = {
+  learning_off: 'nothing was learned: the gateway runs with ROUTE_LEARNING=no',
+  no_words: 'nothing was learned: no words of the message are stored with this decision',
+  no_agent: 'nothing was learned: name the right agent, as the chosen one is not registered any more',
+}
+
+/** @param {VerdictAnswer} answer */
+function recordedText({ not_learned: reason }) {
+  if (reason === null) return 'The verdict is recorded, and the gateway has learned from it.'
+  return `The verdict is recorded, but ${notLearned[reason]}.`
+}
 
 /**
  * The verdicts on the decision, and the form that records a verdict.
@@ -22,14 +37,16 @@ export function Verdicts({ decision, reload }) {
   const [isWrong, setWrong] = useState(false)
   const id = encodeURIComponent(decision.id)
   const { run, running, error } = useAction(async (/** @type {object} */ verdict) => {
-    await api(`/operator/decisions/${id}/feedback`, { method: 'POST', body: verdict })
+    const answer = await api(`/operator/decisions/${id}/feedback`, { method: 'POST', body: verdict })
     setWrong(false)
-    toast('The verdict was recorded. Decisions about similar requests take it into account.')
+    toast(recordedText(answer), answer.learned ? 'good' : 'warn')
     reload()
   })
   return html`<${Card} id="verdicts" title="Was this the right agent?"
     footer=${html`<${CommandHint} command=${`npx parley feedback ${decision.id} --wrong`} />`}>
     <div class="stack">
+      <p class="muted small">The gateway learns from your answer: for similar messages, it counts against a wrong agent and for the right one.
+        A later answer of yours replaces it.</p>
       ${decision.feedback.map(
         (verdict, index) => html`<div key=${index} class="stack-2 small">
           <span class="row"><${Badge} tone=${verdict.verdict === 'right' ? 'good' : 'bad'} icon=${verdict.verdict === 'right' ? 'check' : 'cross'}>${verdict.verdict === 'right' ? 'right' : 'wrong'}<//>
@@ -69,7 +86,7 @@ function WrongForm({ decision, running, save, cancel }) {
     })
   }
   return html`<form class="stack" onSubmit=${submit}>
-    <${Field} label="The right agent" help="Leave it empty if none of them is right.">
+    <${Field} label="The right agent" help="Similar messages will count for this agent. Leave it empty if none of them is right.">
       ${(/** @type {any} */ props) => html`<input ...${props} list="right-agents" maxlength="200" autocomplete="off" value=${agent} onInput=${(/** @type {any} */ event) => setAgent(event.target.value)} />`}
     <//>
     <datalist id="right-agents">${[...names].slice(0, 100).map((name) => html`<option key=${name} value=${plainText(name)}></option>`)}</datalist>

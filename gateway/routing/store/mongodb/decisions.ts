@@ -1,5 +1,6 @@
 import { hashOf, keyText } from '@parley/kit/database/keys'
 import { untilDone } from '@parley/kit/database/retry'
+import type { Collection } from 'mongodb'
 import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
 import {
   type DecisionQuery,
@@ -21,7 +22,10 @@ export interface DecisionDocument {
   listed?: string
   /** A list as JSON. */
   verdicts?: string
-  /** The record as JSON, without summary and verdicts. */
+  /** `TaskFeatures` as JSON. */
+  features?: string
+  context?: string
+  /** The record as JSON, without summary, verdicts and features. */
   body: string
 }
 
@@ -39,40 +43,15 @@ export function mongodbDecisions(database: GatewayMongodb) {
     queueDecision: saveDecision,
     findDecision: async (id: string): Promise<DecisionRecord | undefined> => {
       const found = await decisions.findOne({ _id: idOf(id), ...scope })
-      return found === null ? undefined : { ...JSON.parse(found.body), ...listedIn(found) }
+      if (found === null) return undefined
+      const { body, features } = found
+      return {
+        ...JSON.parse(body),
+        ...listedIn(found),
+        ...(features !== undefined && { features: JSON.parse(features) }),
+      }
     },
-    listDecisions: async (query: DecisionQuery): Promise<ListedDecision[]> => {
-      const { owner, task, since, until, skip, limit } = query
-      const found = await decisions
-        .find({
-          ...scope,
-          at: { $gte: since, $lte: until },
-          ...(owner !== undefined && { anonymous: false, holder: keyText(owner) }),
-          ...(task !== undefined && { task: keyText(task) }),
-        })
-        .sort({ at: -1 })
-        .skip(skip)
-        .limit(limit)
-        .project<Omit<DecisionDocument, 'body'>>({ listed: 1, verdicts: 1 })
-        .toArray()
-      const older = found.flatMap(({ _id, listed }) => (listed === undefined ? [_id] : []))
-      const bodies = new Map(
-        older.length === 0
-          ? []
-          : (await decisions.find({ ...scope, _id: { $in: older } }).toArray()).map(({ _id, body }) => [
-              _id,
-              body,
-            ]),
-      )
-      return found.flatMap(({ _id, ...document }) => {
-        const { id, at, ...fields }: Partial<ListedDecision> = {
-          ...JSON.parse(bodies.get(_id) ?? '{}'),
-          ...listedIn(document),
-        }
-        // An older document may have been removed meanwhile.
-        return id === undefined || at === undefined ? [] : [{ id, at, ...fields }]
-      })
-    },
+    listDecisions: (query: DecisionQuery) => listIn(decisions, query),
     /** Several operators may add verdicts concurrently: a write succeeds only over the list that was read. */
     addVerdict: (id: string, verdict: Verdict): Promise<boolean> =>
       untilDone(async () => {
@@ -85,7 +64,49 @@ export function mongodbDecisions(database: GatewayMongodb) {
         const { matchedCount } = await decisions.updateOne(same, { $set: { verdicts } })
         return matchedCount === 1 ? { isFound: true } : undefined
       }).then(({ isFound }) => isFound),
+    removeDecisionFeatures: async (context: string): Promise<void> => {
+      const of = { ...scope, context: keyText(context), features: { $exists: true } }
+      await decisions.updateMany(of, { $unset: { features: '' } })
+    },
   }
+}
+
+async function listIn(
+  decisions: Collection<DecisionDocument>,
+  query: DecisionQuery,
+): Promise<ListedDecision[]> {
+  const { owner, task, since, until, skip, limit } = query
+  const found = await decisions
+    .find({
+      ...scope,
+      at: { $gte: since, $lte: until },
+      ...(owner !== undefined && { anonymous: false, holder: keyText(owner) }),
+      ...(task !== undefined && { task: keyText(task) }),
+    })
+    .sort({ at: -1 })
+    .skip(skip)
+    .limit(limit)
+    .project<ListedDocument>({ listed: 1, verdicts: 1 })
+    .toArray()
+  const older = found.flatMap(({ _id, listed }) => (listed === undefined ? [_id] : []))
+  const bodies = new Map(
+    older.length === 0
+      ? []
+      : (await decisions.find({ ...scope, _id: { $in: older } }).toArray()).map(({ _id, body }) => [
+          _id,
+          body,
+        ]),
+  )
+  return found.flatMap((document) => listedOf(document, bodies.get(document._id)))
+}
+
+type ListedDocument = Omit<DecisionDocument, 'body'>
+
+/** @param body of a document of an earlier version, which may have been removed meanwhile */
+function listedOf(document: ListedDocument, body = '{}'): ListedDecision[] {
+  const record: Partial<DecisionRecord> = { ...JSON.parse(body), ...listedIn(document) }
+  const { id, at, context: _, ...fields } = record
+  return id === undefined || at === undefined ? [] : [{ id, at, ...fields }]
 }
 
 function listedIn({ listed, verdicts }: Pick<DecisionDocument, 'listed' | 'verdicts'>) {
@@ -99,8 +120,8 @@ function listedIn({ listed, verdicts }: Pick<DecisionDocument, 'listed' | 'verdi
 const idOf = (id: string) => `${gatewayScope}/${hashOf(id)}`
 
 export function decisionDocument(record: DecisionRecord): DecisionDocument {
-  const { summary, verdicts, ...body } = record
-  const { id, owner, holder = '', at, task } = body
+  const { summary, verdicts, features, ...body } = record
+  const { id, owner, holder = '', at, task, context } = body
   return {
     _id: idOf(id),
     ...scope,
@@ -110,6 +131,8 @@ export function decisionDocument(record: DecisionRecord): DecisionDocument {
     ...(task !== undefined && { task: keyText(task) }),
     ...(summary !== undefined && { listed: JSON.stringify({ id, owner, at, task, summary }) }),
     ...(verdicts !== undefined && { verdicts: JSON.stringify(verdicts) }),
+    ...(features !== undefined && { features: JSON.stringify(features) }),
+    ...(context !== undefined && { context: keyText(context) }),
     body: JSON.stringify(body),
   }
 }

@@ -8,13 +8,16 @@ import {
   withVerdict,
 } from '../routing-store.ts'
 
-export const decisionColumns = 'id, owner, holder, at, body, task, summary, verdicts'
+export const decisionColumns = 'id, owner, holder, at, body, task, summary, verdicts, features, context'
 
 const sql = {
-  save: `INSERT INTO decisions (id, owner, holder, at, body, task, summary) VALUES (?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (id) DO UPDATE SET body = excluded.body, task = excluded.task, summary = excluded.summary`,
+  save: `INSERT INTO decisions (id, owner, holder, at, body, task, summary, features, context)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET body = excluded.body, task = excluded.task, summary = excluded.summary,
+      features = excluded.features, context = excluded.context`,
   find: `SELECT ${decisionColumns} FROM decisions WHERE id = ?`,
   saveVerdicts: 'UPDATE decisions SET verdicts = ? WHERE id = ?',
+  removeFeatures: 'UPDATE decisions SET features = NULL WHERE context = ? AND features IS NOT NULL',
   removeOld: 'DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE at < ? LIMIT ?)',
 }
 
@@ -45,7 +48,7 @@ export class SqliteDecisions {
 
   /** Serializes the record when it is written, which happens after the response it describes. */
   async save(record: DecisionRecord, soon: boolean): Promise<void> {
-    const { id, owner, holder = '', at, body, task = null, summary } = record
+    const { id, owner, holder = '', at, body, task = null, summary, features, context = null } = record
     const save = () =>
       this.#database
         .statement(sql.save)
@@ -57,6 +60,8 @@ export class SqliteDecisions {
           JSON.stringify(body),
           task,
           summary === undefined ? null : JSON.stringify(summary),
+          features === undefined ? null : JSON.stringify(features),
+          context,
         )
     await (soon ? this.#database.writeSoon(save) : this.#database.write(save))
   }
@@ -128,6 +133,11 @@ export class SqliteDecisions {
     })
   }
 
+  async removeFeatures(context: string): Promise<void> {
+    await this.flush()
+    await this.#database.write(() => this.#database.statement(sql.removeFeatures).run(context))
+  }
+
   /** Must run inside a write transaction. */
   removeOldNow(before: number, limit: number): number {
     return (
@@ -139,9 +149,15 @@ export class SqliteDecisions {
 }
 
 export function decisionOf(row: Row): DecisionRecord {
-  const { owner, holder, body } = row
+  const { owner, holder, body, features, context } = row
   const isAnonymous = typeof holder === 'string' && holder !== '' && owner === null
-  return { ...listedOf(row), body: JSON.parse(String(body)), ...(isAnonymous && { holder }) }
+  return {
+    ...listedOf(row),
+    body: JSON.parse(String(body)),
+    ...(isAnonymous && { holder }),
+    ...(typeof features === 'string' && { features: JSON.parse(features) }),
+    ...(typeof context === 'string' && { context }),
+  }
 }
 
 function listedOf({ id, owner, at, task, summary, verdicts, body }: Row): ListedDecision {

@@ -9,6 +9,7 @@ import type {
   Route,
   RouteKind,
   RoutingStore,
+  TrainingExampleChanges,
   Verdict,
 } from '../routing-store.ts'
 import { SqliteDecisions } from './decisions.ts'
@@ -38,10 +39,14 @@ const sql = {
     WHERE id = ? AND agent = ? AND words IS NOT NULL AND kind = 'task'`,
   trainingExamples: 'SELECT body FROM lessons ORDER BY at',
   findTrainingExample: 'SELECT body FROM lessons WHERE context = ? AND agent = ?',
-  saveTrainingExample: `INSERT INTO lessons (context, agent, at, body) VALUES (?, ?, ?, ?)
-    ON CONFLICT (context, agent) DO UPDATE SET at = excluded.at, body = excluded.body`,
+  trainingExamplesOf: 'SELECT body FROM lessons WHERE agent = ? ORDER BY at',
+  saveTrainingExample: `INSERT INTO lessons (context, agent, at, body, removed_with) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (context, agent) DO UPDATE
+    SET at = excluded.at, body = excluded.body, removed_with = excluded.removed_with`,
   removeTrainingExample: 'DELETE FROM lessons WHERE context = ? AND agent = ?',
-  removeTrainingExamplesOf: 'DELETE FROM lessons WHERE context = ?',
+  removeTrainingExamplesOf: 'DELETE FROM lessons WHERE context = ? OR removed_with = ? RETURNING context',
+  removeTrainingExamplesOfAgent: `DELETE FROM lessons
+    WHERE agent = ?1 AND (?2 IS NULL OR json_extract(body, '$.caller') = ?2)`,
   key: 'SELECT key FROM routing_key',
   kind: 'SELECT 1 FROM routes INDEXED BY routes_age WHERE kind = ? LIMIT 1',
 }
@@ -211,8 +216,16 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
     return this.#decisions.addVerdict(id, verdict)
   }
 
+  removeDecisionFeatures(context: string): Promise<void> {
+    return this.#decisions.removeFeatures(context)
+  }
+
   async trainingExamples(): Promise<TrainingExample[]> {
     return (await this.#all(sql.trainingExamples)).map(exampleOf)
+  }
+
+  async trainingExamplesOf(agent: string): Promise<TrainingExample[]> {
+    return (await this.#all(sql.trainingExamplesOf, agent)).map(exampleOf)
   }
 
   async findTrainingExample(context: string, agent: string): Promise<TrainingExample | undefined> {
@@ -227,6 +240,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
       example.agent,
       example.at,
       JSON.stringify(example),
+      example.removedWith ?? null,
     )
   }
 
@@ -234,13 +248,25 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
     await this.#run(sql.removeTrainingExample, context, agent)
   }
 
-  async removeTrainingExamplesOf(context: string): Promise<void> {
-    await this.#run(sql.removeTrainingExamplesOf, context)
+  async removeTrainingExamplesOf(context: string): Promise<string[]> {
+    const removed = await this.#database.write(() =>
+      this.#database.statement(sql.removeTrainingExamplesOf).all(context, context),
+    )
+    return [...new Set(removed.map((row) => String(row['context'])))]
+  }
+
+  removeTrainingExamplesOfAgent(agent: string, caller?: string): Promise<number> {
+    return this.#database.write(() => {
+      const { changes } = this.#database
+        .statement(sql.removeTrainingExamplesOfAgent)
+        .run(agent, caller ?? null)
+      return Number(changes)
+    })
   }
 
   /** Always empty, because no other gateway uses this database. */
-  async trainingExampleChanges() {
-    return { learned: [], forgotten: [] }
+  async trainingExampleChanges(): Promise<TrainingExampleChanges> {
+    return { learned: [], forgotten: [], forgottenOf: [] }
   }
 
   async cursorKey(): Promise<Uint8Array> {

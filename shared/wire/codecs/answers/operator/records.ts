@@ -58,9 +58,63 @@ export const decisionDetail = z.object({
 /** `POST /operator/decisions/{id}/feedback`. */
 export const verdictIn = z.object({
   verdict: z.enum(['right', 'wrong']),
-  right_agent: z.string().max(200).optional(),
+  right_agent: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('The slug of the agent that would have been right, with the verdict `wrong`'),
   comment: z.string().max(2000).optional(),
 })
+
+/** The decision after a verdict, and whether the gateway learned from the verdict. */
+export const verdictAnswer = z.object({
+  ...decisionDetail.shape,
+  learned: z.boolean(),
+  not_learned: z
+    .enum(['learning_off', 'no_words', 'no_agent'])
+    .nullable()
+    .describe(
+      '`learning_off`: ROUTE_LEARNING is no; `no_words`: no words of the message are stored; `no_agent`: no registered agent is concerned',
+    ),
+})
+
+const learnedWord = z.object({
+  word: z.string(),
+  weight: z.number().describe('Positive examples with the word less negative ones, weighted by outcome'),
+})
+const outcomeCounts = { examples: z.int(), positive: z.int(), negative: z.int() }
+
+/** `GET /operator/agents/{id}/learned`: the sums of the training examples of an agent. */
+export const learnedAnswer = z
+  .object({
+    agent: z.string(),
+    learning: z.boolean().describe('False with ROUTE_LEARNING=no: the examples then have no effect'),
+    ...outcomeCounts,
+    since: time.nullable().describe('The time of the oldest example'),
+    raises_score: z.boolean().describe('Negative examples lower the score in any case'),
+    missing: z
+      .object({ examples: z.int(), callers: z.int() })
+      .describe('Positive examples, and callers with positive examples, until the score is raised'),
+    callers_total: z.int(),
+    callers: z
+      .array(z.object({ caller: z.string(), ...outcomeCounts, since: time }))
+      .describe('Callers with the most examples first, at most 20. `caller` begins a hash of the client ID'),
+    words: z
+      .object({ positive: z.array(learnedWord), negative: z.array(learnedWord) })
+      .nullable()
+      .describe('The most significant words first; null if texts are not shown'),
+  })
+  .meta({ id: 'LearnedAgent' })
+
+/** `DELETE /operator/agents/{id}/learned`. */
+export const forgetQuery = z.object({
+  caller: z
+    .string()
+    .regex(/^[\w-]{4,22}$/, 'the beginning of the hash of a caller, at least 4 characters')
+    .optional()
+    .describe('Only the examples of this caller: the beginning of its hash, as listed'),
+})
+export const forgottenAnswer = z.object({ agent: z.string(), forgotten: z.int() })
 
 export const auditRow = z
   .object({
