@@ -65,7 +65,7 @@ test('a correction adds examples of the chosen and the right agent, and the word
     examples: 1,
     positive: 1,
     raises_score: false,
-    missing: { examples: 4, callers: 0 },
+    missing: { examples: 3, callers: 0 },
     callers_total: 1,
     callers: [{ caller: expect.stringMatching(/^[\w-]{10}$/), positive: 1 }],
     words: { positive: expect.arrayContaining([{ word: 'lisbon', weight: 1 }]), negative: [] },

@@ -1,7 +1,21 @@
 import type { SimilarExamples } from '../score/knowledge.ts'
-import { knownShare, learnedEvidence, similarity, supportedEvidence, weightOf } from '../score/learning.ts'
+import {
+  independentExamples,
+  knownShare,
+  learnedEvidence,
+  maturity,
+  nearShare,
+  sameTextMin,
+  similarity,
+  supportedEvidence,
+  supportersNeeded,
+  supportMin,
+  trustIn,
+  weightOf,
+} from '../score/learning.ts'
 import type { Query } from '../score/query.ts'
 import type { TrainingExample } from '../score/training-example.ts'
+import { backgroundRarity } from '../words/english.ts'
 import { type Cosines, cosineAt, VectorStore, vectorIn } from './vector-store.ts'
 
 export interface FeedbackModelOptions {
@@ -30,7 +44,8 @@ interface AgentExamples {
   number: number
   /** Keyed by context, because a later example of a context replaces the earlier one. */
   byContext: Map<string, StoredExample>
-  known: number
+  /** Number of independent good examples. */
+  independent: number
 }
 
 interface StoredExample extends TrainingExample {
@@ -38,8 +53,9 @@ interface StoredExample extends TrainingExample {
   number: number
   /** Slot of the vector, or −1. */
   slot: number
-  /** A hash of the caller, which is compared faster. */
+  /** Hashes of the caller and of the words, which are compared faster. */
   callerNumber: number
+  wordsNumber: number
 }
 
 /** What the examples say about a query. Arrays are indexed by agent number. */
@@ -167,9 +183,13 @@ export class FeedbackModel {
     return Array.from(this.#agents.values(), ({ agent, number }) => [agent, number])
   }
 
-  /** How much is known about each agent with examples. */
-  shares(): [agent: string, known: number][] {
-    return Array.from(this.#agents.values(), ({ agent, known }) => [agent, known])
+  /** How far the examples of each agent are trusted (`trustIn`), reduced while there are few examples. */
+  shares(): [agent: string, trust: number][] {
+    const share = maturity(supportersNeeded(this.#examples))
+    return Array.from(this.#agents.values(), ({ agent, independent }) => [
+      agent,
+      share * trustIn(independent),
+    ])
   }
 
   /** The number of an agent; undefined if it has no examples. */
@@ -183,18 +203,22 @@ export class FeedbackModel {
     const evidence = new Float64Array(this.#agentCapacity)
     const known = new Float64Array(this.#agentCapacity)
     const [good, bad] = [new Support(), new Support()]
-    for (const agent of this.#agents.values()) {
+    for (const { number, byContext, independent } of this.#agents.values()) {
       good.clear()
       bad.clear()
-      for (const { number, outcome, callerNumber } of agent.byContext.values()) {
-        const value = values[number] ?? 0
-        if (value > 0) (outcome < 0 ? bad : good).add(value, callerNumber)
+      let near = 0
+      for (const example of byContext.values()) {
+        const value = values[example.number] ?? 0
+        if (value <= 0) continue
+        const support = example.outcome < 0 ? bad : good
+        support.add(value, example)
+        near += nearShare(value)
       }
-      known[agent.number] = agent.known
-      const [forIt, against] = [good.evidence(this.#callersMin), bad.evidence(this.#callersMin)]
-      evidence[agent.number] =
-        learnedEvidence(forIt, 0, agent.known, hasMeaning) +
-        learnedEvidence(0, against, failedShare, hasMeaning)
+      const needed = supportersNeeded(this.#examples)
+      known[number] = knownShare(independent, near)
+      const forIt = trustIn(independent) * good.evidence(this.#callersMin, needed)
+      const against = failedShare * bad.evidence(this.#callersMin, needed)
+      evidence[number] = learnedEvidence(forIt - against, hasMeaning)
     }
     return { evidence, known }
   }
@@ -239,7 +263,7 @@ export class FeedbackModel {
     let squares = 0
     for (const stem of [...features, ...common]) {
       const posting = this.#postings.get(stem)
-      const square = this.#rarityOf(posting?.length ?? 0) ** 2
+      const square = this.#rarityOf(stem) ** 2
       squares += square
       if (posting === undefined) continue
       for (let at = 0; at < posting.length; at += 1) {
@@ -250,9 +274,10 @@ export class FeedbackModel {
     return Math.sqrt(squares)
   }
 
-  /** @param holders number of examples that contain a stem */
-  #rarityOf(holders: number): number {
-    return Math.log((this.#examples + 1) / (holders + 1)) + 1
+  /** How much a stem says: its rarity in English times its rarity among the examples. */
+  #rarityOf(stem: string): number {
+    const holders = this.#postings.get(stem)?.length ?? 0
+    return backgroundRarity(stem) * (Math.log((this.#examples + 1) / (holders + 1)) + 1)
   }
 
   /** Recomputes the lengths of all examples if their number has changed much, otherwise those of new examples. */
@@ -264,8 +289,7 @@ export class FeedbackModel {
         if (!isStale && (this.#lengths[number] ?? 0) > 0) continue
         let squares = 0
         for (const stem of Object.keys(words)) {
-          const posting = this.#postings.get(stem)
-          if (posting !== undefined) squares += this.#rarityOf(posting.length) ** 2
+          squares += this.#rarityOf(stem) ** 2
         }
         this.#lengths[number] = Math.sqrt(squares)
       }
@@ -292,6 +316,7 @@ export class FeedbackModel {
       number,
       slot,
       callerNumber: hashOf(given.caller),
+      wordsNumber: hashOf(Object.keys(words).toSorted().join(' ')),
     })
     this.#lengths[number] = 0
     this.#weights[number] = weightOf(given, this.#now())
@@ -326,7 +351,7 @@ export class FeedbackModel {
 
   #addAgent(id: string): AgentExamples {
     const number = this.#freeAgents.pop() ?? this.#agentCapacity++
-    const agent: AgentExamples = { agent: id, number, byContext: new Map(), known: 0 }
+    const agent: AgentExamples = { agent: id, number, byContext: new Map(), independent: 0 }
     this.#agents.set(id, agent)
     return agent
   }
@@ -340,11 +365,11 @@ export class FeedbackModel {
     }
     const good = [...agent.byContext.values()].filter(({ outcome }) => outcome > 0)
     const callers = new Set(good.map(({ caller }) => caller)).size
-    agent.known = callers < this.#callersMin ? 0 : knownShare(good.length, callers)
+    agent.independent = callers < this.#callersMin ? 0 : independentExamples(good.length, callers)
   }
 }
 
-/** What counts as known for failures, which need no good examples. */
+/** How far failures are trusted, which need no good examples. */
 const failedShare = 0.75
 
 function hashOf(text: string): number {
@@ -363,15 +388,21 @@ class Support {
   #firstCaller = -1
   /** The most similar example of another caller than the first one's. */
   #ofOther = 0
+  /** Number of examples that are similar enough to support others. */
+  #count = 0
+  readonly #counted = new Set<number>()
 
   clear(): void {
     this.#first = 0
     this.#second = 0
     this.#firstCaller = -1
     this.#ofOther = 0
+    this.#count = 0
+    this.#counted.clear()
   }
 
-  add(value: number, caller: number): void {
+  add(value: number, { callerNumber: caller, wordsNumber }: StoredExample): void {
+    if (value >= supportMin) this.#support(value, wordsNumber)
     if (value > this.#first) {
       if (caller !== this.#firstCaller) this.#ofOther = this.#first
       this.#second = this.#first
@@ -383,7 +414,15 @@ class Support {
     if (caller !== this.#firstCaller) this.#ofOther = Math.max(this.#ofOther, value)
   }
 
-  evidence(callersMin: number): number {
+  /** A repeated text supports only requests that are nearly the same, because it says no more about others than once. */
+  #support(value: number, wordsNumber: number): void {
+    if (value < sameTextMin && this.#counted.has(wordsNumber)) return
+    this.#counted.add(wordsNumber)
+    this.#count += 1
+  }
+
+  evidence(callersMin: number, needed: number): number {
+    if (needed > 2 && this.#count < needed) return 0
     return supportedEvidence(this.#first, callersMin < 2 ? this.#second : this.#ofOther)
   }
 }

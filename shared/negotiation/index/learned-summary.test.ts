@@ -26,7 +26,7 @@ test('the summary of no examples counts the missing ones', () => {
     since: undefined,
     callers: [],
     raisesScore: false,
-    missing: { examples: 5, callers: 2 },
+    missing: { examples: 4, callers: 2 },
     words: { positive: [], negative: [] },
   })
 })
@@ -48,7 +48,7 @@ test('positive and negative examples are counted, per caller, with the time of t
       { caller: 'ann', examples: 1, positive: 1, negative: 0, since: 3000 },
     ],
     raisesScore: false,
-    missing: { examples: 3, callers: 0 },
+    missing: { examples: 2, callers: 0 },
   })
 })
 

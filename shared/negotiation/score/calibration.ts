@@ -8,7 +8,7 @@ export interface Registry {
 
 export const soleAgent: Registry = { agents: 1, trained: 0 }
 
-/** Coefficients of the logarithm of the odds, fitted by `npm run bench -- routing --fit` (docs/routing.md). */
+/** Coefficients of the logarithm of the odds, fitted by `npm run bench -- calibration` (docs/routing.md). */
 interface Coefficients {
   evidence: number
   constant: number
@@ -50,12 +50,21 @@ export function logOdds(evidence: number, hasMeaning: boolean, { agents, trained
   )
 }
 
+/** The inverse of `logOdds`: the evidence that gives these odds. */
+export function evidenceFor(odds: number, hasMeaning: boolean, registry: Registry): number {
+  const constant = logOdds(0, hasMeaning, registry)
+  return (odds - constant) / (logOdds(1, hasMeaning, registry) - constant)
+}
+
+/** No text is certain to be understood. */
+const most = 0.99
+
 /** The probability for a logarithm of odds. */
-export const probability = (odds: number): number => 1 / (1 + Math.exp(-odds))
+export const probability = (odds: number): number => most / (1 + Math.exp(-odds))
 
 /** The inverse of `probability`, slightly lower to allow for rounding. */
 export function logOddsFor(value: number): number {
   if (value <= 0) return Number.NEGATIVE_INFINITY
-  if (value >= 1) return Number.POSITIVE_INFINITY
-  return Math.log(value / (1 - value)) - 1e-9
+  if (value >= most) return Number.POSITIVE_INFINITY
+  return Math.log(value / (most - value)) - 1e-9
 }

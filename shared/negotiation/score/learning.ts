@@ -46,8 +46,25 @@ const supportedTimes = 8
 export const supportedEvidence = (first: number, second: number): number =>
   second <= 0 ? 0 : ranks[0] * Math.min(first, supportedTimes * second) + ranks[1] * second
 
-/** Number of contexts with good examples from which an agent's score can rise: one, and one that supports it. */
-export const contextsMin = 2
+/** An example that is at least this similar supports others. */
+export const supportMin = 0.2
+/** An example that is at least this similar is nearly the same request. */
+export const sameTextMin = 0.7
+const fewExamples = 600
+const supportersMost = 4
+
+/**
+ * The number of similar examples that must support each other. It falls with the number of all examples, because few examples do not
+ * show which requests are alike by chance.
+ */
+export const supportersNeeded = (examples: number): number =>
+  2 + Math.ceil((supportersMost - 2) * Math.max(0, 1 - examples / fewExamples))
+
+/** How far examples count, 0..1, where so many are needed to support each other. */
+export const maturity = (needed: number): number => (supportersMost - needed) / (supportersMost - 2)
+
+/** Number of contexts with good examples from which an agent's score can rise while the gateway has few examples. */
+export const contextsMin = 4
 
 /** Weight of past work next to the agent's own texts, with and without sentence vectors. */
 const learnedWeight = { meaning: 1.4, words: 1 }
@@ -55,20 +72,52 @@ const learnedWeight = { meaning: 1.4, words: 1 }
 /** Past work never counts more than this. */
 const learnedMax = 1
 
-export const learnedEvidence = (good: number, bad: number, known: number, hasMeaning: boolean): number => {
-  const sum = (hasMeaning ? learnedWeight.meaning : learnedWeight.words) * known * (good - bad)
-  return Math.max(-learnedMax, Math.min(learnedMax, sum))
+/** @param support of good examples less that of bad ones, each weighted by the trust in it */
+export const learnedEvidence = (support: number, hasMeaning: boolean): number =>
+  Math.max(
+    -learnedMax,
+    Math.min(learnedMax, (hasMeaning ? learnedWeight.meaning : learnedWeight.words) * support),
+  )
+
+/** The independent examples among those of so many contexts and callers. */
+export const independentExamples = (contexts: number, callers: number): number =>
+  Math.min(contexts, 3 * callers)
+
+/** Fraction of the evidence that so many independent examples give, 0..1. */
+export const trustIn = (independent: number): number => independent / (independent + 1)
+
+/** An example that is at least this similar to a request counts as one about the same kind of request. */
+const sameKind = 0.3
+/** With so many independent examples of any kind, half of what the agent does is known. */
+const halfKnown = 5
+
+/**
+ * Fraction of the knowledge about what an agent does with a request that comes from examples, 0..1. An agent whose examples are about other
+ * requests is as unknown for this one as an agent without any.
+ * @param independent number of independent examples
+ * @param similarities of its examples with the request, summed up, each at most `sameKind`
+ */
+export function knownShare(independent: number, similarities: number): number {
+  const near = similarities / sameKind
+  return Math.max(independent / (independent + halfKnown), near / (near + 1))
 }
 
-/** Fraction of the knowledge about an agent that comes from examples of so many contexts and callers, 0..1. */
-export function knownShare(contexts: number, callers: number): number {
-  const independent = Math.min(contexts, 3 * callers)
-  return independent / (independent + 1)
-}
+/** What an example adds to the sum of `knownShare`. */
+export const nearShare = (value: number): number => Math.min(sameKind, value)
 
 /** The fraction of the maximum evidence that an agent without examples would be expected to have, at most as a multiple of its own. */
 const expectedShare = 0.85
 const expectedTimes = 2
+
+const likely = (own: number, most: number): number =>
+  Math.min(expectedShare * most, expectedTimes * Math.max(0, own))
+
+/**
+ * The evidence that examples add in general for a query: it is expected of the best agent without examples, and says nothing about
+ * whether that agent can do the task.
+ */
+export const expectedEvidence = ({ most, bestOwn }: Pick<Learned, 'most' | 'bestOwn'>): number =>
+  likely(bestOwn, most)
 
 /**
  * The evidence of an agent's own texts together with past work. An agent with few examples gets the evidence that its texts lead to expect, so that
@@ -78,7 +127,6 @@ export function withLearned(
   own: number,
   { evidence, known, most, bestOwn }: Omit<Learned, 'similar'>,
 ): number {
-  const likely = Math.min(expectedShare * most, expectedTimes * Math.max(0, own))
-  const expected = (1 - known) * Math.max(0, likely - Math.max(0, bestOwn - own))
+  const expected = (1 - known) * Math.max(0, likely(own, most) - Math.max(0, bestOwn - own))
   return own + (evidence < 0 ? evidence : Math.max(evidence, expected))
 }

@@ -54,14 +54,16 @@ function skillReason({ matches, subscores }: ReasonInput): string[] {
 
 function learnedReason({ query, knowledge, subscores }: ReasonInput): string[] {
   const learned = knowledge.learned?.(query)
-  if (learned === undefined || subscores.skillMatch === 0) return []
+  if (learned === undefined) return []
   const { evidence, known, most } = learned
   const similar = learned.similar()
   const callers = similar.callers === 1 ? 'one caller' : `${similar.callers} callers`
   return [
     ...(evidence > 0 ? [`learned: did ${tasks(similar.good)} well, as ${callers} rated`] : []),
     ...(evidence < 0 ? [`learned: did ${tasks(similar.bad)} badly, as ${callers} rated`] : []),
-    ...(known === 0 && most > 0 ? ['no ratings for such tasks yet: its description counts more'] : []),
+    ...(known === 0 && most > 0 && subscores.skillMatch > 0
+      ? ['no ratings for such tasks yet: its description counts more']
+      : []),
   ]
 }
 

@@ -3,7 +3,7 @@ import { writtenWords } from '../words/written-words.ts'
 import { logOdds, probability, soleAgent } from './calibration.ts'
 import { massOf, meaningEvidence, ownEvidence, rarity, wordEvidence } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
-import { withLearned } from './learning.ts'
+import { expectedEvidence, withLearned } from './learning.ts'
 import type { OfferedSkill } from './offer.ts'
 import type { Profile, Unit } from './profile.ts'
 import type { Query, Term } from './query.ts'
@@ -44,7 +44,8 @@ export function oddsOf(own: number, query: Query, knowledge: Knowledge): number 
   const past = learned?.(query)
   const evidence = past === undefined ? own : withLearned(own, past)
   if (near === undefined && evidence <= 0) return Number.NEGATIVE_INFINITY
-  return logOdds(evidence, near !== undefined, registry)
+  const general = past === undefined ? 0 : (1 - registry.trained) * expectedEvidence(past)
+  return logOdds(evidence - general, near !== undefined, registry)
 }
 
 function bestNearness({ nearness: near }: Knowledge): number | undefined {
