@@ -8,7 +8,9 @@ const modes = z.array(z.string()).min(1).catch(['text/plain'])
 const price = z.object({ amount })
 
 /** A registered agent's offer, which equals the offer that the agent itself negotiates with. */
-export function offerOf(entry: AgentEntry): Offer {
+export function offerOf(
+  entry: Pick<AgentEntry, 'name' | 'description' | 'skills'> & Parameters<typeof factsOf>[0],
+): Offer {
   const { name, description, skills, card } = entry
   const inputs = modes.parse(card['defaultInputModes'])
   const outputs = modes.parse(card['defaultOutputModes'])
@@ -21,7 +23,11 @@ export function offerOf(entry: AgentEntry): Offer {
 }
 
 /** The part of the offer that heartbeats change. */
-export function factsOf({ load, measurements, card }: AgentEntry): Facts {
+export function factsOf({
+  load,
+  measurements,
+  card,
+}: Pick<AgentEntry, 'load' | 'measurements' | 'card'>): Facts {
   const cost = price.safeParse(card['executionCost']).data
   return {
     queueDepth: load.queueDepth ?? 0,
