@@ -41,6 +41,8 @@ export interface GatewayConfig extends CommonConfig {
   routeMinScore: number
   /** Whether routing learns from task outcomes. */
   routeLearning: boolean
+  /** How long the gateway waits for each example that it sends to a new agent. Undefined if it sends none. */
+  exampleTimeoutMs: number | undefined
   /** How long the calls of MCP clients wait for their tasks, in milliseconds. */
   mcp: { taskAfterMs: number; answerAfterMs: number }
   /** Whether operators see the texts of other callers' tasks. */
@@ -124,6 +126,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       catalogSources: values.CATALOG_SOURCES ?? [],
       routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,
+      exampleTimeoutMs: values.PROBE_EXAMPLES ? values.PROBE_EXAMPLES_SECONDS * 1000 : undefined,
       mcp: { taskAfterMs: values.MCP_TASK_AFTER_MS, answerAfterMs: values.MCP_ANSWER_AFTER_MS },
       console: values.CONSOLE,
       auditRetentionDays: values.AUDIT_RETENTION_DAYS,

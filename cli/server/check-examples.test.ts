@@ -72,7 +72,7 @@ const check = (...more: string[]) =>
 const lines = ({ stdout }: { stdout: string }) =>
   stdout.split('\n').filter((line) => /^\S+ +examples/.test(line))
 
-test('parley check says which examples the agent would win, and which other agent would win the others', async () => {
+test('parley check states which examples the agent would win, and which agent would win the others', async () => {
   serve({ ...greet, examples: ['Greet people by their name', 'Convert 3 miles to kilometres'] })
   const { code, stdout } = await check()
   expect(stdout).toMatch(
@@ -155,7 +155,7 @@ test('an agent without examples is informed of their use', async () => {
   expect(lines(await check())).toEqual([expect.stringContaining('The skills list no examples.')])
 })
 
-test('without a gateway, one line says how to try the examples, and the exit code stays', async () => {
+test('without a gateway, one line explains how to try the examples, and the exit code stays', async () => {
   serve({ ...greet, examples: ['Greet Ada', 'Greet Bob'] })
   const result = await runCli(['check', agent.url, '--registry', 'http://127.0.0.1:9'], { cwd: folder.path })
   expect(lines(result)).toEqual([

@@ -38,13 +38,13 @@ interface Example {
 /** The entry of the checked agent at the gateway. */
 interface OwnEntry {
   slug: string
-  /** Why the agent is no candidate for a message; undefined if it may be one. */
+  /** Why the agent receives no messages; undefined if it may. */
   excluded?: string
 }
 
 /**
  * Negotiates the examples of an agent's skills at a gateway, as a caller without a token. No message is sent to any agent.
- * Returns remarks only, because examples that another agent would win are no fault of the agent.
+ * Returns remarks only, because an example that another agent would win does not make the agent faulty.
  */
 export async function checkExamples({ agent, gateway, minScore }: ExampleCheck): Promise<Finding[]> {
   const { examples, remarks } = await examplesOf(agent)
