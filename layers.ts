@@ -30,7 +30,13 @@ export const layers: Record<string, string[][]> = {
     ['mcp', 'openai', 'catalog', 'operator'],
     ['console'],
   ],
-  'gateway/routing': [['store', 'forwarding'], ['learning'], ['placement'], ['negotiation'], ['rpc']],
+  'gateway/routing': [
+    ['store', 'forwarding'],
+    ['learning'],
+    ['placement'],
+    ['negotiation'],
+    ['rpc', 'probes'],
+  ],
 }
 
 /** Each driver may be imported only in the folder of its adapter. */

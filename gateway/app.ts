@@ -16,6 +16,7 @@ import { type Addresses, resolveAddresses } from './addresses.ts'
 import { openCatalogSources } from './catalog/catalog-sources.ts'
 import type { Settings } from './config.ts'
 import { sessionCookieOf } from './console/browser-sessions.ts'
+import { startExampleProbes } from './example-probes.ts'
 import { type GatewayState, openGatewayState } from './gateway-state.ts'
 import { AwaitedAgents } from './health/awaited-agents.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
@@ -137,6 +138,8 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   addMetricsRoute(app, metrics)
   await addAgents(app, parts)
   await app.listen({ host: config.host, port: addresses.port })
+  // Agents verify the gateway's token at its routes.
+  stack.use(startExampleProbes(parts, dispatcherFor))
   const processOptions = { ...parts, environment, provider: oauth.provider, upstream, relayAddress }
   const started = await startProcesses(options, processOptions, stack)
   supervisor = started.supervisor

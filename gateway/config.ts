@@ -43,6 +43,8 @@ export interface GatewayConfig extends CommonConfig {
   routeLearning: boolean
   /** SENTENCE_ENCODER. */
   sentenceEncoder: boolean
+  /** How long the gateway waits for each example that it sends to a new agent. Undefined if it sends none. */
+  exampleTimeoutMs: number | undefined
   /** How long the calls of MCP clients wait for their tasks, in milliseconds. */
   mcp: { taskAfterMs: number; answerAfterMs: number }
   /** Whether operators see the texts of other callers' tasks. */
@@ -127,6 +129,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,
       sentenceEncoder: values.SENTENCE_ENCODER,
+      exampleTimeoutMs: values.PROBE_EXAMPLES ? values.PROBE_EXAMPLES_SECONDS * 1000 : undefined,
       mcp: { taskAfterMs: values.MCP_TASK_AFTER_MS, answerAfterMs: values.MCP_ANSWER_AFTER_MS },
       console: values.CONSOLE,
       auditRetentionDays: values.AUDIT_RETENTION_DAYS,

@@ -1,6 +1,6 @@
 import { checkAgent, type Finding } from '../server/check-agent.ts'
 import { checkMcpServer } from '../server/check-mcp-server.ts'
-import { clientSettings } from '../server/environment.ts'
+import { clientSettings, minScoreOf } from '../server/environment.ts'
 import { tokenSource } from '../server/token-source.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
 import { UsageError } from '../terminal/faults.ts'
@@ -8,6 +8,7 @@ import { type Io, print, printJson } from '../terminal/io.ts'
 import { oneLine } from '../terminal/printable.ts'
 
 interface CheckOptions {
+  registry?: string
   token?: string
   mcp?: true
   json?: true
@@ -20,6 +21,10 @@ export default function checkCommand(io: Io): CliCommand {
       '--token <token>',
       'also send one task with this token (default: a token of the development client, for its own server only)',
     )
+    .option(
+      '--registry <url>',
+      'gateway at which the examples of the skills are tried (default: PUBLIC_URL, else http://HOST:PORT)',
+    )
     .option('--mcp', 'the address is the endpoint of an MCP server: shows its tools, and calls none')
     .option('--json', 'print the findings as JSON')
     .addHelpText(
@@ -30,6 +35,9 @@ Checks the agent and prints one line per check: ok, – (a remark) or FIX with w
 For an A2A agent of another vendor, it shows the interface and the scheme that the gateway will use. --token is then a
 credential of the agent, with which a task that does not exist is read. No message is sent.
 
+If a gateway answers, up to 20 examples of the skills are negotiated there, without a token. Each line shows which agent would
+get the example as a message. It is a remark if that is another agent or none. Nothing is sent to agents.
+
 For an MCP server (--mcp), it shows the tools that npx parley register --mcp would register as skills.
 
 Exit codes: 0 all checks passed; 1 a check failed; 2 incorrect usage.`,
@@ -38,14 +46,25 @@ Exit codes: 0 all checks passed; 1 a check failed; 2 incorrect usage.`,
 }
 
 async function check(io: Io, url: string, options: CheckOptions): Promise<number> {
-  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-    throw new UsageError(`It must be an http or https address, not "${url}".`)
+  requireHttp(url, 'It')
+  if (options.registry !== undefined) requireHttp(options.registry, '--registry')
   if (options.mcp) return report(io, await checkMcpServer(url, options.token), options.json)
   // PARLEY_TOKEN belongs to the configured server and must not be sent to an arbitrary address.
-  const { dataDir } = clientSettings(io)
+  const { dataDir, url: server } = clientSettings(io)
   const token = await tokenSource({ dataDir, token: options.token, url, as: 'developer' })
-  const findings = await checkAgent(url, await token?.().catch(() => undefined), options.token)
+  const bearer = await token?.().catch(() => undefined)
+  const { findings, agent } = await checkAgent(url, bearer, options.token)
+  if (agent !== undefined) {
+    const { checkExamples } = await import('../server/check-examples.ts')
+    const gateway = (options.registry ?? server).replace(/\/+$/, '')
+    findings.push(...(await checkExamples({ agent, gateway, minScore: minScoreOf(io) })))
+  }
   return report(io, findings, options.json)
+}
+
+function requireHttp(url: string, name: string): void {
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
+    throw new UsageError(`${name} must be an http or https address, not "${url}".`)
 }
 
 function report(io: Io, findings: readonly Finding[], json: true | undefined): number {
@@ -55,7 +74,7 @@ function report(io: Io, findings: readonly Finding[], json: true | undefined): n
       const mark = fix === undefined ? (note === undefined ? 'ok  ' : '–   ') : 'FIX '
       print(
         io,
-        `${mark}  ${what.padEnd(16)}  ${oneLine(fix ?? note ?? info ?? '', 300)}`.trimEnd().concat('\n'),
+        `${mark}  ${what.padEnd(16)}  ${oneLine(fix ?? note ?? info ?? '', 400)}`.trimEnd().concat('\n'),
       )
     }
   }

@@ -17,6 +17,32 @@ export interface Finding {
   note?: string
   /** What was found, if the check passed. */
   info?: string
+  /** The result of trying an example of a skill at a gateway. */
+  example?: TriedExample
+}
+
+/** Which agent of a gateway would get an example as a message that names no agent. */
+export interface TriedExample {
+  skill: string
+  text: string
+  /** The slug of the agent that would get it; null if none would. */
+  winner: string | null
+  /** The score of that agent, or the best score if no agent would get it. From 0 to 1. */
+  score: number
+  /** Whether the checked agent would get it. */
+  wins: boolean
+  ownScore: number
+  /** False if `ownScore` is computed here, without what the gateway has learned. */
+  ownScoreIsOfGateway: boolean
+}
+
+/** The agent as its card and its list of skills describe it, neither of which has been checked. */
+export interface DescribedAgent {
+  /** The address of the agent, without the path of its card. */
+  base: string
+  card: JsonObject
+  /** The list of skills. */
+  skills: unknown
 }
 
 export type ReadAnswer = (url: string, init: RequestInit) => Promise<Answer>
@@ -38,30 +64,27 @@ export async function checkAgent(
   url: string,
   token: string | undefined,
   credential?: string,
-): Promise<Finding[]> {
+): Promise<{ findings: Finding[]; agent?: DescribedAgent }> {
   const base = url.replace(/\/\.well-known\/agent(-card)?\.json$/, '').replace(/\/+$/, '')
   const card = await get(`${base}${foreignCardPaths[0]}`).catch((error: Error) => error)
   if (card instanceof Error) {
-    return [
-      {
-        what: 'reachable',
-        fix: `The agent does not respond: ${reasonOf(card, base)}. Check that it is running and that the address is correct.`,
-      },
-    ]
+    const fix = `The agent does not respond: ${reasonOf(card, base)}. Check that it is running and that the address is correct.`
+    return { findings: [{ what: 'reachable', fix }] }
   }
   const second = hasObject(card) ? undefined : await get(`${base}${foreignCardPaths[1]}`)
   const foreign = await foreignCardIn(card, second)
-  if (foreign !== undefined)
-    return [
-      { what: 'reachable' },
-      ...(await checkForeignAgent({ base, ...foreign, credential, read, reasonOf })),
-    ]
+  if (foreign !== undefined) {
+    const found = await checkForeignAgent({ base, ...foreign, credential, read, reasonOf })
+    const agent = { base, card: foreign.card, skills: foreign.card['skills'] }
+    return { findings: [{ what: 'reachable' }, ...found], agent }
+  }
   if (second !== undefined && !hasObject(second))
-    return [{ what: 'reachable' }, noCardFinding([card, second])]
+    return { findings: [{ what: 'reachable' }, noCardFinding([card, second])] }
   const findings = [{ what: 'reachable' }, cardFinding(card)]
-  const did = card.json?.['did']
+  const { did, skills: ofCard } = card.json ?? {}
+  const list = get(`${base}/agent/skills`)
   const rest = [
-    skills(base),
+    list.then(skillsFinding),
     identity(base, did),
     health(base),
     malformed(base),
@@ -76,7 +99,13 @@ export async function checkAgent(
     )
   }
   if (token === undefined) findings.push({ what: 'task', note: 'Not tried: give a token with --token.' })
-  return findings
+  if (card.json === undefined) return { findings }
+  const listed = await list.then(
+    ({ json }) => json?.['skills'],
+    () => undefined,
+  )
+  const hasListed = Array.isArray(listed) && listed.length > 0
+  return { findings, agent: { base, card: card.json, skills: hasListed ? listed : ofCard } }
 }
 
 const hasObject = ({ status, json }: Answer) => status === 200 && json !== undefined
@@ -124,9 +153,8 @@ function cardFinding({ status, json }: Answer): Finding {
   return { what }
 }
 
-async function skills(base: string): Promise<Finding> {
+function skillsFinding({ status, json }: Answer): Finding {
   const what = 'skills'
-  const { status, json } = await get(`${base}/agent/skills`)
   const list = json?.['skills']
   if (status !== 200 || !Array.isArray(list))
     return { what, fix: `/agent/skills must answer 200 with {skills, total}; it answers ${status}.` }

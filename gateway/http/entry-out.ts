@@ -67,6 +67,7 @@ export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
       leaseUntil: timestampOf(replica.leaseUntil * 1000),
     })),
     measurements: entry.measurements,
+    exampleProbe: entry.exampleProbe,
     skills: entry.skills.map((skill) => skillOut(entry, skill)),
     card: cardOut(entry, gatewayUrl),
   })

@@ -6,6 +6,11 @@ import type { FastifyInstance } from 'fastify'
 /** A request may name another agent on each pass through the gateway. This limits the length of such chains. */
 const namedMax = 8
 
+/** The name of a gateway in `Via`. */
+export function loopMark(publicUrl: string): string {
+  return `parley-${hash('sha256', publicUrl, 'hex').slice(0, 16)}`
+}
+
 /**
  * Records the gateway in `Via` (RFC 9110, section 7.6.3). An agent may lead back to this gateway under another host
  * name or through another gateway, and such a loop must not multiply requests. A request that the gateway has routed is
@@ -13,7 +18,7 @@ const namedMax = 8
  * as one.
  */
 export function addLoopGuard(app: FastifyInstance, publicUrl: string, inner: InnerCalls): void {
-  const mark = `parley-${hash('sha256', publicUrl, 'hex').slice(0, 16)}`
+  const mark = loopMark(publicUrl)
   app.addHook('onRequest', ({ headers, url }, _reply, done) => {
     // The outer request is recorded.
     if (inner.current !== undefined) return done()

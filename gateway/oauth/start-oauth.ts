@@ -18,6 +18,7 @@ import { DelegatedTokens } from './exchange/delegated-tokens.ts'
 import { ExternalTokenExchange } from './exchange/external-exchange.ts'
 import { StatementKeys } from './exchange/statement-keys.ts'
 import { StatementSigner } from './exchange/statements.ts'
+import { embeddedGatewayToken, GatewayTokens } from './gateway-tokens.ts'
 import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
 import { secretsFingerprint } from './key-files.ts'
 import type { LeaseRecords } from './leases/lease-records.ts'
@@ -44,6 +45,8 @@ export interface OAuth extends AsyncDisposable {
   delegated: Pick<DelegatedTokens, 'exchange'> | undefined
   /** The people who use the console, their sessions and tokens. */
   console: ConsoleAccess
+  /** Returns a token of the gateway itself, with which it sends messages to agents. Undefined if its client was revoked. */
+  gatewayToken: () => Promise<string | undefined>
 }
 
 export interface OAuthOptions {
@@ -132,6 +135,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
       secretKey: await state.keys.secretKey(await state.routing.cursorKey()),
       publicUrl: addresses.public,
     }),
+    gatewayToken: embeddedGatewayToken(provider),
     // The embedded server depends only on this process and the store.
     ping: () => state.ping(),
     [Symbol.asyncDispose]: async () => {
@@ -219,7 +223,8 @@ async function remote(options: OAuthOptions): Promise<OAuth> {
   const keysUrl = clientMetadataUrl(config.oauth, () => log.warn(missingClientMetadataUrl))
   const secretKey = await state.keys.secretKey(await state.routing.cursorKey())
   const accounts = new Accounts(state.oauth)
-  const accountTokens = new AccountTokens(secretKey, accounts, provider)
+  const gatewayTokens = new GatewayTokens(secretKey, clientId, provider)
+  const accountTokens = new AccountTokens(secretKey, accounts, gatewayTokens)
   const clientKeys = keysUrl === undefined ? undefined : new HttpClientKeys({ url: keysUrl, ...client })
   const signingKeys = await signingKeysOf(options)
   const statements = new StatementSigner(signingKeys)
@@ -253,6 +258,7 @@ async function remote(options: OAuthOptions): Promise<OAuth> {
     statementKeys: () => signingKeys.keySet(),
     delegated,
     console: externalConsole({ store: state.oauth, secretKey, tokens: accountTokens, accounts }),
+    gatewayToken: async () => gatewayTokens.issue(),
     ping: () => provider.ping(),
     [Symbol.asyncDispose]: async () => {
       signingKeys[Symbol.dispose]()

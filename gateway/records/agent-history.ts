@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type DocumentDatabase, declareCollection } from '@parley/kit/database/documents'
 import { newId } from '@parley/kit/database/new-id'
 import type { Log } from '@parley/kit/process/log'
 import type { historyRow } from '@parley/wire/codecs/answers/operator/records'
 import { nowMicros } from '@parley/wire/model/timestamp'
 import { z } from 'zod'
-import type { AgentEntry } from '../registry/entry.ts'
+import type { AgentEntry, ExampleProbe } from '../registry/entry.ts'
 import { BatchedWrites } from './batched-writes.ts'
 
 type Kind = z.output<typeof historyRow>['kind']
@@ -121,6 +122,7 @@ function differences(before: AgentEntry | undefined, after: AgentEntry | undefin
     before.admitted === after.admitted &&
     before.quarantine === after.quarantine &&
     before.cardChanges === after.cardChanges &&
+    before.exampleProbe === after.exampleProbe &&
     before.left === undefined
   )
     return []
@@ -130,6 +132,7 @@ function differences(before: AgentEntry | undefined, after: AgentEntry | undefin
     ...admissionChange(before, after),
     ...quarantineChange(before, after),
     ...cardChange(before, after),
+    ...exampleChange(before, after),
     ...statusChange(isNew ? undefined : before, after),
   ]
 }
@@ -166,6 +169,27 @@ function cardChange(before: AgentEntry | undefined, { cardChanges = [] }: AgentE
   return before === undefined || fields.length === 0
     ? []
     : [{ kind: 'card_changed', reason: fields.join(', ') }]
+}
+
+/** The end of a probe with the agent's own examples. Its beginning has no results. */
+function exampleChange(before: AgentEntry | undefined, { exampleProbe: now }: AgentEntry): Change[] {
+  const results = now && exampleResults(now)
+  if (results === undefined || isDeepStrictEqual(before?.exampleProbe, now)) return []
+  return [{ kind: 'examples_tried', reason: results }]
+}
+
+/** For example `1 completed, 2 timed out`; undefined for a probe that has not ended. */
+function exampleResults(probe: ExampleProbe): string | undefined {
+  const counts = [
+    [probe.completed, 'completed'],
+    [probe.failed, 'failed'],
+    [probe.timedOut, 'timed out'],
+    [probe.inputRequired, 'required input'],
+    [probe.authRequired, 'required authentication'],
+    [probe.paymentRequired, 'required a payment'],
+  ] as const
+  const named = counts.flatMap(([count, what]) => (count > 0 ? [`${count} ${what}`] : []))
+  return named.length === 0 ? undefined : named.join(', ')
 }
 
 function statusChange(before: AgentEntry | undefined, { status }: AgentEntry): Change[] {

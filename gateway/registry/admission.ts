@@ -84,6 +84,14 @@ export function isNewcomer({
   return (measurements?.completedTasks ?? 0) < tasksOfEvidence
 }
 
+/** Number of completed tasks after which the agent's own examples say nothing new about it. */
+const tasksOfTrial = 5
+
+/** Returns whether the agent has completed fewer than 5 tasks of callers for this gateway. */
+export function isUntried({ measurements }: Pick<AgentEntry, 'measurements'>): boolean {
+  return (measurements?.completedTasks ?? 0) < tasksOfTrial
+}
+
 /**
  * Returns the id of the client that may introspect tokens and act for other clients as this agent, if there is one. The
  * agent must have proven its key, be admitted and not be quarantined by an operator. An ejected agent is trusted, because

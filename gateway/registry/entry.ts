@@ -34,6 +34,25 @@ export interface Measurements {
   latencyP95Ms?: number
 }
 
+/**
+ * The results of sending an agent its own examples (PROBE_EXAMPLES). The answers are not kept. All numbers are 0 while
+ * the probe runs, and if the gateway may not call the agent.
+ */
+export interface ExampleProbe {
+  /** The revision of the entry that was probed. */
+  revision: string
+  /** When the probe began. */
+  at: Timestamp
+  /** Number of probes of this revision, including this one. */
+  attempts: number
+  completed: number
+  failed: number
+  inputRequired: number
+  authRequired: number
+  paymentRequired: number
+  timedOut: number
+}
+
 /** One difference between two versions of a card, in a skill (`skills.<id>`) or another field. */
 export interface CardChange {
   at: Timestamp
@@ -118,6 +137,8 @@ export interface AgentEntry {
   /** The processes of an agent that runs in several, oldest first. Never empty. The first has the entry's `url`. */
   replicas?: Replica[]
   measurements?: Measurements
+  /** The newest probe of the agent with its own examples. It may be of an earlier revision. */
+  exampleProbe?: ExampleProbe
 }
 
 /** The fields that a registration provides. */

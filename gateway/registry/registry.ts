@@ -33,6 +33,8 @@ import type { RegistryStore } from './store/registry-store.ts'
 /** The operator's policy of the entries that a registration replaces. It applies to the new identity. */
 type Heir = Pick<AgentEntry, 'policy'>
 
+type GatewayFacts = Partial<Pick<AgentEntry, 'quarantine' | 'exampleProbe'>>
+
 /**
  * The registered agents. Reads are served from memory. Changes to identity and admission are durable when the promise
  * resolves. Leases and load are written later by `flush`, because the next heartbeat replaces a lost one. If several
@@ -218,13 +220,9 @@ export class Registry implements AgentDirectory {
    * Ejects the agent until `until` (milliseconds since 1970) because of repeated failures. Returns false if the agent is
    * unknown or an operator has quarantined it.
    */
-  async eject(id: string, reason: string, until: number): Promise<boolean> {
-    return this.#entries.serialize(async () => {
-      const entry = this.#index.byId(id)
-      if (entry === undefined || entry.quarantine?.by !== undefined) return false
-      await this.#entries.amend({ ...entry, quarantine: { since: timestamp(), reason, until } })
-      return true
-    })
+  eject(id: string, reason: string, until: number): Promise<boolean> {
+    const isOpen = ({ quarantine }: AgentEntry) => quarantine?.by === undefined
+    return this.amendIf(id, isOpen, { quarantine: { since: timestamp(), reason, until } })
   }
 
   /** Ends an ejection after a successful probe. It does not end an operator's quarantine. */
@@ -273,6 +271,16 @@ export class Registry implements AgentDirectory {
       if (entry.left === undefined || hasOperatorDecision(entry)) return this.#entries.amend(entry)
       await this.#entries.forget(id)
       return entry
+    })
+  }
+
+  /** Changes facts of the gateway. Returns false if the agent is unknown or the change does not apply. */
+  amendIf(id: string, applies: (entry: AgentEntry) => boolean, facts: GatewayFacts): Promise<boolean> {
+    return this.#entries.serialize(async () => {
+      const entry = this.#index.byId(id)
+      if (entry === undefined || !applies(entry)) return false
+      await this.#entries.amend({ ...entry, ...facts })
+      return true
     })
   }
 

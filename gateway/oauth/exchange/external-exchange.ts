@@ -10,6 +10,7 @@ import { jsonOf } from '@parley/wire/model/json-text'
 import { request } from 'undici'
 import { z } from 'zod'
 import { isAccountToken } from '../accounts/account-tokens.ts'
+import { isGatewayToken } from '../gateway-tokens.ts'
 import {
   ExchangedTokenCache,
   type Recipient,
@@ -161,8 +162,8 @@ export class ExternalTokenExchange implements TokenExchange {
     const endpoint = this.#endpoint
     const { resource } = recipient
     // The server does not know the gateway's own tokens.
-    if (endpoint === undefined || isDelegatedToken(subject.text) || isAccountToken(subject.text))
-      return undefined
+    const isOurs = [isDelegatedToken, isAccountToken, isGatewayToken].some((isOne) => isOne(subject.text))
+    if (endpoint === undefined || isOurs) return undefined
     const caller = `${subject.hash} ${resource}`
     const until = Math.max(this.#unsuitable.get(resource) ?? 0, this.#refused.get(caller) ?? 0)
     if (Date.now() < until) return undefined

@@ -19,7 +19,11 @@ export function followRegistry(registry: Registry, index: AgentIndex, meaning?: 
       const offer = offerOf(entry)
       index.put(id, entry.slug, offer)
       meaning?.note(id, offer)
-    } else if (before.load !== entry.load || before.measurements !== entry.measurements)
+    } else if (
+      before.load !== entry.load ||
+      before.measurements !== entry.measurements ||
+      before.exampleProbe !== entry.exampleProbe
+    )
       index.setFacts(id, factsOf(entry))
     const excluded = exclusionOf(entry)
     if (excluded === undefined) index.include(id)

@@ -36,6 +36,7 @@ const byteLimit = (fallback: number) =>
   digits(byteLimitError)
     .refine((bytes) => bytes > 0, byteLimitError)
     .default(fallback)
+const probeSecondsError = 'must be a whole number from 1 to 600'
 const portError = 'must be a port number'
 const yesNo = z.enum(['yes', 'no'], { error: 'must be yes or no' }).transform((value) => value === 'yes')
 
@@ -302,6 +303,19 @@ export const gatewaySettings = {
     example: 'yes',
     meaning:
       'whether agents are ranked by meaning too, with the sentence encoder that Parley includes (a thread of the gateway, about 150 MB); needs the optional package onnxruntime-node and sends nothing over the network; no: ranking by words only',
+  },
+  PROBE_EXAMPLES: {
+    schema: yesNo.default(false),
+    example: '',
+    meaning:
+      'yes: the gateway sends new admitted agents up to 3 examples of their skills, with its own client, and considers the results when it chooses agents; agents execute them like any message; default no',
+  },
+  PROBE_EXAMPLES_SECONDS: {
+    schema: digits(probeSecondsError)
+      .refine((seconds) => seconds >= 1 && seconds <= 600, probeSecondsError)
+      .default(30),
+    example: '30',
+    meaning: 'how long the gateway waits for the result of one example, 1 to 600',
   },
   EMBEDDINGS_URL: {
     schema: optionalUrl,

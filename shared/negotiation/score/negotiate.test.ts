@@ -168,3 +168,32 @@ test('a text unrelated to the agent has skill match 0, whatever the other sub-sc
     rejectionReason: 'no skill matches the task',
   })
 })
+
+test.each([
+  ['all failed', { samples: 0, examples: { completed: 0, tried: 3 } }, 0, '(0 of 3)'],
+  [
+    'one completed',
+    { samples: 0, examples: { completed: 1, tried: 4 } },
+    0.25,
+    'completed 1 of 4 of its own',
+  ],
+  ['all completed', { samples: 0, examples: { completed: 3, tried: 3 } }, 1, undefined],
+  [
+    'with few samples',
+    { samples: 2, successShare: 1, examples: { completed: 0, tried: 2 } },
+    0.5,
+    '(0 of 2)',
+  ],
+  [
+    'with enough samples',
+    { samples: 5, successShare: 1, examples: { completed: 0, tried: 3 } },
+    1,
+    undefined,
+  ],
+  ['none tried', { samples: 0, examples: { completed: 0, tried: 0 } }, 1, undefined],
+])('examples that the gateway tried count as first samples: %s', (_what, measured, performance, reason) => {
+  const result = negotiate(offer('converter', 'converts units', { measured }), ask('convert units'))
+  expect(result.subscores.performance).toBe(performance)
+  const said = result.reasons.filter((one) => one.includes('own examples'))
+  expect(said).toEqual(reason === undefined ? [] : [expect.stringContaining(reason)])
+})

@@ -20,6 +20,15 @@ export interface Measurements {
   latencyMs?: number
   /** Fraction of successful tasks, 0..1. */
   successShare?: number
+  /** What became of the agent's own examples when the gateway tried them. They count as the first samples. */
+  examples?: ExampleResults
+}
+
+/** Examples that the agent refused to start, for example without a payment, are in neither number. */
+export interface ExampleResults {
+  completed: number
+  /** Including those that failed or timed out. */
+  tried: number
 }
 
 /** The part of an offer that changes while the agent works. */

@@ -1,7 +1,7 @@
 import { snakeOf } from '@parley/wire/codecs/parley/spelling'
-import { type Estimate, successOf } from './estimate.ts'
+import { countedExamples, type Estimate, successOf } from './estimate.ts'
 import type { Knowledge } from './knowledge.ts'
-import type { Offer } from './offer.ts'
+import type { ExampleResults, Offer } from './offer.ts'
 import type { Query } from './query.ts'
 import type { NegotiationRequest } from './request.ts'
 import type { SkillMatch } from './skill-match.ts'
@@ -82,10 +82,19 @@ function speedReason({ latencyMs, measured }: Estimate): string[] {
 }
 
 function successReason(offer: Offer): string[] {
+  const examples = countedExamples(offer)
+  if (examples !== undefined) return exampleReason(examples)
   const share = successOf(offer)
   return share === undefined || share === 1
     ? []
     : [`${Math.round(share * 100)} % of its tasks succeeded (measured)`]
+}
+
+function exampleReason({ completed, tried }: ExampleResults): string[] {
+  if (completed >= tried) return []
+  return completed === 0
+    ? [`its own examples failed when the gateway tried them (0 of ${tried})`]
+    : [`completed ${completed} of ${tried} of its own examples when the gateway tried them`]
 }
 
 function queueReason({ queueDepth, activeTasks }: Offer): string {

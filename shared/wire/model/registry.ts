@@ -87,6 +87,19 @@ export interface EntryDetail {
         latencyP95Ms?: number | undefined
       }
     | undefined
+  /** The newest probe of the agent with its own examples. */
+  exampleProbe?:
+    | {
+        revision: string
+        at: Timestamp
+        completed: number
+        failed: number
+        inputRequired: number
+        authRequired: number
+        paymentRequired: number
+        timedOut: number
+      }
+    | undefined
   /** The skills as the agent listed them. */
   skills: readonly JsonObject[]
   /** The card as the agent serves it. */

@@ -32,6 +32,8 @@ import { Skills } from './skills.js'
  *   lease_until: string, load: Load, replicas: { id: string, last_seen: string, load: Load }[],
  *   measurements: { samples: number, completed_tasks: number, success_share: number,
  *     latency_p50_ms: number | null, latency_p95_ms: number | null } | null,
+ *   example_probe?: { at: string, completed: number, failed: number, input_required: number, auth_required: number,
+ *     payment_required: number, timed_out: number },
  *   skills: Skill[], card: Record<string, any>,
  *   relay?: { dialect: string, version: string | null, streaming: boolean, security: string[],
  *     card_signature: { verified: boolean, kid?: string, reason?: string } },

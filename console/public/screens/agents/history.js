@@ -23,6 +23,7 @@ const looks =
     quarantined: ['bad', 'slash', 'Quarantined'],
     released: ['good', 'check', 'Released'],
     card_changed: ['info', 'file', 'Card changed'],
+    examples_tried: ['info', 'file', 'Examples tried'],
   })
 
 /**

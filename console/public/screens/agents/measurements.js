@@ -27,6 +27,7 @@ export function Measurements({ agent }) {
       measurements === null ? 'none yet' : measurements.completed_tasks.toLocaleString('en'),
       null,
     ],
+    ['Own examples', '–', examplesOf(agent.example_probe), null],
     ['Now', '–', nowOf(load), null],
   ]
   return html`<${Card} title="Measured and declared" id="measured" padded=${false}
@@ -83,6 +84,21 @@ function successOf(measurements) {
   const { success_share: share } = measurements
   const tone = share >= 0.95 ? 'good' : share >= 0.8 ? 'warn' : 'bad'
   return html`<span class="stack-2">${percent(share)}<${Bar} share=${share} tone=${tone} /></span>`
+}
+
+/** @param {import('./agent.js').Agent['example_probe']} probe */
+function examplesOf(probe) {
+  if (probe === undefined) return html`<span class="muted">not tried</span>`
+  const counts = [
+    [probe.completed, 'completed'],
+    [probe.failed, 'failed'],
+    [probe.timed_out, 'timed out'],
+    [probe.input_required, 'required input'],
+    [probe.auth_required, 'required authentication'],
+    [probe.payment_required, 'required a payment'],
+  ]
+  const named = counts.flatMap(([count, what]) => (count === 0 ? [] : [`${count} ${what}`]))
+  return named.length === 0 ? html`<span class="muted">being tried</span>` : named.join(', ')
 }
 
 /** @param {import('./agent.js').Load} load */

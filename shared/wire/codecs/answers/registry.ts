@@ -82,6 +82,19 @@ const details = {
       latency_p95_ms: figure,
     })
     .nullable(),
+  example_probe: z
+    .object({
+      revision: z.string().describe('The revision that was probed'),
+      at: time,
+      completed: z.int(),
+      failed: z.int(),
+      input_required: z.int(),
+      auth_required: z.int(),
+      payment_required: z.int(),
+      timed_out: z.int(),
+    })
+    .optional()
+    .describe('What became of the examples of the agent when the gateway sent them; absent if it has not'),
   skills: z.array(z.looseObject({ id: z.string(), name: z.string(), description: z.string() })),
   card: z.looseObject({}),
   proof,

@@ -61,8 +61,22 @@ export function entryDetailOut(entry: EntryDetail) {
             latency_p50_ms: measurements.latencyP50Ms ?? null,
             latency_p95_ms: measurements.latencyP95Ms ?? null,
           },
+    ...(entry.exampleProbe !== undefined && { example_probe: exampleProbeOut(entry.exampleProbe) }),
     skills: entry.skills,
     card: entry.card,
+  }
+}
+
+function exampleProbeOut(probe: NonNullable<EntryDetail['exampleProbe']>) {
+  return {
+    revision: probe.revision,
+    at: probe.at,
+    completed: probe.completed,
+    failed: probe.failed,
+    input_required: probe.inputRequired,
+    auth_required: probe.authRequired,
+    payment_required: probe.paymentRequired,
+    timed_out: probe.timedOut,
   }
 }
 

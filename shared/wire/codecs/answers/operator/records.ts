@@ -154,6 +154,7 @@ export const historyRow = z.object({
     'quarantined',
     'released',
     'card_changed',
+    'examples_tried',
   ]),
   reason: z.string().nullable(),
   by: z.string().nullable(),
