@@ -19,18 +19,18 @@ interface Coefficients {
 
 /** Ranked by words only, and by words and meaning. */
 const byWords: Coefficients = {
-  evidence: 23.411,
-  constant: -1.73,
-  evidenceTrained: -12.025,
-  constantTrained: -0.186,
-  agents: -0.561,
+  evidence: 23.711,
+  constant: -1.116,
+  evidenceTrained: -16.859,
+  constantTrained: 1.495,
+  agents: -0.811,
 }
 const byMeaning: Coefficients = {
-  evidence: 9.561,
-  constant: -0.856,
-  evidenceTrained: -5.074,
-  constantTrained: -0.935,
-  agents: -0.551,
+  evidence: 9.155,
+  constant: -0.45,
+  evidenceTrained: -5.134,
+  constantTrained: -0.748,
+  agents: -0.714,
 }
 
 /** The coefficients were fitted for 10 to 1,000 agents. */
