@@ -1,3 +1,4 @@
+import { textsInEnglish } from '../score/english-texts.ts'
 import type { Offer, OfferedSkill } from '../score/offer.ts'
 import type { AgentVectors } from './skill-vectors.ts'
 
@@ -10,8 +11,9 @@ export interface AgentTexts {
 const charsMax = 400
 const examplesMax = 8
 
-/** An agent's texts, in the form with which the encoder was trained: `agent, skill: description`. */
-export function textsOf({ name = '', description = '', skills }: Offer): AgentTexts {
+/** An agent's texts in English, in the form with which the encoder was trained: `agent, skill: description`. */
+export function textsOf(offer: Offer): AgentTexts {
+  const { name, description, skills } = textsInEnglish(offer)
   const about = short(description)
   return {
     agent: about === '' || skills.some((skill) => short(skill.description) === about) ? undefined : about,

@@ -1,4 +1,5 @@
 import { taskTextOf } from '../words/instruction.ts'
+import { inEnglish } from '../words/translation.ts'
 import type { QueryMeaning } from './skill-vectors.ts'
 import { cosineAt, VectorStore } from './vector-store.ts'
 
@@ -19,7 +20,7 @@ export interface TextEmbedder {
 const nearest = 10
 const partsMax = 4
 
-/** Embeds requests: their instruction and its parts. */
+/** Embeds requests: their instruction and its parts, in English. */
 export class RequestMeaning {
   readonly #encoder: TextEmbedder
   #background: Promise<VectorStore> | undefined
@@ -41,7 +42,7 @@ export class RequestMeaning {
     const parts = partsOf(instruction)
     const several = parts.length > 1 ? parts.slice(0, partsMax) : []
     const [encoded, background] = await Promise.all([
-      this.#encoder.embed([instruction, ...several]),
+      this.#encoder.embed([instruction, ...several].map((part) => inEnglish(part))),
       (this.#background ??= this.#readBackground()),
     ])
     if ('failed' in encoded) return encoded
@@ -55,7 +56,7 @@ export class RequestMeaning {
   async vectorOf(text: string): Promise<Float32Array | undefined> {
     const instruction = instructionOf(text)
     if (instruction === undefined) return undefined
-    const encoded = await this.#encoder.embed([instruction])
+    const encoded = await this.#encoder.embed([inEnglish(instruction)])
     return 'failed' in encoded ? undefined : encoded.vectors[0]
   }
 

@@ -2,6 +2,7 @@ import { joinedWords } from '../words/joined.ts'
 import { type Meaning, meaningOf } from '../words/meaning.ts'
 import { particularsOf } from '../words/names.ts'
 import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
+import { textsInEnglish } from './english-texts.ts'
 import type { Offer, OfferedSkill } from './offer.ts'
 
 /** The words of one skill together with those of its agent, or the words of all skills. */
@@ -50,9 +51,10 @@ export function profileOf({ name = '', description = '', skills }: Offer): Profi
 
 function readProfile(name: string, description: string, skills: readonly OfferedSkill[]): Profile {
   const agent: Counts = new Map()
-  count(agent, name, fieldWeights.agentName)
-  count(agent, description, fieldWeights.agentText)
-  const counted = skills.map((skill) => countsOf(skill))
+  const english = textsInEnglish({ name, description, skills })
+  count(agent, english.name, fieldWeights.agentName)
+  count(agent, english.description, fieldWeights.agentText)
+  const counted = english.skills.map((skill) => countsOf(skill))
   const units: Unit[] = counted.map((counts, at) => ({
     skill: skills[at] as OfferedSkill,
     ...read(merged([agent, counts])),

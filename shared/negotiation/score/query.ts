@@ -3,6 +3,7 @@ import { taskTextOf } from '../words/instruction.ts'
 import { type Meaning, meaningOf } from '../words/meaning.ts'
 import { particularsOf } from '../words/names.ts'
 import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
+import { inEnglish } from '../words/translation.ts'
 import { writtenWords } from '../words/written-words.ts'
 import type { NegotiationRequest } from './request.ts'
 
@@ -14,7 +15,7 @@ export interface Term {
   related: readonly (readonly [stem: string, share: number])[]
 }
 
-/** The parsed instruction of a request, and the types of its material. */
+/** The parsed instruction of a request in English, and the types of its material. */
 export interface Query {
   terms: readonly Term[]
   /** Maps each stem to the indexes of the terms that it matches, with the similarity. */
@@ -25,7 +26,7 @@ export interface Query {
   common: readonly string[]
   /** Absent if no word is English. */
   meaning: Meaning | undefined
-  /** Maps each stem to the word as written in the text. Computed on first use. */
+  /** Maps each stem to the word as written in the text, which may be in another language. Computed on first use. */
   written: () => ReadonlyMap<string, string>
   /** Media types of pasted data, such as `text/csv`. */
   payloadTypes: readonly string[]
@@ -72,7 +73,8 @@ export function readQuery(text: string): Query {
 }
 
 function parsed(whole: string): Query {
-  const { instruction: text, types: payloadTypes } = taskTextOf(whole)
+  const { instruction, types: payloadTypes } = taskTextOf(whole)
+  const text = inEnglish(instruction)
   const words = wordsIn(text, wordsMax)
   const isParticular = particularsOf(text)
   const counts = new Map<string, number>()
@@ -96,7 +98,7 @@ function parsed(whole: string): Query {
     features: featuresOf(terms, words, isParticular),
     common: [...common].filter((stem) => !counts.has(stem)),
     meaning: meaningOf(terms.map(({ stem }) => stem)),
-    written: onFirstUse(() => writtenWords(text, writtenCharsMax)),
+    written: onFirstUse(() => writtenWords(instruction, writtenCharsMax)),
     payloadTypes,
   }
 }

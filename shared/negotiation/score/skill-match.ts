@@ -1,5 +1,5 @@
 import { likeness } from '../words/meaning.ts'
-import { writtenWords } from '../words/written-words.ts'
+import { contains, writtenWords } from '../words/written-words.ts'
 import { logOdds, probability, soleAgent } from './calibration.ts'
 import { massOf, meaningEvidence, ownEvidence, rarity, wordEvidence } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
@@ -115,13 +115,14 @@ function reasonsOf(
     .sort((a, b) => b.value - a.value)
   const least = (best[0]?.value ?? 0) * tellingShare
   const telling = best.filter(({ value }) => value >= least).slice(0, namedWordsMax)
-  const same = telling.flatMap(({ term, word }) => (word === term.stem ? (written().get(word) ?? []) : []))
-  const related = telling.flatMap(({ term, word }) => {
+  const pairs = telling.flatMap(({ term, word }) => {
     const [asked, offered] = [written().get(term.stem), card().get(word)]
-    return word === term.stem || asked === undefined || offered === undefined
-      ? []
-      : [[asked, offered] as const]
+    return asked === undefined ? [] : [{ asked, offered, isSame: isSame(term.stem, word, asked, offered) }]
   })
+  const same = pairs.flatMap((pair) => (pair.isSame ? pair.asked : []))
+  const related = pairs.flatMap(({ asked, offered, isSame: same }) =>
+    same || offered === undefined ? [] : [[asked, offered] as const],
+  )
   const near = knowledge.nearness?.[at]
   const isAlike = best.length > 0 && likeness(meaning, wanted) >= likenessMin
   return [
@@ -136,6 +137,13 @@ function reasonsOf(
       : []),
     ...(near === undefined && isAlike ? ['the request as a whole is similar'] : []),
   ]
+}
+
+/** Whether the skill has the word of the request itself, rather than a related word or one of another language. */
+function isSame(stem: string, word: string, asked: string, offered: string | undefined): boolean {
+  if (word !== stem) return false
+  if (offered === undefined || asked.toLowerCase() === offered.toLowerCase()) return true
+  return contains(asked, stem) && contains(offered, stem)
 }
 
 /** Words that count less than this fraction of the best one are not named. */

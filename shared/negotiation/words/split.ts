@@ -2,6 +2,7 @@
 /// <reference path="./stopword.d.ts" />
 import { stemmer } from 'stemmer'
 import * as lists from 'stopword'
+import type { Language } from './function-words.ts'
 
 const charsMax = 100_000
 const wordLettersMax = 40
@@ -53,6 +54,16 @@ function wordsOfPiece(piece: string): string[] {
 }
 
 export const isStopWord = (word: string): boolean => stopWords.has(word)
+
+/** The stop words of the languages that are translated. */
+export const foreignStopWords: Record<Language, ReadonlySet<string>> = {
+  ar: new Set(lists.ara),
+  de: new Set(lists.deu),
+  es: new Set(lists.spa),
+  fr: new Set(lists.fra),
+  ja: new Set(lists.jpn),
+  zh: new Set(lists.zho),
+}
 
 /** Returns the Porter stem of an English word. A word in another script is its own stem. */
 export function stemOf(word: string): string {
