@@ -1,66 +1,47 @@
 /**
  * Requests to the bundled agents (`tools/bench/data/natural`), ranked with the default weights and the default minimum: the share
- * that goes to the right agent or is rightly refused. The texts of held-out requests are not printed.
+ * that goes to the right agent or is rightly refused, by words only and with the encoder, before and after 200 tasks of other requests in random orders.
+ * The texts of held-out requests are not printed.
  */
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
-import { loadAgent } from '@parley/agent/internal/author/load-agent'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
-import type { OfferedSkill } from '@parley/negotiation/score/offer'
+import { trainingWords } from '@parley/negotiation/score/learning'
 import { defaultWeights, routeMinScore } from '@parley/negotiation/score/weights'
 import { modesMatch } from '@parley/wire/model/mime'
-import { closeEncoder, embedAgent, type Mode, optionsFor, prepare } from './support/meaning.ts'
-import { percent, printTable, saveResults } from './support/report.ts'
+import { bundledOffers, type NaturalRequest, naturalRequests, typesOf } from '../testing/natural-requests.ts'
+import { numbersFrom } from '../testing/routing-list.ts'
+import { closeEncoder, embedAgent, exampleVector, type Mode, optionsFor, prepare } from './support/meaning.ts'
+import { expectAtLeast, percent, printTable, saveResults } from './support/report.ts'
 
-interface NaturalRequest {
-  id: number
-  text: string
-  files?: { name: string; type: string }[]
-  /** Null if no agent serves the request. */
-  agent: string | null
-  heldOut: boolean
+const orders = 20
+const tasks = 200
+const offers = await bundledOffers()
+await prepare(naturalRequests.map(({ text }) => text))
+
+async function newIndex(mode: Mode): Promise<AgentIndex> {
+  const index = new AgentIndex()
+  for (const [name, offer] of offers) {
+    index.put(name, name, offer)
+    if (mode === 'meaning') await embedAgent(index, name, offer)
+  }
+  return index
 }
 
-const requests = readFileSync(new URL('./data/natural/requests.jsonl', import.meta.url), 'utf8')
-  .trim()
-  .split('\n')
-  .map((line) => JSON.parse(line) as NaturalRequest)
-const agentsFolder = path.join(import.meta.dirname, '../../agents')
-const names = ['calculator', 'data-analyst', 'document-maker', 'forecaster', 'summarizer']
-
-const index = new AgentIndex()
-const skills = new Map<string, readonly OfferedSkill[]>()
-for (const name of names) {
-  const agent = await loadAgent(path.join(agentsFolder, name))
-  const price = agent.executionCost?.[0]
-  skills.set(name, agent.skills)
-  const { description } = agent
-  const cost = price === undefined ? {} : { price: { amount: price.amount } }
-  const offer = { name: agent.name, description, skills: agent.skills, queueDepth: 0, ...cost }
-  index.put(name, name, offer)
-  await embedAgent(index, name, offer)
-}
-await prepare(requests.map(({ text }) => text))
-
-function rankingOf({ text, files = [] }: NaturalRequest, mode: Mode) {
-  const types = [...(text === '' ? [] : ['text/plain']), ...files.map(({ type }) => type)]
-  return index.rank(
+function chosenFor(index: AgentIndex, request: NaturalRequest, mode: Mode): string | null {
+  const { candidates } = index.rank(
     {
-      taskSummary: text,
-      inputMimeTypes: [...new Set(types)],
+      taskSummary: request.text,
+      inputMimeTypes: typesOf(request),
       weights: defaultWeights,
       minScore: routeMinScore,
     },
-    { limit: 5, ...optionsFor(text, mode) },
-  ).candidates
+    { limit: 1, ...optionsFor(request.text, mode) },
+  )
+  return candidates.find(({ canHandle }) => canHandle)?.id ?? null
 }
 
-const chosenFor = (request: NaturalRequest, mode: Mode): string | null =>
-  rankingOf(request, mode).find(({ canHandle }) => canHandle)?.id ?? null
-
-function reads(agent: string, type: string): boolean {
-  return (skills.get(agent) ?? []).some(({ inputModes }) => inputModes.some((mode) => modesMatch(mode, type)))
-}
+const reads = (agent: string, type: string): boolean =>
+  offers.get(agent)?.skills.some(({ inputModes }) => inputModes.some((mode) => modesMatch(mode, type))) ===
+  true
 
 function isRight(request: NaturalRequest, chosen: string | null): boolean {
   const { agent, files = [] } = request
@@ -68,28 +49,78 @@ function isRight(request: NaturalRequest, chosen: string | null): boolean {
   return chosen === null && agent !== null && files.some(({ type }) => !reads(agent, type))
 }
 
-const judged = requests.map((request) => {
-  const chosen = chosenFor(request, 'meaning')
-  return { ...request, chosen, right: isRight(request, chosen) }
-})
-const wrong = judged.filter(({ right, heldOut }) => !right && !heldOut)
-printTable(
-  ['text', 'agent', 'chosen'],
-  wrong.map(({ text, agent, chosen }) => [JSON.stringify(text.slice(0, 80)), agent ?? '–', chosen ?? '–']),
-)
-const shareOf = (all: typeof judged) => all.filter(({ right }) => right).length / all.length
-const shares = {
+/** 200 tasks of random requests, of which callers rate three in five, and correct one in two that went wrong. */
+function replay(index: AgentIndex, seed: number, mode: Mode): void {
+  const next = numbersFrom(seed)
+  for (let number = 0; number < tasks; number += 1) {
+    const request = naturalRequests[Math.floor(next() * naturalRequests.length)] as NaturalRequest
+    const chosen = chosenFor(index, request, mode)
+    if (chosen === null || next() < 0.4) continue
+    const example = {
+      context: `c${number}`,
+      caller: `caller-${number % 8}`,
+      at: Date.now(),
+      words: trainingWords(request.text),
+      ...exampleVector(request.text, mode),
+    }
+    const right = chosen === request.agent
+    index.learn({ ...example, agent: chosen, outcome: right ? 1 : -1 })
+    if (!right && request.agent !== null && next() < 0.5)
+      index.learn({ ...example, agent: request.agent, outcome: 1 })
+  }
+}
+
+const judge = (index: AgentIndex, mode: Mode) =>
+  naturalRequests.map((request) => {
+    const chosen = chosenFor(index, request, mode)
+    return { ...request, chosen, right: isRight(request, chosen) }
+  })
+
+const shareOf = (all: ReturnType<typeof judge>) => all.filter(({ right }) => right).length / all.length
+const sharesOf = (judged: ReturnType<typeof judge>) => ({
   known: shareOf(judged.filter(({ heldOut }) => !heldOut)),
   heldOut: shareOf(judged.filter(({ heldOut }) => heldOut)),
   all: shareOf(judged),
+})
+
+const results: Record<string, ReturnType<typeof sharesOf>> = {}
+for (const mode of ['words', 'meaning'] as const) {
+  const judged = judge(await newIndex(mode), mode)
+  results[mode] = sharesOf(judged)
+  const after: ReturnType<typeof sharesOf>[] = []
+  for (let seed = 1; seed <= orders; seed += 1) {
+    const index = await newIndex(mode)
+    replay(index, seed, mode)
+    after.push(sharesOf(judge(index, mode)))
+  }
+  const worst = (of: (shares: ReturnType<typeof sharesOf>) => number) => Math.min(...after.map(of))
+  results[`${mode}, after 200 tasks, worst order`] = {
+    known: worst(({ known }) => known),
+    heldOut: worst(({ heldOut }) => heldOut),
+    all: worst(({ all }) => all),
+  }
+  if (mode === 'words') continue
+  const wrong = judged.filter(({ right, heldOut }) => !right && !heldOut)
+  printTable(
+    ['text', 'agent', 'chosen'],
+    wrong.map(({ text, agent, chosen }) => [JSON.stringify(text.slice(0, 80)), agent ?? '–', chosen ?? '–']),
+  )
 }
 console.log()
 printTable(
-  ['requests', 'right'],
-  [
-    ['seen while developing', percent(shares.known)],
-    ['held out', percent(shares.heldOut)],
-    ['all', percent(shares.all)],
-  ],
+  ['right', 'seen while developing', 'held out', 'all'],
+  Object.entries(results).map(([name, { known, heldOut, all }]) => [
+    name,
+    percent(known),
+    percent(heldOut),
+    percent(all),
+  ]),
 )
-await saveResults('natural', shares)
+expectAtLeast('natural requests, with the encoder', results['meaning']?.all ?? 0, 0.95)
+expectAtLeast(
+  'natural requests, with the encoder, after any order of 200 tasks',
+  results['meaning, after 200 tasks, worst order']?.all ?? 0,
+  0.95,
+)
+await saveResults('natural', { results })
+await closeEncoder()
