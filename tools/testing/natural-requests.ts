@@ -14,12 +14,15 @@ export interface NaturalRequest {
   heldOut: boolean
 }
 
-const file = new URL('../bench/data/natural/requests.jsonl', import.meta.url)
+const read = (name: string) =>
+  readFileSync(new URL(`../bench/data/natural/${name}`, import.meta.url), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as NaturalRequest)
 
-export const naturalRequests = readFileSync(file, 'utf8')
-  .trim()
-  .split('\n')
-  .map((line) => JSON.parse(line) as NaturalRequest)
+export const naturalRequests = read('requests.jsonl')
+/** Requests on which nothing was tuned, and whose texts the authors of the ranking have not read. */
+export const furtherRequests = read('further.jsonl')
 
 const agentsFolder = path.join(import.meta.dirname, '../../agents')
 
