@@ -58,6 +58,8 @@ export interface RoutingOptions {
 export interface Routing extends Disposable {
   store: RoutingStore
   negotiator: Negotiator
+  /** Undefined if agents are ranked by words only. */
+  meaning: Meaning | undefined
   feedback: FeedbackRecorder
   corrections: Corrections
   learned: LearnedAgents
@@ -125,6 +127,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   return {
     store,
     negotiator,
+    meaning,
     feedback,
     corrections: new Corrections({ store, feedback }),
     learned: new LearnedAgents(feedback, callersMin),

@@ -5,17 +5,16 @@ import {
   learnedEvidence,
   maturity,
   nearShare,
-  sameTextMin,
   similarity,
-  supportedEvidence,
   supportersNeeded,
-  supportMin,
   trustIn,
   weightOf,
 } from '../score/learning.ts'
 import type { Query } from '../score/query.ts'
 import type { TrainingExample } from '../score/training-example.ts'
 import { backgroundRarity } from '../words/english.ts'
+import { ExamplePosting } from './example-posting.ts'
+import { Support } from './support.ts'
 import { type Cosines, cosineAt, VectorStore, vectorIn } from './vector-store.ts'
 
 export interface FeedbackModelOptions {
@@ -80,7 +79,7 @@ interface Similarities {
 export class FeedbackModel {
   readonly #agents = new Map<string, AgentExamples>()
   readonly #agentsOf = new Map<string, Set<string>>()
-  readonly #postings = new Map<string, Posting>()
+  readonly #postings = new Map<string, ExamplePosting>()
   readonly #vectors = new VectorStore()
   readonly #now: () => number
   readonly #perAgentMax: number
@@ -321,7 +320,7 @@ export class FeedbackModel {
     this.#lengths[number] = 0
     this.#weights[number] = weightOf(given, this.#now())
     for (const stem of Object.keys(words)) {
-      const posting = this.#postings.get(stem) ?? new Posting()
+      const posting = this.#postings.get(stem) ?? new ExamplePosting()
       posting.add(number)
       this.#postings.set(stem, posting)
     }
@@ -380,75 +379,6 @@ function hashOf(text: string): number {
 
 const meaningAt = (cosines: Cosines | undefined, slot: number): number | undefined =>
   cosines === undefined || slot === noVector ? undefined : cosineAt(cosines, slot)
-
-/** The most similar examples of one agent with the same sign. */
-class Support {
-  #first = 0
-  #second = 0
-  #firstCaller = -1
-  /** The most similar example of another caller than the first one's. */
-  #ofOther = 0
-  /** Number of examples that are similar enough to support others. */
-  #count = 0
-  readonly #counted = new Set<number>()
-
-  clear(): void {
-    this.#first = 0
-    this.#second = 0
-    this.#firstCaller = -1
-    this.#ofOther = 0
-    this.#count = 0
-    this.#counted.clear()
-  }
-
-  add(value: number, { callerNumber: caller, wordsNumber }: StoredExample): void {
-    if (value >= supportMin) this.#support(value, wordsNumber)
-    if (value > this.#first) {
-      if (caller !== this.#firstCaller) this.#ofOther = this.#first
-      this.#second = this.#first
-      this.#first = value
-      this.#firstCaller = caller
-      return
-    }
-    this.#second = Math.max(this.#second, value)
-    if (caller !== this.#firstCaller) this.#ofOther = Math.max(this.#ofOther, value)
-  }
-
-  /** A repeated text supports only requests that are nearly the same, because it says no more about others than once. */
-  #support(value: number, wordsNumber: number): void {
-    if (value < sameTextMin && this.#counted.has(wordsNumber)) return
-    this.#counted.add(wordsNumber)
-    this.#count += 1
-  }
-
-  evidence(callersMin: number, needed: number): number {
-    if (needed > 2 && this.#count < needed) return 0
-    return supportedEvidence(this.#first, callersMin < 2 ? this.#second : this.#ofOther)
-  }
-}
-
-/** The examples that contain a stem. */
-class Posting {
-  examples = new Int32Array(2)
-  length = 0
-
-  add(example: number): void {
-    if (this.length === this.examples.length) {
-      const larger = new Int32Array(2 * this.length)
-      larger.set(this.examples)
-      this.examples = larger
-    }
-    this.examples[this.length] = example
-    this.length += 1
-  }
-
-  remove(example: number): void {
-    const at = this.examples.subarray(0, this.length).indexOf(example)
-    if (at < 0) return
-    this.length -= 1
-    this.examples[at] = this.examples[this.length] ?? 0
-  }
-}
 
 function larger(values: Float64Array): Float64Array<ArrayBuffer> {
   const all = new Float64Array(2 * values.length)

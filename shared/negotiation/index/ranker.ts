@@ -13,7 +13,7 @@ import type { FeedbackModel, LearnedValues } from './feedback-model.ts'
 import type { Row, Rows } from './rows.ts'
 import { ScoreSums } from './score-sums.ts'
 import { nearnessOf, type QueryCosines, type SkillVectors } from './skill-vectors.ts'
-import { TopCandidates } from './top-candidates.ts'
+import { mostPromising, TopCandidates } from './top-candidates.ts'
 import { type Restrictions, Visibility } from './visibility.ts'
 import type { WordIndex } from './word-index.ts'
 
@@ -390,24 +390,4 @@ function memoized(rarityOf: (stem: string) => number): (stem: string) => number 
     }
     return value
   }
-}
-
-/** The rows with the highest bounds, best first. */
-function mostPromising(bounds: Float64Array, count: number): number[] {
-  const rows: number[] = []
-  const most: number[] = []
-  let least = Number.NEGATIVE_INFINITY
-  for (let row = 0; row < bounds.length; row += 1) {
-    const bound = bounds[row] ?? 0
-    if (bound <= least) continue
-    let at = Math.min(rows.length, count - 1)
-    for (; at > 0 && (most[at - 1] ?? 0) < bound; at -= 1) {
-      most[at] = most[at - 1] ?? 0
-      rows[at] = rows[at - 1] ?? 0
-    }
-    most[at] = bound
-    rows[at] = row
-    if (rows.length === count) least = most[count - 1] ?? 0
-  }
-  return rows
 }

@@ -39,3 +39,23 @@ export class TopCandidates {
 }
 
 const isBefore = (a: ScoredRow, b: ScoredRow) => a.score > b.score || (a.score === b.score && a.slug < b.slug)
+
+/** The rows with the highest bounds, best first. */
+export function mostPromising(bounds: Float64Array, count: number): number[] {
+  const rows: number[] = []
+  const most: number[] = []
+  let least = Number.NEGATIVE_INFINITY
+  for (let row = 0; row < bounds.length; row += 1) {
+    const bound = bounds[row] ?? 0
+    if (bound <= least) continue
+    let at = Math.min(rows.length, count - 1)
+    for (; at > 0 && (most[at - 1] ?? 0) < bound; at -= 1) {
+      most[at] = most[at - 1] ?? 0
+      rows[at] = rows[at - 1] ?? 0
+    }
+    most[at] = bound
+    rows[at] = row
+    if (rows.length === count) least = most[count - 1] ?? 0
+  }
+  return rows
+}

@@ -19,18 +19,18 @@ interface Coefficients {
 
 /** Ranked by words only, and by words and meaning. */
 const byWords: Coefficients = {
-  evidence: 23.711,
-  constant: -1.116,
-  evidenceTrained: -16.859,
-  constantTrained: 1.495,
-  agents: -0.811,
+  evidence: 28.306,
+  constant: -1.074,
+  evidenceTrained: -22.464,
+  constantTrained: 1.614,
+  agents: -0.804,
 }
 const byMeaning: Coefficients = {
-  evidence: 9.155,
-  constant: -0.45,
-  evidenceTrained: -5.134,
-  constantTrained: -0.748,
-  agents: -0.714,
+  evidence: 9.296,
+  constant: -0.107,
+  evidenceTrained: -5.048,
+  constantTrained: -1.301,
+  agents: -0.675,
 }
 
 /** The coefficients were fitted for 10 to 1,000 agents. */

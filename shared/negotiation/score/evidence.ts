@@ -7,10 +7,10 @@ import { type Query, type Term, termsMax } from './query.ts'
 /** Weight of the overall similarity of two texts, as a fraction of the mass. */
 export const meaningWeight = 0.1
 /** The weight of words next to nearness, and the power of the mass to which their evidence is relative. */
-const wordsWeight = 0.489
+const wordsWeight = 0.4
 const massPower = 0.7
 /** The fraction of the background that is subtracted, because some requests are near to every skill. */
-const backgroundShare = 0.5
+const backgroundShare = 0.6
 /** How far a good example raises the nearness of its skill. */
 const examplesShare = 0.5
 

@@ -1,11 +1,13 @@
 /**
  * A gateway with an agent at `UPSTREAM` that has a skill for numbers, and `AGENTS` other agents at the same address. Without
  * `OAUTH`, it runs its own OAuth server. With `OTEL_…`, it exports traces. With `EXCHANGE=none`, the agents receive the callers' tokens.
- * The first `TAUGHT` of the other agents have training examples.
+ * The first `TAUGHT` of the other agents have training examples. The other agents have `SKILLS` skills each. With `ENCODER=yes`, agents are
+ * ranked by meaning too, and the process is ready when all of them are embedded.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { SentenceEncoder } from '@parley/encoder/sentence-encoder'
 import type { AddInterface } from '@parley/gateway/add-routes'
 import { startGatewayApp } from '@parley/gateway/app'
 import { gatewayConfig } from '@parley/gateway/config'
@@ -40,8 +42,10 @@ const noExchange: TokenExchange = {
 }
 const telemetry = await startTelemetry(settings.secrets.telemetry, { name: 'gateway', version: '' })
 let routing: Parameters<AddInterface>[1]['routing'] | undefined
+const encoder = process.env['ENCODER'] === 'yes' ? new SentenceEncoder() : undefined
 const gateway = await startGatewayApp({
   settings,
+  encoder,
   testInterface: (_, parts) => {
     routing = parts.routing
   },
@@ -49,22 +53,22 @@ const gateway = await startGatewayApp({
   ...(process.env['EXCHANGE'] === 'none' && { tokenExchange: noExchange }),
 })
 
+const skillsEach = Number(process.env['SKILLS'] ?? 1)
+
 async function register(name: string, description: string, skill: string, tags: string[]): Promise<string> {
   const { id } = await gateway.registry.register({
     name,
     description,
     url: process.env['UPSTREAM'] ?? '',
     card: { name, description },
-    skills: [
-      {
-        id: 'fox',
-        name: skill,
-        description,
-        tags,
-        input_modes: ['text/plain'],
-        output_modes: ['text/plain'],
-      },
-    ],
+    skills: Array.from({ length: skillsEach }, (_, at) => ({
+      id: `fox-${at}`,
+      name: at === 0 ? skill : `${skill} ${at}`,
+      description: at === 0 ? description : `${description} (${at})`,
+      tags,
+      input_modes: ['text/plain'],
+      output_modes: ['text/plain'],
+    })),
     owner: 'upstream',
     origin: 'supervised',
     verified: true,
@@ -86,9 +90,11 @@ const varied = variedAgents(7)
 const others = Array.from({ length: Number(process.env['AGENTS'] ?? 0) }, (_, number) => varied(number))
 const ids = await Promise.all(others.map(({ name, description }) => register(name, description, name, [])))
 await teach(others.slice(0, Number(process.env['TAUGHT'] ?? 0)), ids)
+await routing?.meaning?.ready()
 process.stderr.write(`${JSON.stringify({ address: gateway.addresses.local })}\n`)
 process.on('SIGTERM', () => {
   void gateway[Symbol.asyncDispose]()
+    .then(() => encoder?.[Symbol.asyncDispose]())
     .then(() => telemetry[Symbol.asyncDispose]())
     .then(() => rm(dataDir, { recursive: true, force: true }))
     .then(() => process.exit(0))

@@ -1,0 +1,50 @@
+import { sameTextMin, supportedEvidence, supportMin } from '../score/learning.ts'
+
+/** The most similar examples of one agent with the same sign. */
+export class Support {
+  #first = 0
+  #second = 0
+  #firstCaller = -1
+  /** The most similar example of another caller than the first one's. */
+  #ofOther = 0
+  /** Number of examples that are similar enough to support others. */
+  #count = 0
+  readonly #counted = new Set<number>()
+
+  clear(): void {
+    this.#first = 0
+    this.#second = 0
+    this.#firstCaller = -1
+    this.#ofOther = 0
+    this.#count = 0
+    this.#counted.clear()
+  }
+
+  add(
+    value: number,
+    { callerNumber: caller, wordsNumber }: { callerNumber: number; wordsNumber: number },
+  ): void {
+    if (value >= supportMin) this.#support(value, wordsNumber)
+    if (value > this.#first) {
+      if (caller !== this.#firstCaller) this.#ofOther = this.#first
+      this.#second = this.#first
+      this.#first = value
+      this.#firstCaller = caller
+      return
+    }
+    this.#second = Math.max(this.#second, value)
+    if (caller !== this.#firstCaller) this.#ofOther = Math.max(this.#ofOther, value)
+  }
+
+  /** A repeated text supports only requests that are nearly the same, because it says no more about others than once. */
+  #support(value: number, wordsNumber: number): void {
+    if (value < sameTextMin && this.#counted.has(wordsNumber)) return
+    this.#counted.add(wordsNumber)
+    this.#count += 1
+  }
+
+  evidence(callersMin: number, needed: number): number {
+    if (needed > 2 && this.#count < needed) return 0
+    return supportedEvidence(this.#first, callersMin < 2 ? this.#second : this.#ofOther)
+  }
+}
