@@ -1,11 +1,12 @@
-import { logOddsFor, type Registry } from '../score/calibration.ts'
-import { boundedByWords, massOf, meaningWeight, ownEvidence } from '../score/evidence.ts'
+import { logOddsFor, oddsLine, type Registry } from '../score/calibration.ts'
+import { boundedByWords, massOf, meaningWeight, ownEvidence, wordScale } from '../score/evidence.ts'
 import type { Knowledge, Learned } from '../score/knowledge.ts'
+import { expectedEvidence, withLearned } from '../score/learning.ts'
 import { exactScoreOf, negotiate, scoreWith } from '../score/negotiate.ts'
 import { profileOf } from '../score/profile.ts'
 import { type Query, queryOf } from '../score/query.ts'
 import type { NegotiationRequest } from '../score/request.ts'
-import { oddsOf, ownOf } from '../score/skill-match.ts'
+import { ownOf } from '../score/skill-match.ts'
 import { type Subscores, sharesOf, weightedSum } from '../score/weights.ts'
 import type { Ranking, RankOptions } from './agent-index.ts'
 import { Eligibility, type ExcludedAgent } from './eligibility.ts'
@@ -15,7 +16,7 @@ import { ScoreSums } from './score-sums.ts'
 import { nearnessOf, type QueryCosines, type SkillVectors } from './skill-vectors.ts'
 import { mostPromising, TopCandidates } from './top-candidates.ts'
 import { type Restrictions, Visibility } from './visibility.ts'
-import type { WordIndex } from './word-index.ts'
+import { memoized, type WordIndex } from './word-index.ts'
 
 export interface Parts {
   rows: Rows
@@ -28,6 +29,7 @@ export interface Parts {
 const limitMax = 1000
 const limitDefault = 10
 const excludedDefault = 100
+const noRow = -1
 const perfectExceptSkill: Subscores = { skillMatch: 0, ioCompatibility: 1, performance: 1, load: 1, cost: 1 }
 
 /** What all agents have in common for one query. Computed once, however often the query is ranked. */
@@ -40,6 +42,8 @@ interface Common {
   mass: number
   registry: Registry
   cosines: QueryCosines | undefined
+  /** How near the best skill of each row is, NaN without vectors. Undefined without vectors of the query. */
+  near: Float64Array | undefined
   /** Upper bound of the evidence of the agent's own texts, indexed by row. */
   ownMost: Float64Array
   /** Undefined if no agent has examples. */
@@ -140,9 +144,12 @@ export class Ranker {
       mass: massOf(query, { rarityOf }),
       registry: this.#registryOf(visibility),
       cosines: meaning && vectors.cosines(meaning),
+      near: undefined,
       ownMost: new Float64Array(0),
       past: undefined,
     }
+    if (common.cosines !== undefined)
+      common.near = vectors.bestNearness(common.cosines, rows.all(), rows.capacity, rows.version)
     this.#sums.read(query, this.#parts.words, rows.capacity, { rarityOf })
     common.ownMost = this.#ownMost(common)
     common.past = this.#pastOf(common)
@@ -151,23 +158,28 @@ export class Ranker {
   }
 
   /** The upper bounds of own evidence. Those of limited offers with several skills are not bounded by the sums of complete offers. */
-  #ownMost({ query, mass, cosines, visibility }: Common): Float64Array {
+  #ownMost({ query, mass, cosines, visibility, near }: Common): Float64Array {
     const { rows } = this.#parts
+    const { best, touched, touchedCount } = this.#sums
     const background = cosines?.of.background ?? 0
     const directionMost = query.meaning === undefined ? 0 : meaningWeight * mass
+    const scale = wordScale(mass)
     const most = new Float64Array(rows.capacity).fill(Number.NEGATIVE_INFINITY)
-    for (const row of rows.all()) {
-      const { number, vectors } = row
-      if (visibility?.isHidden(number) === true) continue
-      const isLimited = visibility?.isLimited(number) === true && visibility.hasOneSkill(number) !== true
-      const words = this.#sums.best[number] ?? 0
-      const near = vectors && cosines && bestOf(ofVisible(row, nearnessOf(vectors, cosines), visibility))
-      const direction = boundedByWords(directionMost, words)
-      most[number] =
-        isLimited && words > 0
-          ? Number.POSITIVE_INFINITY
-          : ownEvidence(words + direction, near, background, mass)
+    const setBound = (row: number) => {
+      const words = best[row] ?? 0
+      const value = near?.[row] ?? Number.NaN
+      const isNear = !Number.isNaN(value)
+      if (words === 0 && !isNear) return
+      const known = words + boundedByWords(directionMost, words)
+      most[row] = ownEvidence(known, isNear ? value : undefined, background, scale)
     }
+    if (near === undefined) for (let at = 0; at < touchedCount; at += 1) setBound(touched[at] ?? 0)
+    else for (let row = 0; row < most.length; row += 1) setBound(row)
+    if (visibility === undefined) return most
+    for (const row of visibility.limitedRows())
+      if (!visibility.hasOneSkill(row) && (best[row] ?? 0) > 0) most[row] = Number.POSITIVE_INFINITY
+    for (let row = 0; row < most.length; row += 1)
+      if (visibility.isHidden(row)) most[row] = Number.NEGATIVE_INFINITY
     return most
   }
 
@@ -204,22 +216,21 @@ export class Ranker {
     return { values, most, bestOwn }
   }
 
-  /** The maximum own evidence of the agents with or without vectors. */
+  /** The maximum own evidence of the agents with or without vectors, at least 0. */
   #bestOwn(common: Common, hasMeaning: boolean): number {
-    const { ownMost, cosines, visibility, query } = common
-    const rows = [...this.#parts.rows.all()].filter(
-      ({ number, vectors }) =>
-        visibility?.isHidden(number) !== true &&
-        (vectors !== undefined && cosines !== undefined) === hasMeaning,
-    )
-    const boundOf = ({ number }: Row) => ownMost[number] ?? 0
-    const first = rows.reduce<Row | undefined>(
-      (best, row) => (best === undefined || boundOf(row) > boundOf(best) ? row : best),
-      undefined,
-    )
-    let best = first === undefined ? 0 : Math.max(0, this.#ownOf(first, common))
-    for (const row of rows) if (boundOf(row) > best) best = Math.max(best, this.#ownOf(row, common))
-    return query.terms.length === 0 && !hasMeaning ? 0 : best
+    const { ownMost, near } = common
+    const isKind = (row: number) => !Number.isNaN(near?.[row] ?? Number.NaN) === hasMeaning
+    let first = noRow
+    for (let row = 0; row < ownMost.length; row += 1)
+      if (isKind(row) && (first === noRow || (ownMost[row] ?? 0) > (ownMost[first] ?? 0))) first = row
+    let best = 0
+    const take = (row: number) => {
+      if ((ownMost[row] ?? 0) > best)
+        best = Math.max(best, this.#ownOf(this.#parts.rows.byNumber(row), common))
+    }
+    if (first !== noRow) take(first)
+    for (let row = 0; row < ownMost.length; row += 1) if (isKind(row)) take(row)
+    return best
   }
 
   #ownOf(row: Row, common: Common): number {
@@ -252,28 +263,38 @@ export class Ranker {
   }
 
   /** Upper bounds of the logarithm of the odds, indexed by row. −∞ if nothing matches. */
-  #bounds(common: Common): Float64Array {
-    const { rows } = this.#parts
-    const { ownMost, registry, query, options, cosines } = common
+  #bounds({ ownMost, near, registry, past }: Common): Float64Array {
     const bounds = new Float64Array(ownMost.length).fill(Number.NEGATIVE_INFINITY)
-    // An object for each row would be garbage.
-    const knowledge: { registry: Registry; nearness?: number[]; learned?: () => Learned } = { registry }
-    for (const row of rows.all()) {
-      const own = ownMost[row.number] ?? Number.NEGATIVE_INFINITY
-      if (own === Number.NEGATIVE_INFINITY) continue
-      if (own === Number.POSITIVE_INFINITY) {
-        bounds[row.number] = own
-        continue
-      }
-      const hasMeaning = row.vectors !== undefined && cosines !== undefined
-      if (hasMeaning) knowledge.nearness = []
-      else delete knowledge.nearness
-      const learned = common.past && this.#learnedOf(row, common, options)
-      if (learned === undefined) delete knowledge.learned
-      else knowledge.learned = () => learned
-      bounds[row.number] = oddsOf(own, query, knowledge)
+    const lines = { words: oddsLine(false, registry), meaning: oddsLine(true, registry) }
+    const learned = past && this.#learnedByRow(past)
+    for (let row = 0; row < ownMost.length; row += 1) {
+      const own = ownMost[row] ?? 0
+      const evidence = learned?.evidence[row] ?? 0
+      if (own === Number.NEGATIVE_INFINITY && evidence <= 0) continue
+      const hasMeaning = !Number.isNaN(near?.[row] ?? Number.NaN)
+      const kind = hasMeaning ? 'meaning' : 'words'
+      let value = own === Number.NEGATIVE_INFINITY ? 0 : own
+      if (learned !== undefined && past !== undefined) {
+        const all = { evidence, known: learned.known[row] ?? 0, most: past.most, bestOwn: past.bestOwn[kind] }
+        value = withLearned(value, all) - (1 - registry.trained) * expectedEvidence(all)
+        if (!hasMeaning && withLearned(own === Number.NEGATIVE_INFINITY ? 0 : own, all) <= 0) continue
+      } else if (!hasMeaning && value <= 0) continue
+      bounds[row] = lines[kind].slope * value + lines[kind].constant
     }
     return bounds
+  }
+
+  /** What was learned, indexed by row. */
+  #learnedByRow({ values }: Past): LearnedValues {
+    const { rows, learned } = this.#parts
+    const found = { evidence: new Float64Array(rows.capacity), known: new Float64Array(rows.capacity) }
+    for (const [agent, number] of learned.numbered()) {
+      const row = rows.byId(agent)?.number
+      if (row === undefined) continue
+      found.evidence[row] = values.evidence[number] ?? 0
+      found.known[row] = values.known[number] ?? 0
+    }
+    return found
   }
 
   /**
@@ -372,22 +393,3 @@ const offerOf = (row: Row, visibility: Visibility | undefined) => visibility?.of
 
 const ofVisible = <T>(row: Row, values: readonly T[], visibility: Visibility | undefined): readonly T[] =>
   visibility === undefined ? values : visibility.ofSkills(row, values)
-
-function bestOf(values: readonly number[]): number {
-  let best = -1
-  for (const value of values) best = Math.max(best, value)
-  return best
-}
-
-/** Caches rarities for one query. */
-function memoized(rarityOf: (stem: string) => number): (stem: string) => number {
-  const known = new Map<string, number>()
-  return (stem) => {
-    let value = known.get(stem)
-    if (value === undefined) {
-      value = rarityOf(stem)
-      known.set(stem, value)
-    }
-    return value
-  }
-}

@@ -12,6 +12,9 @@ export class ScoreSums {
   saidOf = new Int32Array(0)
   /** The word evidence of the best unit, indexed by row. */
   best = new Float64Array(0)
+  /** The rows with word evidence, `touchedCount` of them. */
+  touched = new Int32Array(0)
+  touchedCount = 0
 
   /** Sums the word evidence of all units, and finds the best unit of each row. */
   read(query: Query, index: WordIndex, rows: number, knowledge: Knowledge): void {
@@ -22,7 +25,9 @@ export class ScoreSums {
       const value = words[unit] ?? 0
       if (value === 0) continue
       const row = index.rowOf(unit)
-      if (row >= 0 && value > (best[row] ?? 0)) best[row] = value
+      if (row < 0 || value <= (best[row] ?? 0)) continue
+      if (best[row] === 0) this.touched[this.touchedCount++] = row
+      best[row] = value
     }
   }
 
@@ -33,8 +38,11 @@ export class ScoreSums {
       this.saidOf = new Int32Array(units * 2)
     } else this.words.fill(0, 0, units)
     this.saidOf.fill(0, 0, units)
-    if (this.best.length < rows) this.best = new Float64Array(rows * 2)
-    else this.best.fill(0, 0, rows)
+    this.touchedCount = 0
+    if (this.best.length < rows) {
+      this.best = new Float64Array(rows * 2)
+      this.touched = new Int32Array(rows * 2)
+    } else this.best.fill(0, 0, rows)
   }
 }
 

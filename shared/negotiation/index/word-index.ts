@@ -155,3 +155,16 @@ class Posting {
     this.impacts = impacts
   }
 }
+
+/** Caches rarities for one query. */
+export function memoized(rarityOf: (stem: string) => number): (stem: string) => number {
+  const known = new Map<string, number>()
+  return (stem) => {
+    let value = known.get(stem)
+    if (value === undefined) {
+      value = rarityOf(stem)
+      known.set(stem, value)
+    }
+    return value
+  }
+}

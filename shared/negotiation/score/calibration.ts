@@ -36,18 +36,28 @@ const byMeaning: Coefficients = {
 /** The coefficients were fitted for 10 to 1,000 agents. */
 const agentsMax = 1000
 
+/** The logarithm of odds as a linear function of the evidence. */
+export interface OddsLine {
+  slope: number
+  constant: number
+}
+
+export function oddsLine(hasMeaning: boolean, { agents, trained }: Registry): OddsLine {
+  const by = hasMeaning ? byMeaning : byWords
+  const size = Math.log(Math.min(agentsMax, Math.max(1, agents)))
+  return {
+    slope: by.evidence + by.evidenceTrained * trained,
+    constant: by.constant + by.constantTrained * trained + by.agents * size,
+  }
+}
+
 /**
  * The logarithm of the odds that an agent can do a task, where half of the tasks are such that some agent can do them.
  * Strictly increasing in the evidence, so it keeps the order of agents whose meaning is known, and of those whose meaning is not.
  */
-export function logOdds(evidence: number, hasMeaning: boolean, { agents, trained }: Registry): number {
-  const by = hasMeaning ? byMeaning : byWords
-  return (
-    (by.evidence + by.evidenceTrained * trained) * evidence +
-    by.constant +
-    by.constantTrained * trained +
-    by.agents * Math.log(Math.min(agentsMax, Math.max(1, agents)))
-  )
+export function logOdds(evidence: number, hasMeaning: boolean, registry: Registry): number {
+  const { slope, constant } = oddsLine(hasMeaning, registry)
+  return slope * evidence + constant
 }
 
 /** The inverse of `logOdds`: the evidence that gives these odds. */

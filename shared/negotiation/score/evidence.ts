@@ -72,32 +72,29 @@ export function meaningEvidence({ meaning }: Unit, query: Query, mass: number, w
 /** Similarity counts for at most twice the word evidence, so without a common word it counts for nothing. */
 export const boundedByWords = (direction: number, words: number): number => Math.min(direction, 2 * words)
 
-/** Word evidence relative to the mass of the query. */
-export const wordShare = (words: number, mass: number): number =>
-  mass <= 0 ? 0 : (wordsWeight * words) / mass ** massPower
+/** What word evidence counts next to nearness, for queries of this mass. */
+export const wordScale = (mass: number): number => (mass <= 0 ? 0 : wordsWeight / mass ** massPower)
 
-/** Cosines of a request with the texts of one skill. */
-export interface SkillCosines {
-  /** The skill's name and description. */
-  text: number
-  /** The best of the skill's examples. */
-  example?: number | undefined
-  /** The description of the agent. */
-  agent?: number | undefined
-}
-
-/** How near a skill is to a request. An example counts only if it is nearer than the other texts. */
-export function nearness({ text, example, agent }: SkillCosines): number {
+/**
+ * How near a skill is to a request, from cosines. An example counts only if it is nearer than the other texts.
+ * @param text of the request with the skill's name and description
+ * @param example with the best of the skill's examples
+ * @param agent with the description of the agent
+ */
+export function nearness(text: number, example: number | undefined, agent: number | undefined): number {
   const near = agent === undefined ? text : (text + agent) / 2
   return example === undefined || example <= near ? near : near + examplesShare * (example - near)
 }
 
-/** The evidence of an agent's own texts: the best words and the best meaning of its skills. */
+/**
+ * The evidence of an agent's own texts: the best words and the best meaning of its skills.
+ * @param scale `wordScale` of the query's mass
+ */
 export const ownEvidence = (
   words: number,
   near: number | undefined,
   background: number,
-  mass: number,
-): number => wordShare(words, mass) + (near === undefined ? 0 : near - backgroundShare * background)
+  scale: number,
+): number => scale * words + (near === undefined ? 0 : near - backgroundShare * background)
 
 export const rarity = (stem: string, { rarityOf }: Knowledge): number => rarityOf?.(stem) ?? defaultRarity

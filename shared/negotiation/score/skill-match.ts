@@ -1,7 +1,7 @@
 import { likeness } from '../words/meaning.ts'
 import { contains, writtenWords } from '../words/written-words.ts'
 import { logOdds, probability, soleAgent } from './calibration.ts'
-import { massOf, meaningEvidence, ownEvidence, rarity, wordEvidence } from './evidence.ts'
+import { massOf, meaningEvidence, ownEvidence, rarity, wordEvidence, wordScale } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
 import { expectedEvidence, withLearned } from './learning.ts'
 import type { OfferedSkill } from './offer.ts'
@@ -35,7 +35,7 @@ export function ownOf({ units }: Profile, query: Query, knowledge: Knowledge): n
   const mass = massOf(query, knowledge)
   let words = 0
   for (const unit of units) words = Math.max(words, wordsOf(unit, query, knowledge, mass))
-  return ownEvidence(words, bestNearness(knowledge), knowledge.background ?? 0, mass)
+  return ownEvidence(words, bestNearness(knowledge), knowledge.background ?? 0, wordScale(mass))
 }
 
 /** The logarithm of the odds for the evidence of an agent's own texts. Increases with `own`. */
@@ -95,7 +95,7 @@ export function skillMatches(
 /** The probability that the skill alone can do it, without past work. */
 function skillOdds(unit: Unit, at: number, query: Query, knowledge: Knowledge, mass: number): number {
   const { nearness: near, background = 0, registry = soleAgent } = knowledge
-  const own = ownEvidence(wordsOf(unit, query, knowledge, mass), near?.[at], background, mass)
+  const own = ownEvidence(wordsOf(unit, query, knowledge, mass), near?.[at], background, wordScale(mass))
   if (near === undefined && own <= 0) return 0
   return probability(logOdds(own, near !== undefined, registry))
 }
