@@ -79,9 +79,11 @@ export class SentenceEncoder implements AsyncDisposable {
    */
   async background(): Promise<Float32Array[]> {
     const read = (name: string) => readFile(new URL(name, this.#folder))
-    const [sums, bytes] = await Promise.all([read('SHA256SUMS'), read('background.vec')]).catch(() => [])
-    const sum = bytes && createHash('sha256').update(bytes).digest('hex')
-    if (bytes === undefined || sums?.includes(`${sum}  background.vec`) !== true) return []
+    const files = await Promise.all([read('SHA256SUMS'), read('background.vec')]).catch(() => undefined)
+    if (files === undefined) return []
+    const [sums, bytes] = files
+    const sum = createHash('sha256').update(bytes).digest('hex')
+    if (!sums.includes(`${sum}  background.vec`)) return []
     return Array.from({ length: bytes.length / dimensions }, (_, at) => {
       const own = new Int8Array(bytes.buffer, bytes.byteOffset + at * dimensions, dimensions)
       const length = Math.hypot(...own)

@@ -257,7 +257,7 @@ const isRated = ({ outcome, rated }: TrainingExample) => outcome <= 0 || outcome
 /** Names a message by its words, in any order. */
 const nameOf = (words: Record<string, number>): string =>
   createHash('sha256')
-    .update(JSON.stringify(Object.entries(words).toSorted()))
+    .update(JSON.stringify(Object.entries(words).toSorted(([a], [b]) => (a < b ? -1 : 1))))
     .digest('base64url')
 
 const finishedKey = (agent: string, taskId: string) => `${agent} ${taskId}`

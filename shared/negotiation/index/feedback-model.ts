@@ -143,7 +143,7 @@ export class FeedbackModel {
 
   /** Removes the examples of a context for all agents. */
   forgetContext(context: string): void {
-    for (const id of [...(this.#agentsOf.get(context) ?? [])]) {
+    for (const id of this.#agentsOf.get(context) ?? []) {
       const agent = this.#agents.get(id)
       if (agent === undefined) continue
       this.#remove(agent, context)
@@ -154,7 +154,7 @@ export class FeedbackModel {
   forgetAgent(id: string): void {
     const agent = this.#agents.get(id)
     if (agent === undefined) return
-    for (const context of [...agent.byContext.keys()]) this.#remove(agent, context)
+    for (const context of agent.byContext.keys()) this.#remove(agent, context)
     this.#count(agent)
   }
 

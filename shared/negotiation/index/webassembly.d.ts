@@ -1,15 +1,16 @@
 /** The part of WebAssembly that this package uses: the types of Node.js leave it out. */
 declare namespace WebAssembly {
-  class Module {
-    constructor(bytes: Uint8Array)
+  interface Module {
+    readonly [Symbol.toStringTag]: 'WebAssembly.Module'
   }
-  class Memory {
-    constructor(descriptor: { initial: number })
+  interface Memory {
     readonly buffer: ArrayBuffer
     grow(pages: number): number
   }
-  class Instance {
-    constructor(module: Module, imports: { env: { memory: Memory } })
+  interface Instance {
     readonly exports: Record<string, unknown>
   }
+  const Module: new (bytes: Uint8Array) => Module
+  const Memory: new (descriptor: { initial: number }) => Memory
+  const Instance: new (module: Module, imports: { env: { memory: Memory } }) => Instance
 }

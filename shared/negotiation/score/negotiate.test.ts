@@ -195,5 +195,5 @@ test.each([
   const result = negotiate(offer('converter', 'converts units', { measured }), ask('convert units'))
   expect(result.subscores.performance).toBe(performance)
   const said = result.reasons.filter((one) => one.includes('own examples'))
-  expect(said).toEqual(reason === undefined ? [] : [expect.stringContaining(reason)])
+  expect(said.filter((one) => one.includes(reason ?? ''))).toHaveLength(reason === undefined ? 0 : 1)
 })
