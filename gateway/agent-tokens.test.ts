@@ -316,9 +316,9 @@ test('when a message is tried at another agent, each agent receives its own toke
 
 test('a message that an external agent refuses with 401 goes to one further candidate', async () => {
   const sky = await agent('sky', weather, external)
-  await agent('tides', 'Tells the height of tides, the phase of the moon and the forecast of eclipses')
+  await agent('tides', 'Tells the height of tides, the phase of the moon and the names of all cities')
   sky.on['message/send'] = ({ response, id }) => fail(response, id, 401, -32010, {})
-  const sent = await call('message/send', saying('weather forecast'), await bearer())
+  const sent = await call('message/send', saying('weather forecast for any city'), await bearer())
   expect([sky.sent().length, sent.status, sent.headers.get('x-agent')]).toEqual([1, 200, 'tides'])
 })
 

@@ -62,19 +62,19 @@ test('copies with more tags and a score that is higher by less than 0.05 get no 
 })
 
 test('an unverified new agent that matches better gets 5 % of the messages that an agent with evidence would win', async () => {
-  const calculator = await agent('calculator', little)
+  const almanac = await agent('almanac', little)
   const copy = await agent('copy', `${sums}. ${text}`, unverified)
   const { candidates } = await ranking()
-  expect(candidates.map(({ agent: { slug } }) => slug)).toEqual(['calculator', 'copy'])
+  expect(candidates.map(({ agent: { slug } }) => slug)).toEqual(['almanac', 'copy'])
   expect((candidates[1]?.score ?? 0) - (candidates[0]?.score ?? 0)).toBeGreaterThan(0.05)
   expect(candidates[1]?.reasons.join()).toContain('unverified new agent')
   const negotiation = { min_score: 0.1, weights: { skill_match: 1 } }
   for (let number = 0; number < 60; number += 1) await call('message/send', saying(text, {}, { negotiation }))
-  expect([calculator.sent().length, copy.sent().length]).toEqual([57, 3])
+  expect([almanac.sent().length, copy.sent().length]).toEqual([57, 3])
 })
 
 test('new agents that fill the whole ranking get 5 % together, however their scores differ', async () => {
-  const calculator = await agent('calculator', little)
+  const almanac = await agent('almanac', little)
   const copies: Awaited<ReturnType<typeof agent>>[] = []
   for (let number = 0; number < 12; number += 1) {
     const about = number < 6 ? `${sums}. ${text}` : 'Products and sums of numbers, with tales of far places'
@@ -83,7 +83,7 @@ test('new agents that fill the whole ranking get 5 % together, however their sco
   const negotiation = { min_score: 0.1, weights: { skill_match: 1 } }
   for (let number = 0; number < 20; number += 1) await call('message/send', saying(text, {}, { negotiation }))
   const taken = copies.map((copy) => copy.sent().length).reduce((sum, count) => sum + count)
-  expect([calculator.sent().length, taken]).toEqual([19, 1])
+  expect([almanac.sent().length, taken]).toEqual([19, 1])
 })
 
 test('an absent new agent does not block a paid agent with evidence', async () => {
@@ -95,7 +95,7 @@ test('an absent new agent does not block a paid agent with evidence', async () =
 })
 
 test('two new agents share the 5 %', async () => {
-  const calculator = await agent('calculator', little)
+  const almanac = await agent('almanac', little)
   const copies = [
     await agent('copy', `${sums}. ${text}`, unverified),
     await agent('copy-two', `${sums}. ${text}`, unverified),
@@ -103,7 +103,7 @@ test('two new agents share the 5 %', async () => {
   const negotiation = { min_score: 0.1, weights: { skill_match: 1 } }
   for (let number = 0; number < 40; number += 1) await call('message/send', saying(text, {}, { negotiation }))
   const taken = copies.map((copy) => copy.sent().length).reduce((sum, count) => sum + count)
-  expect([calculator.sent().length, taken]).toEqual([38, 2])
+  expect([almanac.sent().length, taken]).toEqual([38, 2])
 })
 
 test('a new agent does not substitute for an agent with evidence that is starting', async () => {

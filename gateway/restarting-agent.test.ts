@@ -127,7 +127,7 @@ test('a busy or recently failed agent gets the message if no other can handle it
 
 test('a paid agent does not substitute for a free one that matches better and failed recently', async () => {
   const sky = await agent('sky', weather)
-  const oracle = await agent('oracle', 'Weather forecast for a city, with a report', paid)
+  const oracle = await agent('oracle', 'Reports about cities', paid)
   gateway().registry.setMeasurements(entryOf('sky'), { samples: 20, successShare: 0.01 })
   const negotiation = { weights: { skill_match: 0.5, performance: 0.5 } }
   const taken = await call('message/send', saying('weather forecast for any city', {}, { negotiation }))
