@@ -15,7 +15,7 @@ const meteo = {
   url: 'https://acme.com/agents/meteo/.well-known/agent-card.json',
   score: 91,
   source: 'https://acme.com/',
-  metadata: { slug: 'meteo', reasons: 'words in common: rain' },
+  metadata: { slug: 'meteo', reasons: 'skill “Weather”: it mentions “rain”' },
 }
 const asMcp = {
   ...meteo,

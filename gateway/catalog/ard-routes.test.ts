@@ -32,7 +32,7 @@ test('search ranks entries by how well the skills match the text, from 0 to 100,
     type: a2a,
     url: expect.stringMatching(/\/agents\/french\/\.well-known\/agent-card\.json$/),
     source: `${gateway.deployment.gateway.addresses.public}/`,
-    metadata: { slug: 'french', reasons: expect.stringContaining('words in common: French, translate') },
+    metadata: { slug: 'french', reasons: expect.stringContaining('it mentions “French” and “translate”') },
   })
   expect(first).not.toHaveProperty('representativeQueries')
   expect(first?.['score']).toBeGreaterThan(Number(second?.['score']))

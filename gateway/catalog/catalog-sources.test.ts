@@ -53,7 +53,7 @@ test('an entry of another publisher is found by search, list and explore with it
     },
   ])
   expect(results[0]).not.toHaveProperty('trustManifest')
-  expect(results[0]?.['score']).toBeGreaterThan(57)
+  expect(results[0]?.['score']).toBeGreaterThan(40)
   expect(referrals).toEqual([registry])
   expect((await gateway.send('GET', '/.well-known/ard.json')).text).not.toContain(local.identifier)
   const facets = { query: { text: 'income tax' }, resultType: { facets: [{ field: 'metadata.catalog' }] } }

@@ -104,7 +104,7 @@ test('the gateway learns from feedback, and learned shows and removes the exampl
   expect(code).toBe(0)
   for (const line of [
     'examples 1 (1 positive, 0 negative, 0 neutral)',
-    'score    not raised yet: needs 4 more positive examples',
+    'score    not raised yet: needs 3 more positive examples',
     'for      forecast (1), weather (1)',
     'against  -',
   ])
