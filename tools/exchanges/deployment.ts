@@ -91,7 +91,6 @@ function settings(): Record<string, string> {
     SERVICE_GATEWAY_NAME: 'gateway',
     CORS_ORIGINS: corsOrigin,
     ROUTE_LEARNING: 'no',
-    ROUTE_MIN_SCORE: '0.2',
   }
 }
 
