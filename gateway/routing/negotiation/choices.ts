@@ -6,6 +6,8 @@ import { type Absence, exclusionOf } from './availability.ts'
 
 /** Scores that differ by less than this count as equal, and trust decides between them. */
 export const equalScores = 0.05
+/** Matches that are nearly certain have almost equal scores. They count as equal only if their odds differ by less than this factor. */
+const equalOdds = Math.log(4)
 const rounding = 1e-9
 
 /** An agent that can handle a message, with the facts that decide the order of agents. */
@@ -45,7 +47,10 @@ export function choiceOf(
  */
 export function inOrder(choices: readonly Choice[], newcomerWins: (evidenced: string) => boolean): Choice[] {
   const least = (choices[0]?.ranked.exactScore ?? 0) - equalScores - rounding
-  const equal = choices.filter(({ ranked }) => ranked.exactScore >= least)
+  const leastOdds = (choices[0]?.ranked.matchOdds ?? 0) - equalOdds
+  const isEqual = ({ ranked }: Choice) => ranked.exactScore >= least && ranked.matchOdds >= leastOdds
+  const end = choices.findIndex((choice) => !isEqual(choice))
+  const equal = end < 0 ? choices : choices.slice(0, end)
   const order = [...equal.toSorted((a, b) => a.trust - b.trust), ...choices.slice(equal.length)]
   const evidenced = order.filter(({ newcomer }) => !newcomer)
   const newcomers = order.filter(({ newcomer }) => newcomer)
@@ -89,5 +94,5 @@ export function worthWaitingFor(order: readonly Choice[], next: Choice | undefin
 /** Whether `other` has the better skill match. A new agent that has not won never blocks an agent with evidence. */
 function matchesBetter(other: Choice, choice: Choice): boolean {
   if (other.newcomer && !choice.newcomer) return false
-  return other.ranked.subscores.skillMatch > choice.ranked.subscores.skillMatch
+  return other.ranked.matchOdds > choice.ranked.matchOdds
 }

@@ -96,6 +96,8 @@ const candidatesDefault = 10
 const candidatesMax = 1000
 const excludedMax = 100
 const never = () => false
+/** The least probability with which an agent is found by `match`. */
+const searchMin = 0.2
 /** Weights with which the score is the skill match. */
 export const onlySkills = { skillMatch: 1, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
 
@@ -140,7 +142,7 @@ export class Negotiator {
    */
   async match(text: string, { restrictions }: AgentDirectory): Promise<RankedAgent[]> {
     const { index, meaning } = this.#options
-    const wanted = { taskSummary: text, weights: onlySkills }
+    const wanted = { taskSummary: text, weights: onlySkills, minScore: searchMin }
     const options = {
       ...(await meaning?.of(wanted)),
       ...(restrictions !== undefined && { restrictions }),
@@ -235,13 +237,13 @@ export class Negotiator {
 
   /** Whether the agent is free and matches better than the best candidate, if that candidate is paid. */
   #isBetterThanPaid(
-    { id, subscores }: RankedAgent,
+    { id, matchOdds }: RankedAgent,
     [best]: readonly RankedAgent[],
     agents: AgentDirectory,
   ): boolean {
     const [entry, first] = [agents.find(id), best && agents.find(best.id)]
     if (best === undefined || entry === undefined || first === undefined) return false
-    return isPaidAgent(first) && !isPaidAgent(entry) && subscores.skillMatch > best.subscores.skillMatch
+    return isPaidAgent(first) && !isPaidAgent(entry) && matchOdds > best.matchOdds
   }
 
   #absenceOf(entry: AgentEntry): Absence | undefined {

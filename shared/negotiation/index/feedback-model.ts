@@ -32,6 +32,8 @@ export interface FeedbackModelOptions {
 const perAgentMaxDefault = 400
 const wordsPerExampleMax = 128
 const noVector = -1
+/** Rarity is computed as if there were this many further examples of other kinds, because among few examples of one kind no word is rare. */
+const examplesImagined = 50
 const refreshMs = 24 * 3600 * 1000
 /** Lengths of examples are recomputed when the number of examples has changed by this fraction. */
 const staleShare = 0.05
@@ -276,7 +278,7 @@ export class FeedbackModel {
   /** How much a stem says: its rarity in English times its rarity among the examples. */
   #rarityOf(stem: string): number {
     const holders = this.#postings.get(stem)?.length ?? 0
-    return backgroundRarity(stem) * (Math.log((this.#examples + 1) / (holders + 1)) + 1)
+    return backgroundRarity(stem) * (Math.log((this.#examples + examplesImagined) / (holders + 1)) + 1)
   }
 
   /** Recomputes the lengths of all examples if their number has changed much, otherwise those of new examples. */

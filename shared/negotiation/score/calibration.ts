@@ -35,6 +35,8 @@ const byMeaning: Coefficients = {
 
 /** The coefficients were fitted for 10 to 1,000 agents. */
 const agentsMax = 1000
+/** An agent that is alone is judged as if there were a few others: requests are for agents of many kinds. */
+const agentsMin = 5
 
 /** The logarithm of odds as a linear function of the evidence. */
 export interface OddsLine {
@@ -44,7 +46,7 @@ export interface OddsLine {
 
 export function oddsLine(hasMeaning: boolean, { agents, trained }: Registry): OddsLine {
   const by = hasMeaning ? byMeaning : byWords
-  const size = Math.log(Math.min(agentsMax, Math.max(1, agents)))
+  const size = Math.log(Math.min(agentsMax, Math.max(agentsMin, agents)))
   return {
     slope: by.evidence + by.evidenceTrained * trained,
     constant: by.constant + by.constantTrained * trained + by.agents * size,

@@ -47,7 +47,7 @@ export const supportedEvidence = (first: number, second: number): number =>
   second <= 0 ? 0 : ranks[0] * Math.min(first, supportedTimes * second) + ranks[1] * second
 
 /** An example that is at least this similar supports others. */
-export const supportMin = 0.2
+export const supportMin = 0.3
 /** An example that is at least this similar is nearly the same request. */
 export const sameTextMin = 0.7
 const fewExamples = 600

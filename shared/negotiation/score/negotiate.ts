@@ -1,4 +1,5 @@
 import { queryFields } from '@parley/wire/codecs/parley/negotiation'
+import { probability } from './calibration.ts'
 import { brokenConstraint } from './constraints.ts'
 import { type Estimate, estimateOf, successOf } from './estimate.ts'
 import type { Knowledge } from './knowledge.ts'
@@ -7,7 +8,7 @@ import { profileOf } from './profile.ts'
 import { queryOf } from './query.ts'
 import { defaultsReason, reasonsOf } from './reasons.ts'
 import type { NegotiationRequest } from './request.ts'
-import { type SkillMatch, skillMatch, skillMatches } from './skill-match.ts'
+import { oddsOf, ownOf, type SkillMatch, skillMatch, skillMatches } from './skill-match.ts'
 import { costScore, ioCompatibility, loadScore, performanceScore } from './sub-scores.ts'
 import { noScores, rounded, type Subscores, sharesOf, weightedSum } from './weights.ts'
 
@@ -17,6 +18,8 @@ export interface NegotiationResult {
   score: number
   /** The unrounded score, which decides between equal scores. */
   exactScore: number
+  /** The logarithm of the odds of the skill match, which distinguishes matches that are nearly certain. −∞ if nothing matches. */
+  matchOdds: number
   confidence: number
   rejectionReason?: string
   /** The hard constraint that the agent breaks, which rules it out as a candidate. */
@@ -30,6 +33,9 @@ export interface NegotiationResult {
   /** The price in whole units as the agent declares it; "0" if the agent is free. */
   estimatedCostAmount?: string
 }
+
+/** A lower match by vectors is no match. */
+const nearMatchMin = 0.1
 
 /**
  * Scores an offer for a request. Pure function. A broken hard constraint gives score 0. Agents use it for their
@@ -45,20 +51,23 @@ export function negotiate(
   if (broken !== undefined) return refused(broken, offer, request, estimate)
   const query = queryOf(request)
   const profile = profileOf(offer)
-  const subscores = subscoresOf(skillMatch(profile, query, knowledge), offer, request, estimate)
+  const matchOdds = oddsOf(ownOf(profile, query, knowledge), query, knowledge)
+  const subscores = subscoresOf(probability(matchOdds), offer, request, estimate)
   const exactScore = weightedSum(sharesOf(request.weights), subscores)
   const score = rounded(exactScore)
   const matches = skillMatches(profile, query, knowledge, offer)
   const minScore = request.minScore ?? 0
-  const canHandle = subscores.skillMatch > 0 && score >= minScore
-  const refusal =
-    subscores.skillMatch > 0
-      ? `score ${score} is below ${queryFields.minScore} ${minScore}`
-      : 'no skill matches the task'
+  // With vectors, every agent has some match with every request.
+  const isMatch = subscores.skillMatch > (knowledge.nearness === undefined ? 0 : nearMatchMin)
+  const canHandle = isMatch && score >= minScore
+  const refusal = isMatch
+    ? `score ${score} is below ${queryFields.minScore} ${minScore}`
+    : 'no skill matches the task'
   return {
     canHandle,
     score,
     exactScore,
+    matchOdds,
     confidence: rounded(subscores.skillMatch),
     reasons: [
       ...reasonsOf({ offer, subscores, matches, estimate, query, knowledge }),
@@ -106,6 +115,7 @@ function refused(
     canHandle: false,
     score: 0,
     exactScore: 0,
+    matchOdds: Number.NEGATIVE_INFINITY,
     confidence: 1,
     brokenConstraint: broken,
     rejectionReason: broken,

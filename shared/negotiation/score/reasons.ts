@@ -41,14 +41,19 @@ export function defaultsReason({ weightsAreDefault, weights }: NegotiationReques
   return [`no weights given: the defaults apply (${named.join(', ')})`]
 }
 
+/** An agent with a lower match is not said to match as a whole. */
+const clearMatch = 0.4
+
 function skillReason({ matches, subscores }: ReasonInput): string[] {
   const [best] = matches
   if (best !== undefined && best.reasons.length > 0)
     return [`skill “${best.skillName}”: ${best.reasons.join('; ')}`]
   return [
-    subscores.skillMatch > 0
+    subscores.skillMatch >= clearMatch
       ? 'no single skill matches clearly, but the agent as a whole does'
-      : 'no skill matches the task',
+      : subscores.skillMatch > 0
+        ? 'no skill matches clearly'
+        : 'no skill matches the task',
   ]
 }
 
