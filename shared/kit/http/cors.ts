@@ -45,6 +45,7 @@ export const exposedHeaders = [
   'X-Next-Cursor',
   'X-Agent',
   'X-Negotiation-Id',
+  'X-Parley-Chain',
   'X-Parley-Incomplete',
   'X-Parley-Context',
   'X-Parley-Task',

@@ -8,7 +8,8 @@ export interface TaskText {
   types: readonly string[]
 }
 
-const charsMax = 100_000
+/** The characters of a text that are read. */
+export const taskTextMaxChars = 100_000
 /** The maximum length of an instruction before a colon, and of a paragraph that may be an instruction. */
 const headWordsMax = 40
 const headCharsMax = 1000
@@ -56,14 +57,14 @@ export const salutation =
  */
 export function taskTextOf(text: string): TaskText {
   const material = new Material()
-  let rest = text.slice(0, charsMax).replaceAll('\r\n', '\n')
+  let rest = text.slice(0, taskTextMaxChars).replaceAll('\r\n', '\n')
   rest = takeFenced(rest, material)
   rest = takeJson(rest, material)
   rest = takeTables(rest, material)
   rest = material.take(rest, quotes, (all: string) => (wordCount(all) >= longQuoteWords ? [all] : undefined))
   const instruction = withoutSalutations(takeProse(rest, material))
   if (material.isEmpty || !hasWords(instruction)) {
-    const whole = text.slice(0, charsMax)
+    const whole = text.slice(0, taskTextMaxChars)
     return { instruction: whole, payload: '', types: material.types }
   }
   return { instruction, payload: material.text, types: material.types }
