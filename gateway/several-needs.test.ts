@@ -314,7 +314,106 @@ test('a client that has left starts no further part', async () => {
     }),
     signal: leaving.signal,
   })
-  await expect(sent).rejects.toThrow()
+  await expect(sent).rejects.toThrow('abort')
   await left.promise
   expect([sky.sent().length, board.sent().length]).toEqual([1, 0])
+})
+
+const a2aTask = (task: ReturnType<ReturnType<typeof ending>>) => ({
+  id: task.id,
+  contextId: task.context_id,
+  status: { state: 'TASK_STATE_COMPLETED', timestamp: task.status.timestamp },
+  artifacts: [{ artifactId: 'a', parts: [{ text: 'rain' }] }],
+})
+
+test.each([
+  ['SendMessage', '/a2a/v1', (params: object) => ({ jsonrpc: '2.0', id: 7, method: 'SendMessage', params })],
+  ['/message:send', '/message:send', (params: object) => params],
+])('a message of A2A 1.0 is split (%s)', async (method, path, bodyOf) => {
+  const { sky, board } = await twoAgents()
+  const completed = (one: Call) => {
+    const result = { task: a2aTask(ending('completed')({ ...one, params: { message: {} } })) }
+    if (method === 'SendMessage') return result
+    one.response.setHeader('content-type', 'application/a2a+json').end(JSON.stringify(result))
+    return undefined
+  }
+  for (const one of [sky, board]) one.on[method] = completed
+  const message = { messageId: 'my message', role: 'ROLE_USER', parts: [{ text: both }] }
+  const sent = await post(
+    path,
+    JSON.stringify(bodyOf({ message, metadata: { negotiation: { split: true } } })),
+  )
+  expect(sent.status).toBe(200)
+  const { task } = sent.json.result ?? sent.json
+  expect(task.metadata.chain).toEqual([
+    { position: 1, agent: 'sky', taskId: expect.any(String), state: 'completed' },
+    { position: 2, agent: 'board', taskId: task.id, state: 'completed' },
+  ])
+  const received = JSON.parse(board.sent(method)[0]?.body ?? '{}')
+  expect((received.params ?? received).message).toMatchObject({
+    parts: [{ text: 'suggest the best chess move' }, { text: 'rain' }],
+    referenceTaskIds: [task.metadata.chain[0].taskId],
+  })
+})
+
+test('a message of A2A 0.3 is split, and the reply of an agent counts as a result', async () => {
+  const { sky, board } = await twoAgents()
+  sky.on['message/send'] = () => ({
+    kind: 'message',
+    role: 'agent',
+    messageId: 'm',
+    parts: [{ kind: 'text', text: 'rain' }],
+  })
+  const { id, context_id: contextId } = ending('completed')({ params: { message: {} } } as unknown as Call)
+  board.on['message/send'] = () => ({
+    kind: 'task',
+    id,
+    contextId,
+    status: { state: 'completed' },
+    artifacts: [],
+  })
+  const params = saying(both, {}, { blocking: true, negotiation: { split: true } })
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params })
+  const sent = await post('/a2a/v0.3', body)
+  expect(sent.json.result.metadata.chain).toEqual([
+    { position: 1, agent: 'sky', state: 'completed' },
+    { position: 2, agent: 'board', taskId: id, state: 'completed' },
+  ])
+  expect(textsTo(board)).toEqual(['suggest the best chess move', 'rain'])
+})
+
+test('an agent that serves every part wins although no agent reaches the minimum for the whole text', async () => {
+  const skills = ['Translate letters', 'Draw charts', 'Compose music', 'Play chess'].map(
+    (description, at) => ({
+      id: `skill-${at}`,
+      name: `skill ${at}`,
+      description,
+      tags: [],
+      input_modes: ['text/plain'],
+      output_modes: ['text/plain'],
+    }),
+  )
+  const all = await agent('all', 'Helps', { skills })
+  all.on['message/send'] = ending('completed', 'done')
+  const text = 'Translate the letters, draw the charts and play some chess'
+  const parts = await negotiate(text, { ...usual, min_score: 0 })
+  const least = Math.min(...parts.needs.map((one: { score: number }) => one.score))
+  const minScore = (parts.score + least) / 2
+  const answer = await negotiate(text, { ...usual, min_score: minScore })
+  expect(parts.score).toBeLessThan(least)
+  expect(answer).toMatchObject({ can_handle: true, agent: { slug: 'all' }, score: least })
+  expect(answer.reasons).toContain('serves each part of the request')
+  const sent = await call('message/send', saying(text, {}, { negotiation: { min_score: minScore } }))
+  expect([sent.status, sent.headers.get('x-agent')]).toEqual([200, 'all'])
+})
+
+test('no part starts after the time for which the response may wait', async () => {
+  const { sky, board } = await twoAgents()
+  sky.on['message/send'] = async (one) => {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    return ending('completed', 'rain')(one)
+  }
+  const sent = await call('message/send', saying(both, {}, { ...configuration, wait_ms: 1 }))
+  expect(sent.json.result.metadata.chain).toMatchObject([{ state: 'completed' }, { state: 'not-started' }])
+  expect(board.sent()).toEqual([])
 })

@@ -22,7 +22,7 @@ const textMaxChars = 1000
 
 /**
  * The negotiation requests for the parts of a request, in the order of the text; empty if it has only one part. The first part
- * receives the material, so that the input types apply to it alone, and the output types apply to the last part.
+ * receives the material, so that the input types apply only to it, and the output types apply to the last part.
  */
 export function needRequests(wanted: NegotiationRequest): NegotiationRequest[] {
   const { taskSummary, taskDetails, inputMimeTypes, outputMimeTypes, ...others } = wanted

@@ -14,7 +14,7 @@ import { isPaidAgent } from '../placement/agent-prices.ts'
 import { anonymousHolder } from '../store/decision-quotas.ts'
 import type { DecisionRecord, RoutingStore } from '../store/routing-store.ts'
 import { type Absence, absenceOf } from './availability.ts'
-import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
+import { type Choice, choiceOf, equalScores, explained, inOrder, type Trust, trustOf } from './choices.ts'
 import { summaryOf, takenBy } from './decision-summary.ts'
 import { DecisionLog } from './decisions.ts'
 import {
@@ -376,26 +376,3 @@ export class Negotiator {
     }
   }
 }
-
-/** The candidates in the order of attempts, then those that cannot handle the task. Adds a reason if trust decided. */
-function explained(order: readonly Choice[], candidates: readonly RankedAgent[]): RankedAgent[] {
-  const able = order.map(({ ranked, trust, newcomer }, at) => {
-    const after = order.slice(at + 1)
-    const isRaised = after.some((other) => other.ranked.exactScore > ranked.exactScore)
-    const isHeldBack = newcomer && order.slice(0, at).some((other) => !other.newcomer)
-    if (isHeldBack) return withReason(ranked, newcomerReason)
-    return isRaised && trust !== 2 ? withReason(ranked, trustReasons[trust]) : ranked
-  })
-  return [...able, ...candidates.filter(({ canHandle }) => !canHandle)]
-}
-
-const withReason = (ranked: RankedAgent, reason: string): RankedAgent => ({
-  ...ranked,
-  reasons: [...ranked.reasons, reason],
-})
-const trustReasons = {
-  0: 'preferred: supervised, within 0.05 of the best score',
-  1: 'preferred: verified, within 0.05 of the best score',
-}
-const newcomerReason =
-  'unverified new agent: receives at most 5 % of the messages that agents with evidence would win, until 20 of its tasks are completed'

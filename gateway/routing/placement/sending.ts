@@ -34,11 +34,11 @@ export interface Incoming {
   part?: RequestPart
 }
 
-/** A part of a request, which is sent like a message of its own. */
+/** A part of a request, which is sent like a separate message. */
 export interface RequestPart {
   /** Replaces the `Idempotency-Key` of the request. */
   key: string
-  /** What the agent of the part has to do. */
+  /** The requirements of the part. */
   wanted: NegotiationRequest
   /** Receives the response in place of the caller. */
   receive(answered: PartAnswer): void

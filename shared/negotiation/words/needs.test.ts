@@ -45,7 +45,7 @@ test.each<[string, string[]]>([
     'Please do the following:\n1. Summarise the report\n2. Make a PDF',
     ['Please do the following:\n1. Summarise the report', 'Make a PDF'],
   ],
-  // What asks for nothing belongs to its neighbour.
+  // A sentence without a request belongs to its neighbour.
   [
     'I was on holiday. Summarise the report. It is long. Make a PDF of it.',
     ['I was on holiday. Summarise the report. It is long.', 'Make a PDF of it.'],

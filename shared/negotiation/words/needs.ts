@@ -1,4 +1,5 @@
 import { asksForWork, imperative, salutation } from './instruction.ts'
+import { bare, piecesOf, withoutJoints } from './pieces.ts'
 
 /** The maximum number of parts. Further parts belong to the last one. */
 export const needsMax = 6
@@ -6,24 +7,6 @@ export const needsMax = 6
 const charsMax = 20_000
 /** The characters of a clause that are read to understand the next one. */
 const clauseMax = 1000
-
-/** Where a part may begin. Words join parts of a sentence, so that they are weaker than the end of a sentence. */
-interface Boundary {
-  /** The first character after the mark or the word. */
-  at: number
-  isWithinSentence: boolean
-}
-
-/** The end of a sentence or a line, and marks that end a clause in the same way. */
-const sentenceEnd =
-  /(?<=[.!?؟][)"”»]?)(?<!\b(?:e\.g|i\.e|etc|vs|dr|mrs?|ms|prof|no|nr|bzw|ca|approx|z\.\s?b|p\.\s?ex|p\.\s?ej)\.|(?:^|\n)\s{0,8}\d{1,2}\.)\s{1,8}(?=\S)|[。！？；;؛]\s{0,8}|\n\s{0,8}/giu
-/** Words and marks between two parts of a sentence. They do not separate parts unless work is asked for on both sides. */
-const joints =
-  /[,，،]?\s{1,8}(?:and|und|et|y|e|&)\s{1,8}|[,，،]?\s{1,8}(?:and\s{1,8})?(?:then|afterwards|after that|also|(?:und\s{1,8})?(?:dann|danach|anschlie(?:ß|ss)end|außerdem)|(?:et\s{1,8})?(?:puis|ensuite|aussi|après cela)|(?:y\s{1,8})?(?:luego|despu[eé]s|tambi[eé]n|adem[aá]s))\s{1,8}|,\s{1,8}|[，、,]?\s{0,8}(?:然后|然後|接着|接著|并且|並且|之后|之後|最后|最後|同时|同時|其后)|，|[并並再](?=\p{Script=Han})|(?<=[てで])、|(?<=てから)、?|\s{1,8}(?:و?(?:ثم|بعد ذلك|أيض(?:ا|اً|ًا)|كذلك))\s{1,8}|\s{1,8}(?=و\p{Script=Arabic}{3,})|،\s{0,8}/giu
-
-/** Words before the verb of a part: conjunctions, order, politeness and wishes. */
-const leadIn =
-  /^(?:[\s,，、;:：.()*•·–—-]+|\d{1,2}[.)]\s|[a-h]\)\s|(?:and|then|also|now|next|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly|afterwards|after that|please|pls|plz|kindly|can you|could you|would you|will you|i (?:need|want)(?: you)? to|i(?:'d| would) like(?: you)? to|help me(?: to)?|let's|just|quickly|und|dann|danach|anschlie(?:ß|ss)end|außerdem|zuerst|zunächst|zum schluss|bitte|kannst du|können sie|könnten sie|könntest du|et|puis|ensuite|aussi|enfin|d'abord|après cela|après ça|s'il (?:te|vous) pla[iî]t|peux-tu|pouvez-vous|pourriez-vous|merci de|y|e|luego|despu[eé]s|tambi[eé]n|adem[aá]s|primero|finalmente|por favor|puedes|podr[ií]as|puede usted)(?=[\s,:])|(?:请|請|帮我|幫我|麻烦你?|麻煩你?|首先|然后|然後|接着|接著|并且|並且|并|並|再|之后|之後|最后|最後|同时|同時|还要|也|それから|その後|次に|また|さらに|まず|そして)|(?:و?(?:ثم|بعد ذلك|أيض(?:ا|اً|ًا)|كذلك|من فضلك|أول(?:ا|اً|ًا))(?=\s)))/iu
 
 /** Verbs that seldom begin an instruction but often continue one. */
 const furtherVerb =
@@ -45,7 +28,7 @@ const questionWord =
 /** A verb of a subordinate clause: "a program to sort numbers and print them". */
 const subordinate = /\b(?:to|that|which|who|how|what|when|where|why|if|whether)\s+(?=\p{L})/giu
 
-/** What such sentences say about the form of an answer is no part of its own. */
+/** Sentences about the form of the answer, which belong to the part before them. */
 const refinement =
   /^(?:be|keep|use|avoid|do not|don't|never|only|make sure|ensure|note|remember|include|ignore|stick|limit|make (?:it|them|the \w+)(?! (?:a|an|into)\b)(?: \p{L}+){1,2}\s*[.!]?$|(?:write|answer|reply|respond)(?: it| this)? (?:in|with|as|only|briefly)\b|(?:give|list|return|output|print|say|show)(?: me)? (?:only|just|nothing)\b|(?:explain|show|give) your (?:work|steps?|reasoning|reasons?|answer)|(?:format|put|give|return) (?:it|your|the) ?(?:answer|output|result|response)?s? ?(?:in|as)\b|verwende|benutze|achte|antworte|vermeide|halte|schreibe? (?:es )?auf\b|utilise[rz]?|évite[rz]?|réponds|répondez|sois|usa|utiliza|evita|responde|sé|使用|用|不要|只|保持|لا\s|استخدم)(?=$|[\s\p{P}\p{Script=Han}])/iu
 const emptyRequest =
@@ -85,36 +68,6 @@ export function needsOf(instruction: string): string[] {
   return starts.map((at, index) => withoutJoints(instruction.slice(at, starts[index + 1])))
 }
 
-interface Piece {
-  from: number
-  to: number
-  isWithinSentence: boolean
-}
-
-function piecesOf(text: string): Piece[] {
-  const boundaries: Boundary[] = [
-    ...[...text.matchAll(sentenceEnd)].map((match) => ({
-      at: match.index + match[0].length,
-      isWithinSentence: false,
-    })),
-    ...[...text.matchAll(joints)].map((match) => ({
-      at: match.index + match[0].length,
-      isWithinSentence: true,
-    })),
-  ].toSorted((a, b) => a.at - b.at || Number(a.isWithinSentence) - Number(b.isWithinSentence))
-  const pieces: Piece[] = []
-  let last: Boundary = { at: 0, isWithinSentence: false }
-  for (const boundary of boundaries) {
-    // "Then" at the beginning of a sentence is no piece.
-    const length = boundary.at - last.at
-    if (length === 0 || (length <= jointMax && bare(text.slice(last.at, boundary.at)) === '')) continue
-    pieces.push({ from: last.at, to: boundary.at, isWithinSentence: last.isWithinSentence })
-    last = boundary
-  }
-  pieces.push({ from: last.at, to: text.length, isWithinSentence: last.isWithinSentence })
-  return pieces
-}
-
 /** Whether a piece asks for work by itself. */
 function asks(piece: string, isLast: boolean): boolean {
   const words = bare(piece)
@@ -133,7 +86,7 @@ const isImperative = (words: string) =>
   japaneseVerb.test(words) ||
   arabicVerb.test(words)
 
-/** Whether a piece after a joint is a part of its own, and does not continue the clause before it. */
+/** Whether a piece after a joint is a separate part, rather than the rest of the clause before it. */
 function continues(before: string, piece: string): boolean {
   const [first, second] = [bare(clauseOf(before)), bare(piece)]
   if (japaneseVerb.test(before.trimEnd()) || hanVerb.test(first) || arabicVerb.test(first))
@@ -159,33 +112,3 @@ function hasSubordinateVerb(clause: string): boolean {
 const clauseOf = (text: string) =>
   text.split(/(?<=[.!?。！？;；])\s*|\n/u).findLast((one) => one.trim() !== '') ?? ''
 const wordsIn = (text: string) => text.match(/[\p{L}\p{N}'’-]+/gu)?.length ?? 0
-
-/** A piece without the words before its verb. */
-function bare(piece: string): string {
-  let rest = `${piece.trim()} `
-  for (let count = 0; count < 12; count += 1) {
-    const next = rest.replace(leadIn, '')
-    if (next === rest) break
-    rest = next
-  }
-  return rest.trim()
-}
-
-const leadingJoint =
-  /^(?:[,，、،;；؛:：]|(?:[-*•·–—]|\d{1,2}[.)])\s|(?:and|then|also|afterwards|after that|und|dann|danach|anschlie(?:ß|ss)end|außerdem|et|puis|ensuite|y|luego|despu[eé]s|tambi[eé]n|adem[aá]s)[\s,](?=\s*\S))/iu
-const trailingJoint =
-  /(?:[,，、،;；؛]|(?<=[\s,])(?:and|then|also|afterwards|after that|und|dann|danach|anschlie(?:ß|ss)end|außerdem|et|puis|ensuite|aussi|y|luego|despu[eé]s|tambi[eé]n|adem[aá]s|ثم|\d{1,2}[.)]|[-*•·])|然后|然後|接着|接著|并且|並且|之后|之後|最后|最後|同时|同時|[并並再])$/iu
-const jointMax = 24
-
-/** A part without the words that joined it to the others. */
-function withoutJoints(text: string): string {
-  let rest = text.trim()
-  for (let count = 0; count < 12; count += 1) {
-    const kept = rest.replace(leadingJoint, '').trim()
-    const tail = kept.slice(-jointMax)
-    const next = `${kept.slice(0, kept.length - tail.length)}${tail.replace(trailingJoint, '')}`.trim()
-    if (next === rest) break
-    rest = next
-  }
-  return rest
-}
