@@ -69,6 +69,22 @@ test('negotiate prints rank, agent, score, sub-scores as bars, reasons and the e
   ])
 })
 
+test('negotiate prints which agent serves each part of the request', async () => {
+  const needs = [
+    { position: 1, text: 'will it\u001b[2J rain', agent: 'sky', score: 0.9 },
+    { position: 2, text: 'brew coffee', agent: null, score: 0 },
+  ]
+  await using gateway = await scriptedGateway({ ...answer, candidates: [sky], excluded: [], needs })
+  const { stdout } = await runCli(['negotiate', 'will it rain', '--token', 't', '--url', gateway.url])
+  expect(stdout.split('\n').slice(2)).toEqual([
+    '',
+    'FOR PART  SCORE   TEXT',
+    'sky       0.9000  will it rain',
+    'none      0.0000  brew coffee',
+    '',
+  ])
+})
+
 test('where the order is not that of the scores, the reason for it comes first', async () => {
   const other = {
     ...sky,

@@ -5,6 +5,7 @@ import { minScoreOf } from '../server/environment.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
 import { type Io, print, printJson } from '../terminal/io.ts'
+import { printNeeds } from '../terminal/needs-view.ts'
 import { printRanking } from '../terminal/ranking-view.ts'
 
 interface NegotiateOptions extends ServerOptions {
@@ -85,6 +86,7 @@ async function negotiate(io: Io, text: string, options: NegotiateOptions): Promi
   if (options.json) printJson(io, body)
   else {
     printRanking(io, answer)
+    printNeeds(io, answer)
     if (answer.canHandle !== true) print(io, 'No agent can handle this task.\n')
   }
   return answer.canHandle === true ? 0 : 1

@@ -63,7 +63,7 @@ function reasonOf({ canHandle, reasons = [], rejectionReason }: ReadCandidate, i
   return oneLine(all.join('; '), 100)
 }
 
-function numberOf(value: unknown): number {
+export function numberOf(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0
 }
 
@@ -73,7 +73,7 @@ function bar(share: number): string {
   return ('█'.repeat(Math.floor(parts / 8)) + (eighths[parts % 8] ?? '')).padEnd(barWidth, '·')
 }
 
-function table(rows: string[][]): string {
+export function table(rows: string[][]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const line = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
   return `${rows.map((row) => line(row).trimEnd()).join('\n')}\n`

@@ -120,7 +120,12 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     reportSignal,
     log,
   }
-  const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
+  const messages = new MessageRouter({
+    ...around,
+    negotiator,
+    minScore: config.routeMinScore,
+    sendWaitMaxMs: config.sendWaitMaxMs,
+  })
   const cursors = new Cursors(storeKey, cursorMaxLength)
   const lists = new MergedLists({ store, dispatcherFor, tokens, isAwaited, cursors })
   const cleaning = new Retention({ store, log, keptMs, onRound: () => index.learned.refresh() })

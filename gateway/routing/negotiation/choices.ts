@@ -96,3 +96,26 @@ function matchesBetter(other: Choice, choice: Choice): boolean {
   if (other.newcomer && !choice.newcomer) return false
   return other.ranked.matchOdds > choice.ranked.matchOdds
 }
+
+/** The candidates in the order of attempts, then those that cannot handle the task. Adds a reason if trust decided. */
+export function explained(order: readonly Choice[], candidates: readonly RankedAgent[]): RankedAgent[] {
+  const able = order.map(({ ranked, trust, newcomer }, at) => {
+    const after = order.slice(at + 1)
+    const isRaised = after.some((other) => other.ranked.exactScore > ranked.exactScore)
+    const isHeldBack = newcomer && order.slice(0, at).some((other) => !other.newcomer)
+    if (isHeldBack) return withReason(ranked, newcomerReason)
+    return isRaised && trust !== 2 ? withReason(ranked, trustReasons[trust]) : ranked
+  })
+  return [...able, ...candidates.filter(({ canHandle }) => !canHandle)]
+}
+
+const withReason = (ranked: RankedAgent, reason: string): RankedAgent => ({
+  ...ranked,
+  reasons: [...ranked.reasons, reason],
+})
+const trustReasons = {
+  0: 'preferred: supervised, within 0.05 of the best score',
+  1: 'preferred: verified, within 0.05 of the best score',
+}
+const newcomerReason =
+  'unverified new agent: receives at most 5 % of the messages that agents with evidence would win, until 20 of its tasks are completed'

@@ -15,10 +15,20 @@ import { isPaidAgent } from '../placement/agent-prices.ts'
 import { anonymousHolder } from '../store/decision-quotas.ts'
 import type { DecisionRecord, RoutingStore } from '../store/routing-store.ts'
 import { type Absence, absenceOf } from './availability.ts'
-import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
+import { type Choice, choiceOf, equalScores, explained, inOrder, type Trust, trustOf } from './choices.ts'
 import { summaryOf, takenBy } from './decision-summary.ts'
 import { DecisionLog } from './decisions.ts'
 import type { Meaning } from './meaning.ts'
+import {
+  answerForAll,
+  covering,
+  needRequests,
+  needsOut,
+  onlyServer,
+  type ServedNeed,
+  servedNeeds,
+  withoutTexts,
+} from './needs.ts'
 
 export interface NegotiatorOptions {
   index: AgentIndex
@@ -87,6 +97,8 @@ export interface Decision {
   order: Choice[]
   /** The best agent's response with the fields that the gateway adds (spec/negotiation.md#gateway). */
   answer: GatewayNegotiation
+  /** The parts of the request with the agents that would serve them. Empty if it has only one part. */
+  needs: ServedNeed[]
   tried: DeliveryAttempt[]
 }
 
@@ -95,6 +107,8 @@ const negotiation = 'agent/negotiation'
 const candidatesDefault = 10
 const candidatesMax = 1000
 const excludedMax = 100
+/** The number of agents compared for each part of a request. */
+const perNeedMax = 30
 const never = () => false
 /** The least probability with which an agent is found by `match`. */
 const searchMin = 0.2
@@ -125,15 +139,66 @@ export class Negotiator {
     const ranking = this.#rank(question, options)
     const present = this.#order(ranking.candidates, question)
     const able = present.filter(({ ranked }) => ranked.canHandle)
-    const candidates = explained(able, ranking.candidates).slice(0, limit)
+    const candidates = explained(able, ranking.candidates)
     const order =
       index.away === 0
         ? present
         : this.#order(this.#rank(question, { ...options, evenAway: true }).candidates, question)
-    const best = candidates[0]
     const id = newId().replaceAll('-', '')
-    const shown = { ...ranking, candidates }
-    return { id, ranking: shown, best, order, answer: this.#answer(id, shown, best), tried: [] }
+    const needs = await this.#needs(question)
+    if (needs.length === 0) {
+      const shown = { ...ranking, candidates: candidates.slice(0, limit) }
+      const [best] = shown.candidates
+      return { id, ranking: shown, best, order, answer: this.#answer(id, shown, best), needs, tried: [] }
+    }
+    const servers = new Set(needs.flatMap(({ server }) => server?.id ?? []))
+    const wholes = this.#rankOnly(servers, question, options)
+    const only = onlyServer(needs)
+    const whole = order.length > 0 ? undefined : wholes.find((ranked) => ranked.id === only?.id)
+    const forAll = whole && answerForAll(whole, needs)
+    const all = forAll ? [forAll, ...candidates.filter((ranked) => ranked.id !== forAll.id)] : candidates
+    const shown = { ...ranking, candidates: covering(all, needs, { wholes, limit }) }
+    const best = all[0]
+    return {
+      id,
+      ranking: shown,
+      best,
+      order: forAll ? this.#choiceOf(forAll, question.agents) : order,
+      answer: { ...this.#answer(id, shown, best), needs: needsOut(needs) },
+      needs,
+      tried: [],
+    }
+  }
+
+  /** The parts of a request, each ranked by itself. Empty if the request has only one part. */
+  async #needs(question: DecisionRequest): Promise<ServedNeed[]> {
+    const { meaning } = this.#options
+    const { restrictions } = question.agents
+    const ranked = await Promise.all(
+      needRequests(question.wanted).map(async (wanted) => {
+        const options = {
+          ...(await meaning?.of(wanted)),
+          excludedLimit: 0,
+          ...(restrictions !== undefined && { restrictions }),
+        }
+        const part = { ...question, wanted, limit: perNeedMax, newcomerWins: never }
+        const order = this.#order(this.#rank(part, options).candidates, part)
+        const able = order.map((choice) => choice.ranked).filter(({ canHandle }) => canHandle)
+        return { text: wanted.taskSummary, able }
+      }),
+    )
+    return servedNeeds(ranked)
+  }
+
+  /** The answers of some agents to the whole request, except those that break a hard constraint. */
+  #rankOnly(
+    ids: ReadonlySet<string>,
+    { wanted, refuse }: DecisionRequest,
+    options: RankOptions,
+  ): RankedAgent[] {
+    if (ids.size === 0) return []
+    const only = (id: string) => (ids.has(id) ? refuse?.(id) : 'serves no part')
+    return this.#options.index.rank(wanted, { ...options, limit: ids.size, refuse: only }).candidates
   }
 
   /**
@@ -285,7 +350,7 @@ export class Negotiator {
       ...(features !== undefined && { features }),
       ...(context !== undefined && { context }),
       summary: summaryOf(decision, { method, chosen, trace, text }),
-      body: routingRecordOut(answer, {
+      body: routingRecordOut(withoutTexts(answer), {
         method,
         decidedAt: timestampOf(at * 1000),
         chosen: chosen ?? null,
@@ -327,26 +392,3 @@ export class Negotiator {
     }
   }
 }
-
-/** The candidates in the order of attempts, then those that cannot handle the task. Adds a reason if trust decided. */
-function explained(order: readonly Choice[], candidates: readonly RankedAgent[]): RankedAgent[] {
-  const able = order.map(({ ranked, trust, newcomer }, at) => {
-    const after = order.slice(at + 1)
-    const isRaised = after.some((other) => other.ranked.exactScore > ranked.exactScore)
-    const isHeldBack = newcomer && order.slice(0, at).some((other) => !other.newcomer)
-    if (isHeldBack) return withReason(ranked, newcomerReason)
-    return isRaised && trust !== 2 ? withReason(ranked, trustReasons[trust]) : ranked
-  })
-  return [...able, ...candidates.filter(({ canHandle }) => !canHandle)]
-}
-
-const withReason = (ranked: RankedAgent, reason: string): RankedAgent => ({
-  ...ranked,
-  reasons: [...ranked.reasons, reason],
-})
-const trustReasons = {
-  0: 'preferred: supervised, within 0.05 of the best score',
-  1: 'preferred: verified, within 0.05 of the best score',
-}
-const newcomerReason =
-  'unverified new agent: receives at most 5 % of the messages that agents with evidence would win, until 20 of its tasks are completed'

@@ -2,6 +2,7 @@ import { type NegotiationRequest, parseNegotiation } from '@parley/negotiation/s
 import { defaultWeights } from '@parley/negotiation/score/weights'
 import { queryOut } from '@parley/wire/codecs/parley/negotiation'
 import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 
 const textMaxLength = 10_000
@@ -39,18 +40,31 @@ export function requirementsOf(
   }
 }
 
+/** Whether a message with several needs may be split (spec/gateway-routing.md#several-needs). @throws ParleyError InvalidParams */
+export function maySplit(given: unknown): boolean {
+  const split = isObject(given) ? given['split'] : undefined
+  if (split === undefined || split === null || typeof split === 'boolean') return split === true
+  throw invalid([{ path: 'split', message: 'must be true or false' }])
+}
+
+/** @throws ParleyError InvalidParams always, with the reason why the message cannot be split and what to do */
+export function refuseSplit(message: string): never {
+  throw invalid([{ path: 'split', message }], message)
+}
+
 interface Issue {
   path: string
   message: string
 }
 
-function invalid(issues: Issue[]): ParleyError {
+function invalid(issues: Issue[], message?: string): ParleyError {
   const below = 'configuration.negotiation'
   return new ParleyError('InvalidParams', {
+    ...(message !== undefined && { message }),
     data: {
-      issues: issues.map(({ path, message }) => ({
+      issues: issues.map(({ path, ...issue }) => ({
         path: path === '' ? below : `${below}.${path}`,
-        message,
+        ...issue,
       })),
     },
   })

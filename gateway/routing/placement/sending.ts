@@ -1,11 +1,14 @@
 import type { RestCall } from '@parley/kit/http/rest-call'
 import type { AnswerClaim } from '@parley/kit/process/answer-budget'
+import type { NegotiationRequest } from '@parley/negotiation/score/request'
 import type { Codec } from '@parley/wire/codecs/codec'
 import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage } from '@parley/wire/model/call'
 import type { Operation } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AgentDirectory } from '../../registry/agent-policies.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { ResponseHead } from '../forwarding/exchange.ts'
 import type { RouteKind } from '../store/routing-store.ts'
 import type { PresentedPayment } from './payment-affinity.ts'
 import type { RouteKey } from './route-claims.ts'
@@ -27,6 +30,26 @@ export interface Incoming {
   agents: AgentDirectory
   /** This call's memory budget, held until the client has read the response. */
   claim: AnswerClaim
+  /** Set for a part of a request that is split. */
+  part?: RequestPart
+}
+
+/** A part of a request, which is sent like a separate message. */
+export interface RequestPart {
+  /** Replaces the `Idempotency-Key` of the request. */
+  key: string
+  /** The requirements of the part. */
+  wanted: NegotiationRequest
+  /** Receives the response in place of the caller. */
+  receive(answered: PartAnswer): void
+}
+
+export interface PartAnswer {
+  entry: AgentEntry
+  head: ResponseHead
+  bytes: Buffer
+  /** The headers that the gateway adds. */
+  headers: Record<string, string>
 }
 
 /** A message with everything needed to send it to an agent and to repeat it. */
@@ -45,9 +68,10 @@ export interface Sending extends Incoming {
   words: Record<string, number>
 }
 
-/** The caller's `Idempotency-Key`. @throws ParleyError InvalidParams */
-export function keyOf({ headers }: FastifyRequest): string | undefined {
-  const key = headers['idempotency-key']
+/** The caller's `Idempotency-Key`, or that of a part. @throws ParleyError InvalidParams */
+export function keyOf({ request, part }: Pick<Incoming, 'request' | 'part'>): string | undefined {
+  if (part !== undefined) return part.key
+  const key = request.headers['idempotency-key']
   if (key === undefined) return undefined
   if (typeof key === 'string' && key.length > 0 && key.length <= 255) return key
   throw new ParleyError('InvalidParams', { message: 'Idempotency-Key must have 1 to 255 characters' })

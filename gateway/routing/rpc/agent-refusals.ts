@@ -10,9 +10,12 @@ import type { Decision, DecisionRequest } from '../negotiation/negotiator.ts'
 import { cannotBePaid } from '../placement/payment-affinity.ts'
 import type { Sending } from '../placement/sending.ts'
 
+/** The fields of a message that decide which agents must not receive it. */
+type RefusedMessage = Pick<Sending, 'message' | 'agents' | 'payment' | 'operation' | 'request'>
+
 /** Why an agent must not receive the message, regardless of its score. */
 export function refusalOf(
-  sending: Sending,
+  sending: RefusedMessage,
   mayHaveTask: readonly string[],
 ): NonNullable<DecisionRequest['refuse']> {
   const skill = skillIdIn(sending.message.metadata)
@@ -32,7 +35,7 @@ export function refusalOf(
   }
 }
 
-function cannotStream({ operation }: Sending, { card }: AgentEntry): string | undefined {
+function cannotStream({ operation }: RefusedMessage, { card }: AgentEntry): string | undefined {
   if (operation !== 'streamMessage') return undefined
   const { capabilities } = card
   return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
@@ -45,7 +48,7 @@ function cannotTakeTask(entry: AgentEntry, [slug]: readonly string[]): string | 
 }
 
 /** An agent that calls others for a client would otherwise often receive its own message. */
-function cannotActAgain({ request }: Sending, { did }: AgentEntry): string | undefined {
+function cannotActAgain({ request }: RefusedMessage, { did }: AgentEntry): string | undefined {
   const agents = request.token === undefined ? [] : actingAgents(request.token.caller)
   return did !== undefined && agents.includes(did)
     ? 'it already acts for the client in this chain'

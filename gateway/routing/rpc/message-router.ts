@@ -29,7 +29,7 @@ import { exclusionOf, waitMaxMs } from '../negotiation/availability.ts'
 import { nextChoice, worthWaitingFor } from '../negotiation/choices.ts'
 import type { Decision, DecisionRequest, Negotiator } from '../negotiation/negotiator.ts'
 import { NewcomerShare } from '../negotiation/newcomer-share.ts'
-import { requirementsOf, textOf } from '../negotiation/requirements.ts'
+import { maySplit, requirementsOf, textOf } from '../negotiation/requirements.ts'
 import { AffinityBindings } from '../placement/bindings.ts'
 import { type Affinity, affinityOf } from '../placement/message-affinity.ts'
 import {
@@ -44,6 +44,7 @@ import type { TaskLocator } from '../placement/task-locator.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
 import { isNotUnderstood, isOtherDialect, outcomeOf, refusalOf } from './agent-refusals.ts'
 import { AgentWaits } from './agent-waits.ts'
+import { MessageChain } from './message-chain.ts'
 import { answer, ResponseForwarder } from './response-forwarder.ts'
 import { noAgent, noAgentAvailable, noSuchTask } from './routing-errors.ts'
 
@@ -62,6 +63,8 @@ export interface MessageRouterOptions {
   log: Log
   /** ROUTE_MIN_SCORE. */
   minScore: number
+  /** SEND_WAIT_MAX_SECONDS. */
+  sendWaitMaxMs: number
   /** See `Delivery`. */
   repeatMs?: number
   /** How long a message waits for an agent that may be back soon. Default 3 s. */
@@ -80,6 +83,7 @@ export class MessageRouter {
   readonly #responses: ResponseForwarder
   readonly #waits = new AgentWaits()
   readonly #newcomers = new NewcomerShare()
+  readonly #chains: MessageChain
 
   constructor(options: MessageRouterOptions) {
     this.#options = options
@@ -87,17 +91,31 @@ export class MessageRouter {
     this.#paymentAffinity = paymentAffinity
     this.#bindings = new AffinityBindings({ ...options, paymentAffinity })
     this.#responses = new ResponseForwarder({ ...options, paymentAffinity })
+    this.#chains = new MessageChain({
+      ...options,
+      route: (incoming, sent) => this.#routeMessage(incoming, sent),
+    })
   }
 
   /** @throws ParleyError */
   async route(incoming: Incoming): Promise<FastifyReply> {
-    const { request, codec, params, owner } = incoming
+    const { codec, params, owner } = incoming
     const sent = codec.readParams('sendMessage', params, idsOf(owner))
+    if (maySplit(codec.readQuery(params))) {
+      const chain = await this.#chains.plan(incoming, sent)
+      if (chain !== undefined) return this.#chains.run(chain)
+    }
+    return this.#routeMessage(incoming, sent)
+  }
+
+  /** Routes a message, or a part of one. */
+  async #routeMessage(incoming: Incoming, sent: SendMessage): Promise<FastifyReply> {
+    const { request, owner } = incoming
     const { message } = sent
     const payment = presentedPayment(request.headers, message)
     const paid = payment === undefined ? undefined : message.messageId.toLowerCase()
     const { taskId: task, contextId: context } = message
-    const named = Object.entries({ task, context, key: keyOf(request), paid })
+    const named = Object.entries({ task, context, key: keyOf(incoming), paid })
     const names = named.flatMap(([kind, id]) => (id === undefined ? [] : [turnOf(owner, kind, id)]))
     const { answered } = await this.#turns.run(names, async () => {
       const placed = Promise.withResolvers<void>()
@@ -122,14 +140,14 @@ export class MessageRouter {
   }
 
   async #route(incoming: Incoming, { sent, payment, onPlaced }: Prepared): Promise<FastifyReply> {
-    const { request, owner, agents, codec, params } = incoming
-    const key = keyOf(request)
+    const { request, owner, agents, codec, params, part } = incoming
+    const key = keyOf(incoming)
     const caller = { owner, agents, headers: request.headers, token: request.token, requestId: request.id }
     const found = affinityOf(this.#options, sent.message, key, caller)
     const ownAffinity = found.then(({ affinity }) => affinity)
     const affinity = await this.#paymentAffinity.affinityOf(sent.message, payment, caller, ownAffinity)
     const { mayHaveTask } = await found
-    const features = this.#options.feedback.featuresOf(textOf(sent.message))
+    const features = this.#options.feedback.featuresOf(instructionOf({ part, message: sent.message }))
     const { message } = sent
     const sending: Sending = {
       ...incoming,
@@ -151,7 +169,7 @@ export class MessageRouter {
       throw noSuchTask(message.taskId, mayHaveTask)
     if (affinity !== undefined) return this.#toBound(sending, affinity)
     const negotiation = codec.readQuery(params)
-    const wanted = requirementsOf(sent, negotiation, this.#options.minScore)
+    const wanted = part?.wanted ?? requirementsOf(sent, negotiation, this.#options.minScore)
     const minScoreIsOurs = !isObject(negotiation) || wanted.minScore === this.#options.minScore
     const refuse = refusalOf(sending, mayHaveTask)
     const newcomerWins = this.#shareOf()
@@ -177,7 +195,7 @@ export class MessageRouter {
     if (isOtherDialect(sending, entry, delivered)) throw dialectUnsupported(entry.slug)
     if (delivered.kind === 'unknown') throw await this.#responses.unknown(sending, entry, headers)
     if (delivered.kind === 'not taken') {
-      if (delivered.answer !== undefined) return answer(sending.reply, entry, delivered.answer, headers)
+      if (delivered.answer !== undefined) return answer(sending, entry, delivered.answer, headers)
       throw noAgentAvailable([{ agent: entry.slug, outcome: delivered.why }], headers)
     }
     return this.#responses.pass(sending, entry, delivered, headers)
@@ -188,7 +206,7 @@ export class MessageRouter {
     const decision = await this.#decide(sending, question)
     // The text was embedded for the decision, so that its vector is at hand.
     if (question.features !== undefined)
-      await this.#options.feedback.addVector(textOf(sending.message), question.features)
+      await this.#options.feedback.addVector(instructionOf(sending), question.features)
     const named = { 'x-negotiation-id': decision.id }
     const record = (route?: Route) => this.#record(sending, { decision, question }, route)
     if (decision.order.length === 0) {
@@ -370,6 +388,10 @@ interface Prepared {
   /** See `Sending`. */
   onPlaced: () => void
 }
+
+/** The text of a message, or of the part of it that is sent. */
+const instructionOf = ({ part, message }: Pick<Sending, 'part' | 'message'>): string =>
+  part?.wanted.taskSummary ?? textOf(message)
 
 function isWaiting({ configuration: { wait = false, waitMs = 0 } = {} }: SendMessage): boolean {
   return wait || waitMs > 0

@@ -1,11 +1,12 @@
 import { cutStalled } from '@parley/kit/http/release-when-read'
 import type { Log } from '@parley/kit/process/log'
-import type { ParleyError } from '@parley/wire/errors'
+import { ParleyError } from '@parley/wire/errors'
 import type { FastifyReply } from 'fastify'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { resultOf } from '../forwarding/call-reader.ts'
 import type { Delivered } from '../forwarding/deliver.ts'
+import type { ResponseHead } from '../forwarding/exchange.ts'
 import { begin } from '../forwarding/forward.ts'
 import { outcomeStatus } from '../forwarding/refusal.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
@@ -65,7 +66,15 @@ export class ResponseForwarder {
     if (delivered.kind === 'answered') {
       const end = route?.words === undefined ? undefined : sending.codec.readEnd(task)
       if (route !== undefined && end !== undefined) this.#options.feedback.recordOutcome(route, end)
-      return answer(sending.reply, entry, delivered, headers)
+      return answer(sending, entry, delivered, headers)
+    }
+    if (sending.part !== undefined) {
+      delivered.exchange.abort(
+        new Error('a message that waits for its task must not be answered with a stream'),
+      )
+      throw new ParleyError('InvalidAgentResponse', {
+        message: `Agent ${entry.slug} answered with a stream that was not requested`,
+      })
     }
     const { reply } = sending
     begin(reply, delivered.head, entry, headers)
@@ -121,13 +130,17 @@ function statusOf(delivered: Extract<Delivered, { kind: 'answered' | 'streams' }
   return delivered.kind === 'streams' ? delivered.head.status : outcomeStatus(delivered.head, delivered.bytes)
 }
 
-/** Sends a buffered response unmodified. */
+/** Sends a buffered response unmodified. The response to a part of a request goes to its chain. */
 export function answer(
-  reply: FastifyReply,
+  { reply, part }: Pick<Sending, 'reply' | 'part'>,
   entry: AgentEntry,
-  { head, bytes }: { head: Parameters<typeof begin>[1]; bytes: Buffer },
+  { head, bytes }: { head: ResponseHead; bytes: Buffer },
   headers: Record<string, string>,
 ): FastifyReply {
+  if (part !== undefined) {
+    part.receive({ entry, head, bytes, headers })
+    return reply
+  }
   begin(reply, head, entry, headers)
   cutStalled(reply.raw)
   reply.raw.end(bytes)

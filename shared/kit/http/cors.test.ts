@@ -72,6 +72,7 @@ test('pages from a configured origin may read the API’s response headers', asy
     'X-Negotiation-Id',
     'X-Next-Cursor',
     'X-PAYMENT-RESPONSE',
+    'X-Parley-Chain',
     'X-Parley-Context',
     'X-Parley-Incomplete',
     'X-Parley-Task',

@@ -45,6 +45,7 @@ export const exposedHeaders = [
   'X-Next-Cursor',
   'X-Agent',
   'X-Negotiation-Id',
+  'X-Parley-Chain',
   'X-Parley-Incomplete',
   'X-Parley-Context',
   'X-Parley-Task',
@@ -57,10 +58,7 @@ export const exposedHeaders = [
   ...dialectHeaders.answer,
 ]
 
-/**
- * Enables CORS for these origins (`*` allows every origin). Without origins, no headers are added. Cookies are
- * never allowed: callers authenticate with a token.
- */
+/** Enables CORS for these origins (`*`: every one). Without origins, adds no headers. Cookies are never allowed. */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return
   const all = origins.includes('*')

@@ -8,7 +8,8 @@ export interface TaskText {
   types: readonly string[]
 }
 
-const charsMax = 100_000
+/** The characters of a text that are read. */
+export const taskTextMaxChars = 100_000
 /** The maximum length of an instruction before a colon, and of a paragraph that may be an instruction. */
 const headWordsMax = 40
 const headCharsMax = 1000
@@ -38,12 +39,14 @@ const labels =
 /** Words that refer to material in the same message. */
 const refersToMaterial =
   /\b(?:the following|below|above|attached|(?:this|these|the|my|our|that) (?:\w+ )?(?:articles?|texts?|stor(?:y|ies)|tables?|reports?|data|e-?mails?|mails?|notes?|documents?|letters?|minutes|numbers|figures|list|paragraphs?|passages?|messages?|essays?|transcripts?|chats?|threads?|conversations?|memos?|posts?|speech|reviews?|code|log|files?|draft)|it|diese[nrsm]? \w+|folgende[nrsm]?|obige[nrsm]?|unten|oben|angehängte[nrsm]?|ce(?:t|tte|s)? \w+|suivante?s?|ci-dessous|ci-dessus|est[eao]s? \w+|siguientes?|adjunt[oa]s?|anterior)\b|下面|以下|上面|这|這|この|次の|上記|التالي|هذا|هذه/iu
-const asksForWork =
+/** Questions, and words with which people ask for work. */
+export const asksForWork =
   /\?\s*$|？\s*$|؟\s*$|:\s*$|：\s*$|\b(?:please|pls|plz|can you|could you|would you|will you|i need|i want|i'd like|i would like|help me|let me know|kannst du|können sie|könnten sie|könntest du|bitte|ich brauche|ich möchte|peux-tu|pouvez-vous|pourriez-vous|s'il (?:te|vous) pla[iî]t|merci de|j'ai besoin|je voudrais|puedes|podr[ií]as|puede usted|por favor|necesito|quiero|quisiera)\b|请|請|帮我|幫我|ください|お願い|من فضلك/iu
 /** Imperatives with which instructions begin. */
-const imperative =
+export const imperative =
   /^(?:and |then |now |also |just |quickly )*(?:analy[sz]e|answer|bind|book|build|calculate|check|classify|compare|compile|compute|condense|convert|count|create|describe|design|draft|draw|edit|estimate|evaluate|explain|export|extract|find|fix|forecast|format|generate|get|give|group|help|identify|list|look|make|order|parse|play|plot|predict|prepare|print|produce|project|put|read|render|reply|report|review|rewrite|run|say|schedule|search|send|set|shorten|show|simplify|solve|sort|split|sum|summari[sz]e|tell|tl;?dr|total|translate|turn|typeset|validate|visuali[sz]e|what|which|who|when|where|why|how|work out|write|analysiere|berechne|beschreibe|erkl[äa]re|erstelle|fasse|finde|gib|kürze|liste|mach|mache|prüfe|rechne|schreibe|suche|übersetze|vergleiche|wandle|zeichne|zeige|was|welche[rs]?|wie|warum|analyse[rz]?|calcule[rz]?|cherche|compare|convertis|crée[rz]?|décri[st]|dessine|donne|écri[st]|explique|fais|faites|liste|montre|prépare|résume[rz]?|traduis|transforme|trouve|quel(?:le)?s?|combien|comment|analiza|busca|calcula|compara|convierte|crea|describe|dibuja|dame|escribe|explica|haz|lista|muestra|prepara|resume|traduce|transforma|cu[aá]l(?:es)?|cu[aá]nto|qu[eé]|c[oó]mo)\b/iu
-const salutation =
+/** A line that only greets or thanks. */
+export const salutation =
   /^(?:(?:dear|hi|hello|hey|good (?:morning|afternoon|evening)|hallo|guten (?:tag|morgen)|liebe[rs]?|sehr geehrte[rs]?|bonjour|salut|ch[eè]re?|hola|buenos d[ií]as|estimad[oa])\b[^\n.!?:]{0,40}[,!]?|(?:(?:best|kind|warm|many)\s+)?(?:yours|regards|sincerely|cheers|thanks|thank you|thx|love|greetings|viele grüße|mit freundlichen grüßen|vielen dank|danke|cordialement|merci|saludos|gracias)\b[^\n?]{0,60})$/iu
 
 /**
@@ -54,14 +57,14 @@ const salutation =
  */
 export function taskTextOf(text: string): TaskText {
   const material = new Material()
-  let rest = text.slice(0, charsMax).replaceAll('\r\n', '\n')
+  let rest = text.slice(0, taskTextMaxChars).replaceAll('\r\n', '\n')
   rest = takeFenced(rest, material)
   rest = takeJson(rest, material)
   rest = takeTables(rest, material)
   rest = material.take(rest, quotes, (all: string) => (wordCount(all) >= longQuoteWords ? [all] : undefined))
   const instruction = withoutSalutations(takeProse(rest, material))
   if (material.isEmpty || !hasWords(instruction)) {
-    const whole = text.slice(0, charsMax)
+    const whole = text.slice(0, taskTextMaxChars)
     return { instruction: whole, payload: '', types: material.types }
   }
   return { instruction, payload: material.text, types: material.types }

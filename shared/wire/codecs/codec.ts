@@ -7,7 +7,16 @@ import type { DeprecationMark } from '../model/deprecation.ts'
 import type { StreamItem, TaskEvent } from '../model/event.ts'
 import type { Ids } from '../model/ids.ts'
 import type { Calls, Operation } from '../model/operation.ts'
-import type { Artifact, ContextRef, Message, Part, Task, TaskEnd, TaskStatus } from '../model/task.ts'
+import type {
+  Artifact,
+  ContextRef,
+  Message,
+  Part,
+  Task,
+  TaskEnd,
+  TaskState,
+  TaskStatus,
+} from '../model/task.ts'
 
 /**
  * A wire dialect translates between the JSON of clients and the model. Methods, the task engine and webhooks use the
@@ -123,6 +132,8 @@ export interface Codec {
   readMessageIds(params: unknown, ids: Ids): MessageIds
   /** Returns the IDs of the tasks that the message in the params refers to, unvalidated except for their type. */
   readReferences(params: unknown): string[]
+  /** Returns the result of `sendMessage` of another server with the tasks of the split request in its metadata. */
+  writeChain(result: unknown, chain: readonly ChainLink[]): unknown
   /** Whether a result without a task, such as that of `clearContext`, reports success. */
   isSuccess(result: unknown): boolean
   /**
@@ -189,6 +200,18 @@ export interface TaskReference {
 export interface MessageIds {
   taskId?: string | undefined
   contextId?: string | undefined
+}
+
+/** A part of a request that a gateway has split (spec/gateway-routing.md#several-needs). */
+export interface ChainLink {
+  /** The position of the part in the request, from 1. */
+  position: number
+  /** The slug of the agent that has received the part, or is expected to. Absent if there is none. */
+  agent?: string | undefined
+  /** Absent if no task is known. */
+  taskId?: string | undefined
+  /** `refused`: the part has no task, because it was answered with an error. */
+  state: TaskState | 'refused' | 'not-started'
 }
 
 /** The position of an item in a list, which begins with the newest. */

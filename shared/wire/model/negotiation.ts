@@ -62,6 +62,18 @@ export interface ExcludedAgent {
   temporary?: true
 }
 
+/** A part of a request that asks for work by itself. */
+export interface Need {
+  /** The position in the request, from 1. */
+  position: number
+  /** Absent in stored records. */
+  text?: string
+  /** The slug of the agent that would serve the part; null if no agent reaches the minimum score. */
+  agent: string | null
+  /** The agent's score for this part, or 0. */
+  score: number
+}
+
 /** A gateway's answer: the best agent, and how the others compare. */
 export interface GatewayNegotiation {
   id: string
@@ -71,6 +83,8 @@ export interface GatewayNegotiation {
   candidatesTotal: number
   excluded: ExcludedAgent[]
   excludedTotal: number
+  /** In the order of the text; absent if the request has only one part. */
+  needs?: Need[]
 }
 
 /** The record of a message that a gateway routed or of a negotiation request that it answered. */

@@ -6,7 +6,7 @@ import { Icon } from '../../components/icon.js'
 import { Card } from '../../components/page.js'
 import { ErrorState } from '../../components/states.js'
 import { useAction } from '../../load.js'
-import { Candidates, Excluded } from './candidates.js'
+import { Candidates, Excluded, Needs } from './candidates.js'
 import { subscores } from './score-bar.js'
 
 /** @typedef {import('../../../types/answers.js').DecisionDetail} DecisionDetail */
@@ -54,6 +54,7 @@ export function AskAgain({ decision }) {
       answer &&
       html`<div class="stack ask-again-answer" aria-live="polite">
       <p>${answer.agent === null ? 'No agent would be chosen.' : html`With these weights, <strong><bdi>${answer.agent.slug}</bdi></strong> would be ${answer.agent.slug === decision.chosen ? 'chosen again' : 'chosen'}.`}</p>
+      <${Needs} answer=${answer} />
       <${Candidates} answer=${answer} chosen=${answer.agent?.slug ?? null} weights=${weights} before=${before} />
       ${answer.excluded_total > 0 && html`<${Excluded} answer=${answer} />`}
     </div>`

@@ -91,6 +91,26 @@ function Reasons({ candidate }) {
 }
 
 /**
+ * The parts of the request, with the agent that would serve each of them. A record has no texts.
+ *
+ * @param {{ answer: Pick<Negotiation, 'needs'> }} props
+ */
+export function Needs({ answer: { needs = [] } }) {
+  if (needs.length === 0) return ''
+  return html`<dl class="facts">
+    ${needs.map(
+      ({
+        position,
+        text,
+        agent,
+        score,
+      }) => html`<dt key=${position}>${text === undefined ? `Part ${position}` : html`<${Text} value=${text} max=${120} />`}</dt>
+        <dd>${agent === null ? html`<span class="muted">no agent</span>` : html`<a href=${`/console/agents/${encodeURIComponent(agent)}`}><${Text} value=${agent} max=${60} /></a> <span class="faint">${score.toFixed(2)}</span>`}</dd>`,
+    )}
+  </dl>`
+}
+
+/**
  * The agents that were not compared, by the rule that excluded them.
  *
  * @param {{ answer: Pick<Negotiation, 'excluded' | 'excluded_total'> }} props

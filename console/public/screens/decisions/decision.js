@@ -7,7 +7,7 @@ import { Time } from '../../components/time.js'
 import { useApi } from '../../load.js'
 import { hrefOf } from '../../router.js'
 import { AskAgain } from './ask-again.js'
-import { Candidates, Excluded } from './candidates.js'
+import { Candidates, Excluded, Needs } from './candidates.js'
 import { Verdicts } from './verdicts.js'
 
 /** @typedef {import('../../../types/answers.js').DecisionDetail} DecisionDetail */
@@ -52,6 +52,7 @@ function Content({ decision, reload }) {
     <div class="stack">
       <${Card} id="facts" title="Facts"><${DecisionFacts} decision=${decision} /><//>
       <${Verdicts} decision=${decision} reload=${reload} />
+      ${record.needs !== undefined && html`<${Card} id="needs" title="Parts of the request"><${Needs} answer=${record} /><//>`}
       <${Card} id="excluded" title=${html`Excluded <span class="count">${record.excluded_total}</span>`}><${Excluded} answer=${record} /><//>
     </div>
   </div>`

@@ -12,7 +12,16 @@ import {
   taskStates,
 } from '../../model/task.ts'
 import { timestampOfServer } from '../../model/timestamp.ts'
-import type { MessageIds, ReadFrame, ReadList, SendAnswer, TaskReference, WireResult } from '../codec.ts'
+import type {
+  ChainLink,
+  MessageIds,
+  ReadFrame,
+  ReadList,
+  SendAnswer,
+  TaskReference,
+  WireResult,
+} from '../codec.ts'
+import { withMetadata } from '../parley/answers.ts'
 import { base64, jsonObject, uuid } from '../parley/message.ts'
 import { wireObject } from '../parley/spelling.ts'
 import { readError } from './errors.ts'
@@ -177,6 +186,10 @@ const references = wireObject({ referenceTaskIds: z.array(shortText).max(100).op
 export function readReferences(params: unknown): string[] {
   const sent = isObject(params) ? params['message'] : undefined
   return references.safeParse(sent).data?.referenceTaskIds ?? []
+}
+
+export function writeChain(result: unknown, chain: readonly ChainLink[]): unknown {
+  return withMetadata(result, { chain })
 }
 
 /** No operation of this dialect has a result without a task. */

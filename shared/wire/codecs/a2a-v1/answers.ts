@@ -4,6 +4,7 @@ import type { Ids } from '../../model/ids.ts'
 import type { Artifact, Message, Task, TaskEnd, TaskStatus } from '../../model/task.ts'
 import { timestampOfServer } from '../../model/timestamp.ts'
 import type {
+  ChainLink,
   ListItem,
   ListOperation,
   MergedPage,
@@ -14,6 +15,7 @@ import type {
   TaskReference,
   WireResult,
 } from '../codec.ts'
+import { withMetadata } from '../parley/answers.ts'
 import { readError } from './errors.ts'
 import { extensionsIn, partOfServer, struct } from './message.ts'
 import { fieldOf, optionalText, protoObject } from './proto-json.ts'
@@ -178,6 +180,12 @@ const references = protoObject({ referenceTaskIds: z.array(z.string().max(256)).
 
 export function readReferences(params: unknown): string[] {
   return references.safeParse(fieldOf(params, 'message')).data?.referenceTaskIds ?? []
+}
+
+export function writeChain(result: unknown, chain: readonly ChainLink[]): unknown {
+  if (!isObject(result)) return result
+  const kind = isObject(result['task']) ? 'task' : 'message'
+  return { ...result, [kind]: withMetadata(result[kind], { chain }) }
 }
 
 /** The protocol has no results without a task. */

@@ -31,6 +31,14 @@ export const agentAnswer = z.object(answer).meta({ id: 'NegotiationAnswer' })
 
 const agent = z.object({ slug: z.string(), name: z.string(), did: z.string().nullable(), url: z.string() })
 
+/** A part of the request. A record has no text of it. */
+const need = z.object({
+  position: z.int().min(1),
+  text: z.string().optional(),
+  agent: z.string().nullable(),
+  score: share,
+})
+
 const gatewayFields = {
   ...answer,
   agent: agent.nullable(),
@@ -38,6 +46,7 @@ const gatewayFields = {
   candidates_total: z.int(),
   excluded: z.array(z.object({ agent: z.string(), rule: z.string(), temporary: z.literal(true).optional() })),
   excluded_total: z.int(),
+  needs: z.array(need).optional(),
   negotiation_id: z.string(),
 }
 

@@ -62,6 +62,14 @@ export const artifact: z.ZodType<WireArtifact> = z
 
 const link = z.object({ agent: z.string(), task_id: z.string() })
 
+/** A part of a request that a gateway has split. */
+const chainLink = z.object({
+  position: z.int(),
+  agent: z.string().exactOptional(),
+  task_id: z.string().exactOptional(),
+  state: z.string(),
+})
+
 const taskFields = {
   kind: z.literal('task'),
   id: z.string(),
@@ -74,6 +82,7 @@ const taskFields = {
       parent: link.exactOptional(),
       root_task_id: z.string().exactOptional(),
       children: z.array(link).exactOptional(),
+      chain: z.array(chainLink).exactOptional(),
     })
     .exactOptional(),
 }

@@ -11,6 +11,7 @@ import {
 } from '../../model/task.ts'
 import { timestamp } from '../../model/timestamp.ts'
 import type {
+  ChainLink,
   ListItem,
   ListOperation,
   MergedPage,
@@ -127,6 +128,23 @@ const references = wireObject({ referenceTaskIds: z.array(z.string().max(128)).m
 export function readReferences(params: unknown): string[] {
   const sent = isObject(params) ? params['message'] : undefined
   return references.safeParse(sent).data?.referenceTaskIds ?? []
+}
+
+export function writeChain(result: unknown, chain: readonly ChainLink[]): unknown {
+  const links = chain.map(({ position, agent, taskId, state }) => ({
+    position,
+    ...(agent !== undefined && { agent }),
+    ...(taskId !== undefined && { task_id: taskId }),
+    state,
+  }))
+  return withMetadata(result, { chain: links })
+}
+
+/** Adds fields to the metadata of a task or message. */
+export function withMetadata(json: unknown, more: Record<string, unknown>): unknown {
+  if (!isObject(json)) return json
+  const before = isObject(json['metadata']) ? json['metadata'] : {}
+  return { ...json, metadata: { ...before, ...more } }
 }
 
 export function isSuccess(result: unknown): boolean {

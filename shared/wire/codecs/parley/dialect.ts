@@ -10,6 +10,7 @@ import {
   readTask,
   readTaskOutput,
   readTaskReference,
+  writeChain,
   writeMergedList,
 } from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
@@ -61,6 +62,7 @@ export const parley: Codec = {
   readStreamEnd,
   readMessageIds,
   readReferences,
+  writeChain,
   isSuccess,
   readList,
   writeMergedList,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type {
   Candidate,
   GatewayNegotiation,
+  Need,
   NegotiationAnswer,
   NegotiationQuery,
   RoutingRecord,
@@ -77,20 +78,32 @@ const noCandidate: NegotiationAnswer = {
 
 /** Writes a gateway's answer: the best agent's answer, with all candidates (spec/negotiation.md#gateway). */
 export function gatewayAnswerOut(answer: GatewayNegotiation): JsonObject {
-  const { best } = answer
+  const { best, needs } = answer
   return {
-    ...answerOut(best?.answer ?? noCandidate),
+    ...(best === undefined ? answerOut(noCandidate) : candidateOut(best, needs)),
     agent: best === undefined ? null : { ...best.agent },
-    candidates: answer.candidates.map(candidateOut),
+    candidates: answer.candidates.map((candidate) => candidateOut(candidate, needs)),
     candidates_total: answer.candidatesTotal,
     excluded: answer.excluded.map((one) => ({ ...one })),
     excluded_total: answer.excludedTotal,
+    ...(needs !== undefined && { needs: needs.map((need) => ({ ...need })) }),
     negotiation_id: answer.id,
   }
 }
 
-function candidateOut({ agent, answer }: Candidate): JsonObject {
-  return { agent: { ...agent }, ...answerOut(answer) }
+function candidateOut({ agent, answer }: Candidate, needs: readonly Need[] = []): JsonObject {
+  const served = needs.flatMap((need) => (need.agent === agent.slug ? servesPart(need) : []))
+  return { agent: { ...agent }, ...answerOut({ ...answer, reasons: [...answer.reasons, ...served] }) }
+}
+
+const quotedMaxChars = 80
+
+/** Stored records have no text of the request. */
+function servesPart({ text }: Need): string[] {
+  if (text === undefined) return []
+  const line = text.replace(/\s+/gu, ' ')
+  const short = line.length > quotedMaxChars ? `${line.slice(0, quotedMaxChars - 1).toWellFormed()}…` : line
+  return [`serves the part "${short}"`]
 }
 
 export function routingRecordOut(answer: GatewayNegotiation, record: RoutingRecord): JsonObject {
@@ -105,12 +118,14 @@ export function routingRecordOut(answer: GatewayNegotiation, record: RoutingReco
 }
 
 /** The part of `error.data` that explains why no agent can do the task. */
-export function noAgentData({ id, candidates, excluded, excludedTotal }: GatewayNegotiation): JsonObject {
+export function noAgentData(answer: GatewayNegotiation): JsonObject {
+  const { id, candidates, excluded, excludedTotal, needs } = answer
   return {
     negotiation_id: id,
-    candidates: candidates.map(candidateOut),
+    candidates: candidates.map((candidate) => candidateOut(candidate, needs)),
     excluded: excluded.map((one) => ({ ...one })),
     excluded_total: excludedTotal,
+    ...(needs !== undefined && { needs: needs.map((need) => ({ ...need })) }),
   }
 }
 
@@ -145,6 +160,10 @@ const gatewayAnswer = wireObject({
     .optional()
     .catch(undefined),
   excludedTotal: number,
+  needs: z
+    .array(z.object({ position: number, text, agent: z.string().nullish().catch(undefined), score: number }))
+    .optional()
+    .catch(undefined),
 })
 
 export type ReadCandidate = z.output<ReturnType<typeof wireObject<typeof candidate>>>

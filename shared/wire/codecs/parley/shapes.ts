@@ -66,6 +66,15 @@ export interface WireTaskMetadata {
   parent?: WireTaskLink
   root_task_id?: string
   children?: WireTaskLink[]
+  /** The parts of the request, if a gateway has split it (spec/gateway-routing.md#several-needs). */
+  chain?: WireChainLink[]
+}
+
+export interface WireChainLink {
+  position: number
+  agent?: string
+  task_id?: string
+  state: string
 }
 
 /** A task of another agent. */
