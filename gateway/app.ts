@@ -118,16 +118,12 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const shared = { config, state, registry, access, detector, dispatcherFor, tokens, credentials, log }
   const catalogs = openCatalogSources({ config, guardedClient: options.guardedClient, log }, stack)
   const around = { addresses, oauth, keeper, trust, catalogs, records, inner: new InnerCalls() }
-  const encoder =
-    secrets.embeddings === undefined ? options.encoder : await openEmbeddings(secrets.embeddings)
+  const encoder = await encoderOf(options)
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, encoder }
   const routing = stack.use(await startRouting({ ...shared, ...routed, records }))
-  const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }
-  const sync = registry.shared ? stack.use(await startRegistrySync(syncOptions)) : undefined
+  const sync = await openSync({ registry, routing, redisUrl, log }, stack)
   const limits = await requestLimits({ config, redisUrl, inner: around.inner, log }, stack)
-  const isInner = () => around.inner.current !== undefined
-  const served = { ...config, ...errorForms, publicUrl, log, metrics, limits, isInner }
-  const app = stack.adopt(createServer(served), closeServer)
+  const app = openServer({ ...config, publicUrl, log, metrics, limits }, around.inner, stack)
   let draining = false
   let supervisor: RunningAgents | undefined
   const notRunning = () => supervisor?.notRunning() ?? []
@@ -140,8 +136,8 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   await app.listen({ host: config.host, port: addresses.port })
   // Agents verify the gateway's token at its routes.
   stack.use(startExampleProbes(parts, dispatcherFor))
-  const processOptions = { ...parts, environment, provider: oauth.provider, upstream, relayAddress }
-  const started = await startProcesses(options, processOptions, stack)
+  const provided = { environment, provider: oauth.provider, upstream, relayAddress }
+  const started = await startProcesses(options, { ...parts, ...provided }, stack)
   supervisor = started.supervisor
   for (const name of supervisor?.notStarted() ?? []) awaited.leaveOut(slugOf(name) ?? name)
   const open = stack.move()
@@ -158,6 +154,38 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
       await open.disposeAsync()
     },
   }
+}
+
+/** Follows the other gateways of a shared store. */
+async function openSync(
+  {
+    registry,
+    routing,
+    redisUrl,
+    log,
+  }: Pick<Parameters<typeof startRegistrySync>[0], 'registry' | 'redisUrl' | 'log'> & {
+    routing: { feedback: { sync: () => Promise<void> } }
+  },
+  stack: AsyncDisposableStack,
+) {
+  if (!registry.shared) return undefined
+  const alsoSync = () => routing.feedback.sync()
+  return stack.use(await startRegistrySync({ registry, alsoSync, redisUrl, log }))
+}
+
+function openServer(
+  options: Omit<Parameters<typeof createServer>[0], keyof typeof errorForms | 'isInner'>,
+  inner: InnerCalls,
+  stack: AsyncDisposableStack,
+) {
+  const isInner = () => inner.current !== undefined
+  return stack.adopt(createServer({ ...options, ...errorForms, isInner }), closeServer)
+}
+
+/** The endpoint of EMBEDDINGS_URL, otherwise the included encoder. */
+async function encoderOf({ settings, encoder }: GatewayAppOptions): Promise<TextEmbedder | undefined> {
+  const { embeddings } = settings.secrets
+  return embeddings === undefined ? encoder : openEmbeddings(embeddings)
 }
 
 /** Opens what the gateway keeps: its state, the registry, and what it records about both. */

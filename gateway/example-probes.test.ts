@@ -250,7 +250,9 @@ function flood({ response }: Call): Promise<void> {
   const more = () => {
     while (left > 0 && !response.destroyed) {
       left -= 1
-      if (!response.write(chunk)) return void response.once('drain', more)
+      if (response.write(chunk)) continue
+      response.once('drain', more)
+      return
     }
     response.end()
   }

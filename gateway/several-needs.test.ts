@@ -382,31 +382,6 @@ test('a message of A2A 0.3 is split, and the reply of an agent counts as a resul
   expect(textsTo(board)).toEqual(['suggest the best chess move', 'rain'])
 })
 
-test('an agent that serves every part wins although no agent reaches the minimum for the whole text', async () => {
-  const skills = ['Translate letters', 'Draw charts', 'Compose music', 'Play chess'].map(
-    (description, at) => ({
-      id: `skill-${at}`,
-      name: `skill ${at}`,
-      description,
-      tags: [],
-      input_modes: ['text/plain'],
-      output_modes: ['text/plain'],
-    }),
-  )
-  const all = await agent('all', 'Helps', { skills })
-  all.on['message/send'] = ending('completed', 'done')
-  const text = 'Translate the letters, draw the charts and play some chess'
-  const parts = await negotiate(text, { ...usual, min_score: 0 })
-  const least = Math.min(...parts.needs.map((one: { score: number }) => one.score))
-  const minScore = (parts.score + least) / 2
-  const answer = await negotiate(text, { ...usual, min_score: minScore })
-  expect(parts.score).toBeLessThan(least)
-  expect(answer).toMatchObject({ can_handle: true, agent: { slug: 'all' }, score: least })
-  expect(answer.reasons).toContain('serves each part of the request')
-  const sent = await call('message/send', saying(text, {}, { negotiation: { min_score: minScore } }))
-  expect([sent.status, sent.headers.get('x-agent')]).toEqual([200, 'all'])
-})
-
 test('no part starts after the time for which the response may wait', async () => {
   const { sky, board } = await twoAgents()
   sky.on['message/send'] = async (one) => {

@@ -9,6 +9,7 @@ const ranked = (id: string, exactScore: number, more: Partial<RankedAgent> = {})
   canHandle: true,
   score: exactScore,
   exactScore,
+  matchOdds: exactScore,
   confidence: 1,
   reasons: [],
   subscores: { skillMatch: 1, ioCompatibility: 1, performance: 1, load: 1, cost: 1 },

@@ -390,8 +390,13 @@ interface Prepared {
 }
 
 /** The text of a message, or of the part of it that is sent. */
-const instructionOf = ({ part, message }: Pick<Sending, 'part' | 'message'>): string =>
-  part?.wanted.taskSummary ?? textOf(message)
+const instructionOf = ({
+  part,
+  message,
+}: {
+  part?: Sending['part'] | undefined
+  message: Sending['message']
+}): string => part?.wanted.taskSummary ?? textOf(message)
 
 function isWaiting({ configuration: { wait = false, waitMs = 0 } = {} }: SendMessage): boolean {
   return wait || waitMs > 0

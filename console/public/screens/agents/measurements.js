@@ -93,9 +93,9 @@ function examplesOf(probe) {
     [probe.completed, 'completed'],
     [probe.failed, 'failed'],
     [probe.timed_out, 'timed out'],
-    [probe.input_required, 'required input'],
-    [probe.auth_required, 'required authentication'],
-    [probe.payment_required, 'required a payment'],
+    [probe.needed_input, 'required input'],
+    [probe.needed_auth, 'required authentication'],
+    [probe.needed_payment, 'required a payment'],
   ]
   const named = counts.flatMap(([count, what]) => (count === 0 ? [] : [`${count} ${what}`]))
   return named.length === 0 ? html`<span class="muted">being tried</span>` : named.join(', ')

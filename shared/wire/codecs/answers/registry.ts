@@ -88,9 +88,9 @@ const details = {
       at: time,
       completed: z.int(),
       failed: z.int(),
-      input_required: z.int(),
-      auth_required: z.int(),
-      payment_required: z.int(),
+      needed_input: z.int(),
+      needed_auth: z.int(),
+      needed_payment: z.int(),
       timed_out: z.int(),
     })
     .optional()

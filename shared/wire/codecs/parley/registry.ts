@@ -73,9 +73,9 @@ function exampleProbeOut(probe: NonNullable<EntryDetail['exampleProbe']>) {
     at: probe.at,
     completed: probe.completed,
     failed: probe.failed,
-    input_required: probe.inputRequired,
-    auth_required: probe.authRequired,
-    payment_required: probe.paymentRequired,
+    needed_input: probe.inputRequired,
+    needed_auth: probe.authRequired,
+    needed_payment: probe.paymentRequired,
     timed_out: probe.timedOut,
   }
 }
