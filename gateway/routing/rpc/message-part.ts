@@ -6,7 +6,8 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 import type { Part } from '@parley/wire/model/task'
 import { uuidOfHash, uuidPattern } from '@parley/wire/model/uuid'
-import type { Incoming } from '../placement/sending.ts'
+import { textOf } from '../negotiation/requirements.ts'
+import type { Incoming, Sending } from '../placement/sending.ts'
 
 const idMaxChars = 256
 /** A longer result is read from its task only. */
@@ -92,3 +93,12 @@ export function bodyOf({ body, rest }: Incoming, params: Record<string, unknown>
   const envelope = rest === undefined ? parseJson(body) : undefined
   return Buffer.from(JSON.stringify(isObject(envelope) ? { ...envelope, params } : params))
 }
+
+/** The text of a message, or of the part of it that is sent. */
+export const instructionOf = ({
+  part,
+  message,
+}: {
+  part?: Sending['part'] | undefined
+  message: Sending['message']
+}): string => part?.wanted.taskSummary ?? textOf(message)

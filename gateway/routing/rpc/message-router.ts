@@ -45,6 +45,7 @@ import type { Route, RoutingStore } from '../store/routing-store.ts'
 import { isNotUnderstood, isOtherDialect, outcomeOf, refusalOf } from './agent-refusals.ts'
 import { AgentWaits } from './agent-waits.ts'
 import { MessageChain } from './message-chain.ts'
+import { instructionOf } from './message-part.ts'
 import { answer, ResponseForwarder } from './response-forwarder.ts'
 import { noAgent, noAgentAvailable, noSuchTask } from './routing-errors.ts'
 
@@ -388,15 +389,6 @@ interface Prepared {
   /** See `Sending`. */
   onPlaced: () => void
 }
-
-/** The text of a message, or of the part of it that is sent. */
-const instructionOf = ({
-  part,
-  message,
-}: {
-  part?: Sending['part'] | undefined
-  message: Sending['message']
-}): string => part?.wanted.taskSummary ?? textOf(message)
 
 function isWaiting({ configuration: { wait = false, waitMs = 0 } = {} }: SendMessage): boolean {
   return wait || waitMs > 0
