@@ -29,7 +29,7 @@ import { exclusionOf, waitMaxMs } from '../negotiation/availability.ts'
 import { nextChoice, worthWaitingFor } from '../negotiation/choices.ts'
 import type { Decision, DecisionRequest, Negotiator } from '../negotiation/negotiator.ts'
 import { NewcomerShare } from '../negotiation/newcomer-share.ts'
-import { maySplit, requirementsOf, textOf } from '../negotiation/requirements.ts'
+import { maySplit, requirementsOf } from '../negotiation/requirements.ts'
 import { AffinityBindings } from '../placement/bindings.ts'
 import { type Affinity, affinityOf } from '../placement/message-affinity.ts'
 import {
