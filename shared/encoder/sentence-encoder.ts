@@ -16,7 +16,7 @@ export interface SentenceEncoderOptions {
 
 export type Encoded = { vectors: Float32Array[] } | { failed: string }
 
-/** Texts embedded at once. A batch of 8 takes about ten milliseconds, for which a request may have to wait. */
+/** Maximum number of texts of a batch. A batch of 8 takes about ten milliseconds, for which a request may have to wait. */
 const batchMax = 8
 const charsMax = 2000
 
@@ -27,7 +27,7 @@ interface Job {
 
 /**
  * Embeds texts with the model of this package, in a thread. Texts that are needed soon are embedded before others. A vector has length 1;
- * the cosine of two vectors says how well a skill serves a request. Nothing is sent over the network.
+ * the cosine of two vectors is the degree to which a skill serves a request. Nothing is sent over the network.
  */
 export class SentenceEncoder implements AsyncDisposable {
   readonly #folder: URL

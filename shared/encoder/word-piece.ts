@@ -1,5 +1,5 @@
 const wordCharsMax = 100
-/** Chinese characters are words of their own (the ranges of BERT's tokenizer). */
+/** Each Chinese character is a word (the ranges of BERT's tokenizer). */
 const chinese =
   /[\u4E00-\u9FFF\u3400-\u4DBF\u{20000}-\u{2A6DF}\u{2A700}-\u{2B81F}\u{2B820}-\u{2CEAF}\uF900-\uFAFF\u{2F800}-\u{2FA1F}]/gu
 const punctuation = /[\p{P}$+<=>^`|~]|[^\p{P}\s$+<=>^`|~]+/gu

@@ -11,7 +11,7 @@ interface Context {
   text: string | undefined
 }
 
-/** What a list of decisions shows and what a search finds. */
+/** The part of a decision that lists show and searches find. */
 export function summaryOf(
   { answer, order, ranking, tried }: Pick<Decision, 'answer' | 'order' | 'ranking' | 'tried'>,
   { method, chosen, trace, text }: Context,

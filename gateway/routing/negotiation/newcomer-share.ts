@@ -1,4 +1,4 @@
-/** Of the messages that an agent with evidence would win, unverified new agents get at most one in this many. */
+/** Unverified new agents get at most one in this many messages that an agent with evidence would win. */
 const oneIn = 20
 const agentsMax = 10_000
 

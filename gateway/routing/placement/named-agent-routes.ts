@@ -83,7 +83,7 @@ export class NamedAgentRoutes {
     const { codec } = call
     const message = codec.readMessageIds(call.params, idsOf(request.token.caller.id))
     const sent = { request, entry, codec, message }
-    // An answer may wait for the task, which the caller's lists must have meanwhile.
+    // An answer may wait for the task, which the caller's lists must have until then.
     if (entry.relay !== undefined)
       store.saveUse(request.token.caller.id, entry.id).catch((error: unknown) => {
         log.warn({ err: error }, 'failed to record the use of a relayed agent')

@@ -59,7 +59,7 @@ export async function preventMessage(
   const prevented: Route = { owner, kind: 'key', id: key, agent: preventedAgent, at: Date.now() }
   const there = await store.claim(prevented)
   if (there.agent === preventedAgent) return undefined
-  // The route is removed meanwhile if no agent has accepted the message.
+  // The route is removed if no agent has accepted the message.
   return (await settledRoute(store, there)) ?? preventMessage(store, { owner, key })
 }
 

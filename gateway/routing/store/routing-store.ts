@@ -62,7 +62,7 @@ export interface DecisionRecord {
   context?: string
 }
 
-/** What a list of decisions shows, stored apart from the record, so that a list does not parse whole records. */
+/** The part of a decision that lists show, stored apart from the record, so that a list does not parse whole records. */
 export interface DecisionSummary {
   /** `answered`: a negotiation request without a message; `none`: no agent was good enough. */
   outcome: 'accepted' | 'rejected' | 'none' | 'answered'
@@ -152,8 +152,8 @@ export interface RoutingStore {
   save(routes: readonly Route[], soon?: boolean): Promise<void>
   /**
    * Like `save`, for routes without a claim that querying the agents can restore, or that need not survive a crash. They are
-   * stored with the next ones, within a fraction of a second; reads see them at once, and the promise resolves when they are
-   * written. A crash before that loses them. A shared store writes them at once, and reads see them afterwards.
+   * stored with the next ones, within a fraction of a second; reads see them immediately, and the promise resolves when they are
+   * written. A crash before that loses them. A shared store writes them immediately, and reads see them afterwards.
    */
   queueRoutes(routes: readonly Route[]): Promise<void>
   /** Sets `claim.verifiedUntil` of the route, unless the route now leads to another agent or has no claim. */
@@ -182,8 +182,8 @@ export interface RoutingStore {
   /** @param soon whether to resolve once this process can read the record, shortly before it becomes durable */
   saveDecision(record: DecisionRecord, soon?: boolean): Promise<void>
   /**
-   * Stores the record with the next ones, within a fraction of a second. Reads see the record at once, and the promise resolves when
-   * the record is written. A crash before that loses the record. A shared store writes it at once, and reads see it afterwards.
+   * Stores the record with the next ones, within a fraction of a second. Reads see the record immediately, and the promise resolves when
+   * the record is written. A crash before that loses the record. A shared store writes it immediately, and reads see it afterwards.
    */
   queueDecision(record: DecisionRecord): Promise<void>
   findDecision(id: string): Promise<DecisionRecord | undefined>

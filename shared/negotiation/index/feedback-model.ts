@@ -59,7 +59,7 @@ interface StoredExample extends TrainingExample {
   wordsNumber: number
 }
 
-/** What the examples say about a query. Arrays are indexed by agent number. */
+/** The evidence of the examples for a query. Arrays are indexed by agent number. */
 export interface LearnedValues {
   evidence: Float64Array
   known: Float64Array

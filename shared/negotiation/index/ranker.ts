@@ -32,7 +32,7 @@ const excludedDefault = 100
 const noRow = -1
 const perfectExceptSkill: Subscores = { skillMatch: 0, ioCompatibility: 1, performance: 1, load: 1, cost: 1 }
 
-/** What all agents have in common for one query. Computed once, however often the query is ranked. */
+/** The values of one query that are the same for all agents. Computed once, however often the query is ranked. */
 interface Common {
   query: Query
   options: Pick<RankOptions, 'meaning' | 'restrictions'>
@@ -157,7 +157,7 @@ export class Ranker {
     return common
   }
 
-  /** The upper bounds of own evidence. Those of limited offers with several skills are not bounded by the sums of complete offers. */
+  /** The upper bounds of own evidence. The sums of complete offers do not bound limited offers with several skills. */
   #ownMost({ query, mass, cosines, visibility, near }: Common): Float64Array {
     const { rows } = this.#parts
     const { best, touched, touchedCount } = this.#sums
@@ -284,7 +284,7 @@ export class Ranker {
     return bounds
   }
 
-  /** What was learned, indexed by row. */
+  /** The learned evidence, indexed by row. */
   #learnedByRow({ values }: Past): LearnedValues {
     const { rows, learned } = this.#parts
     const found = { evidence: new Float64Array(rows.capacity), known: new Float64Array(rows.capacity) }

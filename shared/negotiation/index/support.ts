@@ -36,7 +36,7 @@ export class Support {
     if (caller !== this.#firstCaller) this.#ofOther = Math.max(this.#ofOther, value)
   }
 
-  /** A repeated text supports only requests that are nearly the same, because it says no more about others than once. */
+  /** A repeated text supports only requests that are nearly the same, because for others it is one piece of evidence. */
   #support(value: number, wordsNumber: number): void {
     if (value < sameTextMin && this.#counted.has(wordsNumber)) return
     this.#counted.add(wordsNumber)

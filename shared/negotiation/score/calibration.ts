@@ -1,4 +1,4 @@
-/** What the probability of an agent depends on besides its evidence. Equal for all agents of one ranking. */
+/** The inputs of the probability of an agent besides its evidence. Equal for all agents of one ranking. */
 export interface Registry {
   /** Number of agents that the caller may see. */
   agents: number
@@ -55,7 +55,7 @@ export function oddsLine(hasMeaning: boolean, { agents, trained }: Registry): Od
 
 /**
  * The logarithm of the odds that an agent can do a task, where half of the tasks are such that some agent can do them.
- * Strictly increasing in the evidence, so it keeps the order of agents whose meaning is known, and of those whose meaning is not.
+ * Strictly increasing in the evidence, so it keeps the order of agents with vectors, and of agents without vectors.
  */
 export function logOdds(evidence: number, hasMeaning: boolean, registry: Registry): number {
   const { slope, constant } = oddsLine(hasMeaning, registry)

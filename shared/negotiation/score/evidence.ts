@@ -72,7 +72,7 @@ export function meaningEvidence({ meaning }: Unit, query: Query, mass: number, w
 /** Similarity counts for at most twice the word evidence, so without a common word it counts for nothing. */
 export const boundedByWords = (direction: number, words: number): number => Math.min(direction, 2 * words)
 
-/** What word evidence counts next to nearness, for queries of this mass. */
+/** The weight of word evidence next to nearness, for queries of this mass. */
 export const wordScale = (mass: number): number => (mass <= 0 ? 0 : wordsWeight / mass ** massPower)
 
 /**

@@ -14,7 +14,7 @@ export interface Knowledge {
   nearness?: readonly number[]
   /** How near the request is to skills in general. Default 0. */
   background?: number
-  /** What past work says about the agent for the request. */
+  /** The evidence of past work about the agent for the request. */
   learned?: (query: Query) => Learned
   /** Why embeddings were not used although an endpoint is configured. */
   withoutEmbeddings?: string

@@ -88,7 +88,7 @@ export const trustIn = (independent: number): number => independent / (independe
 
 /** An example that is at least this similar to a request counts as one about the same kind of request. */
 const sameKind = 0.3
-/** With so many independent examples of any kind, half of what the agent does is known. */
+/** With this number of independent examples of any kind, the work of the agent is half known. */
 const halfKnown = 5
 
 /**
@@ -102,7 +102,7 @@ export function knownShare(independent: number, similarities: number): number {
   return Math.max(independent / (independent + halfKnown), near / (near + 1))
 }
 
-/** What an example adds to the sum of `knownShare`. */
+/** The contribution of an example to the sum of `knownShare`. */
 export const nearShare = (value: number): number => Math.min(sameKind, value)
 
 /** The fraction of the maximum evidence that an agent without examples would be expected to have, at most as a multiple of its own. */
