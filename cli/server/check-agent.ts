@@ -15,7 +15,7 @@ export interface Finding {
   fix?: string
   /** A remark that is not a fault. */
   note?: string
-  /** What was found, if the check passed. */
+  /** The findings, if the check passed. */
   info?: string
   /** The result of trying an example of a skill at a gateway. */
   example?: TriedExample

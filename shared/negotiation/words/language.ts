@@ -26,7 +26,7 @@ const commonRarity = 0.85
 
 /**
  * The language of a text if it is one that is translated: by its script, or by function words and words of the lists. Undefined for
- * English, for other languages, and if nothing tells.
+ * English, for other languages, and if nothing distinguishes them.
  */
 export function languageOf(text: string): Language | undefined {
   const head = text.slice(0, charsMax)
@@ -75,7 +75,7 @@ function languageOfWords(words: readonly string[]): Language | undefined {
   return scores[first] >= scoreMin && isClear ? first : undefined
 }
 
-/** Returns the words that are no function words. */
+/** Returns the words other than function words. */
 function countFunctionWords(words: readonly string[], scores: Scores): ContentWord[] {
   const others: ContentWord[] = []
   for (const [at, written] of words.entries()) {
@@ -95,7 +95,7 @@ function countFunctionWords(words: readonly string[], scores: Scores): ContentWo
   return others
 }
 
-/** All three lists are read only if no function word tells the languages apart. */
+/** All three lists are read only if no function word distinguishes the languages. */
 function countOthers(words: readonly ContentWord[], scores: Scores): void {
   const likely = latin.filter((language) => scores[language] > 0)
   for (const { word, isName } of words) {

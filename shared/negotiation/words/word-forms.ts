@@ -3,7 +3,7 @@ import { functionWord, type Language } from './function-words.ts'
 import { type Lexicon, lexiconOf, plain } from './lexicon.ts'
 import { foreignStopWords } from './split.ts'
 
-/** Particles of German verbs that may stand at the end of the clause. */
+/** Particles of German verbs that may be at the end of the clause. */
 export const particles = new Set(
   'ab an auf aus bei bereit dar durch ein fest frei fort heraus her herum herunter hervor hin hinzu hoch los mit nach nieder raus rein runter um vor voraus vorbei weg weiter wieder zu zurück zusammen'.split(
     ' ',
@@ -101,7 +101,7 @@ function withUmlauts(word: string, lexicon: Lexicon): readonly string[] | undefi
 
 /**
  * Splits a compound into as few known words as possible, with one English word for each. If only its end is known, the word itself is
- * kept before it, because the end says what kind of thing it is.
+ * kept before it, because the end names the kind of thing.
  */
 function compound(word: string, lexicon: Lexicon): readonly string[] | undefined {
   const { length } = word
