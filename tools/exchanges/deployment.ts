@@ -91,6 +91,8 @@ function settings(): Record<string, string> {
     SERVICE_GATEWAY_NAME: 'gateway',
     CORS_ORIGINS: corsOrigin,
     ROUTE_LEARNING: 'no',
+    // Agents are embedded some time after they are registered, and rounding differs between processors.
+    SENTENCE_ENCODER: 'no',
   }
 }
 
