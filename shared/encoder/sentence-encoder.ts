@@ -8,7 +8,7 @@ import type { EncoderAnswer, EncoderOrder } from './encoder-worker.ts'
 export const dimensions = 384
 
 export interface SentenceEncoderOptions {
-  /** Maximum number of texts whose vectors are kept, 1.5 kB each. Default 4,000. */
+  /** Maximum number of kept vectors, 1.5 kB each. Default 4,000. */
   keptMax?: number
   /** The folder with the model, its vocabulary and their checksums. Default: the model of this package. */
   folder?: URL

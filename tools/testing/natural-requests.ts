@@ -21,7 +21,7 @@ const read = (name: string) =>
     .map((line) => JSON.parse(line) as NaturalRequest)
 
 export const naturalRequests = read('requests.jsonl')
-/** Requests on which nothing was tuned, and whose texts the authors of the ranking have not read. */
+/** Requests on which nothing was tuned. The authors of the ranking have not read them. */
 export const furtherRequests = read('further.jsonl')
 
 const agentsFolder = path.join(import.meta.dirname, '../../agents')

@@ -26,7 +26,7 @@ const [good, bad] = [1, -1]
 /**
  * Makes training examples from verdicts about decisions. The examples of one person about one decision have their own
  * context, so that a second verdict replaces the first and several people count separately. The person is the caller of the examples,
- * whose influence is bounded.
+ * so that the influence of the person is bounded.
  */
 export class Corrections {
   readonly #options: CorrectionsOptions

@@ -35,7 +35,7 @@ const failed = -1
 const wordsMax = 128
 /** Maximum number of finished tasks of this run for which agents may still report a rating. */
 const finishedMax = 10_000
-/** Maximum number of messages whose vectors are kept until their tasks are rated. After a restart, their words alone count. */
+/** Maximum number of kept vectors of messages with unrated tasks. After a restart, only the words of the messages count. */
 const vectorsMax = 10_000
 /** Number of training examples loaded per batch at startup. */
 const batchSize = 1000

@@ -29,7 +29,7 @@ export class LearnedAgents {
   }
 
   /**
-   * Removes all examples of an agent, or those of the caller whose key begins with `caller`.
+   * Removes all examples of an agent, or those of the caller with a key that begins with `caller`.
    * @returns how many were removed
    * @throws ParleyError NotFound, InvalidParams if no caller or more than one has such a key
    */

@@ -130,7 +130,7 @@ export interface ClaimedTasksQuery {
 /** Changes of the training examples by all gateways. */
 export interface TrainingExampleChanges {
   learned: TrainingExample[]
-  /** Contexts whose examples were removed. */
+  /** Contexts from which the examples were removed. */
   forgotten: string[]
   /** Ids of agents of which all examples, or those of one caller, were removed: read what is left of them. */
   forgottenOf: string[]

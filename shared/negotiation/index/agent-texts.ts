@@ -2,7 +2,7 @@ import { textsInEnglish } from '../score/english-texts.ts'
 import type { Offer, OfferedSkill } from '../score/offer.ts'
 import type { AgentVectors } from './skill-vectors.ts'
 
-/** The texts of an agent whose sentence vectors are compared with requests. */
+/** The texts of an agent that are embedded and compared with requests. */
 export interface AgentTexts {
   agent: string | undefined
   skills: { text: string; examples: string[] }[]

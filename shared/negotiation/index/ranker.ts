@@ -249,7 +249,7 @@ export class Ranker {
     return visibility
   }
 
-  /** Scores the agents whose texts or examples match the request, the most promising ones first. */
+  /** Scores the agents with texts or examples that match the request, the most promising ones first. */
   #scoreMatching(run: Run): void {
     const bounds = this.#bounds(run.common)
     for (const row of mostPromising(bounds, 2 * (run.options.limit ?? limitDefault))) this.#visit(row, run)

@@ -16,7 +16,7 @@ export interface TextEmbedder {
   background(): Promise<Float32Array[]>
 }
 
-/** Number of the nearest unrelated skills whose mean counts. */
+/** Number of the nearest unrelated skills in the mean. */
 const nearest = 10
 const partsMax = 4
 

@@ -9,7 +9,7 @@ interface OfferTexts {
   skills: readonly OfferedSkill[]
 }
 
-/** Skills whose texts tell the language, and the most characters of an agent that are translated. */
+/** Number of skills that are read to detect the language, and the most characters of an agent that are translated. */
 const sampleSkills = 20
 const charsMax = 20_000
 

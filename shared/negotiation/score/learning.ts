@@ -92,8 +92,8 @@ const sameKind = 0.3
 const halfKnown = 5
 
 /**
- * Fraction of the knowledge about what an agent does with a request that comes from examples, 0..1. An agent whose examples are about other
- * requests is as unknown for this one as an agent without any.
+ * Fraction of the knowledge about what an agent does with a request that comes from examples, 0..1. An agent with examples about other
+ * requests only is as unknown for this one as an agent without examples.
  * @param independent number of independent examples
  * @param similarities of its examples with the request, summed up, each at most `sameKind`
  */
