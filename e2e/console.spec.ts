@@ -110,6 +110,7 @@ test.describe('the console (needs chromium)', () => {
     await page.getByRole('combobox', { name: 'The right agent' }).fill('nothing')
     await page.getByRole('button', { name: 'Record it' }).click()
     await expect(page.getByText('no agent with this name is registered').first()).toBeVisible()
+    expect(page.faults.splice(0)).toEqual([expect.stringContaining('status of 400')])
     await page.getByRole('combobox', { name: 'The right agent' }).fill('editor')
     await page.getByRole('button', { name: 'Record it' }).click()
     await expect(page.getByText('the gateway has learned from it')).toBeVisible()

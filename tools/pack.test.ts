@@ -134,7 +134,7 @@ test('the packages contain all assets, and no sources, tests or test vectors', (
       [],
     )
     const assets = globSync('**/*.*', { cwd: path.join(root, source) }).filter(
-      (name) => !/\.ts$|(^|\/)vectors(\/|$)|^tsconfig\.json$|^node_modules(\/|$)/.test(name),
+      (name) => !/\.ts$|(^|\/)vectors(\/|$)|^training\/|^tsconfig\.json$|^node_modules(\/|$)/.test(name),
     )
     expect(assets.filter((name) => !packed.includes(name))).toEqual([])
   }
@@ -164,8 +164,8 @@ const imports =
 test('every import of the packages resolves, and only to declared dependencies', () => {
   const missing: string[] = []
   for (const name of names) {
-    const { dependencies = {} } = readJson(path.join(modules, name, 'package.json'))
-    const allowed = [name, ...Object.keys(dependencies ?? {})]
+    const { dependencies, optionalDependencies } = readJson(path.join(modules, name, 'package.json'))
+    const allowed = [name, ...Object.keys({ ...dependencies, ...optionalDependencies })]
     for (const file of globSync('**/*.js', { cwd: path.join(modules, name) })) {
       // Its imports are part of the generated agents.
       if (file === 'scaffold/templates.js') continue

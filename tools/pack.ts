@@ -90,7 +90,7 @@ export function build(buildDir: string): void {
 /** Whether a file is one that the compiler does not copy, such as fonts, skills, settings and `bin.mjs`. */
 function isAsset(file: string): boolean {
   const name = path.basename(file)
-  if (name === 'vectors' || name === 'node_modules' || name === 'tsconfig.json') return false
+  if (['vectors', 'training', 'node_modules', 'tsconfig.json'].includes(name)) return false
   return statSync(file).isDirectory() || !file.endsWith('.ts')
 }
 

@@ -19,15 +19,17 @@ const folder = new URL((workerData as { folder: string }).folder)
 
 class Refused extends Error {}
 
+const read = (name: string) => readFileSync(new URL(name, folder))
+
 function checked(name: string, sums: ReadonlyMap<string, string>): Buffer {
-  const content = readFileSync(new URL(name, folder))
+  const content = read(name)
   if (createHash('sha256').update(content).digest('hex') !== sums.get(name))
     throw new Refused(`the file ${name} of the encoder is damaged; install Parley again`)
   return content
 }
 
 async function load() {
-  const lines = readFileSync(new URL('SHA256SUMS', folder), 'utf8').trim().split('\n')
+  const lines = read('SHA256SUMS').toString('utf8').trim().split('\n')
   const sums = new Map(lines.map((line) => line.split(/\s+/u).reverse() as [string, string]))
   const words = new WordPiece(checked('vocabulary.txt', sums).toString('utf8').trimEnd().split('\n'))
   const model = checked('encoder.onnx', sums)

@@ -70,6 +70,7 @@ export interface WireTaskMetadata {
   chain?: WireChainLink[]
 }
 
+/** A part of a split request, and the task of the agent that serves it. `task_id` is absent before the task exists. */
 export interface WireChainLink {
   position: number
   agent?: string
