@@ -165,7 +165,7 @@ test('every import of the packages resolves, and only to declared dependencies',
   const missing: string[] = []
   for (const name of names) {
     const { dependencies, optionalDependencies } = readJson(path.join(modules, name, 'package.json'))
-    const allowed = [name, ...Object.keys({ ...dependencies, ...optionalDependencies })]
+    const allowed = [name, ...[dependencies, optionalDependencies].flatMap((all) => Object.keys(all ?? {}))]
     for (const file of globSync('**/*.js', { cwd: path.join(modules, name) })) {
       // Its imports are part of the generated agents.
       if (file === 'scaffold/templates.js') continue

@@ -6,6 +6,7 @@ import { RequestMeaning, type TextEmbedder } from '@parley/negotiation/index/req
 import { vectorText } from '@parley/negotiation/index/vector-store'
 import type { Offer } from '@parley/negotiation/score/offer'
 import type { NegotiationRequest } from '@parley/negotiation/score/request'
+import { needsOf } from '@parley/negotiation/words/needs'
 
 /** The endpoint of EMBEDDINGS_URL as an encoder. */
 export const openEmbeddings = async (options: EmbeddingsOptions): Promise<TextEmbedder> =>
@@ -40,7 +41,7 @@ export class Meaning {
 
   /** Never rejects. Returns the reason if there are no vectors. */
   async of({ taskSummary, taskDetails = '' }: NegotiationRequest): Promise<RankOptions> {
-    const found = await this.#requests.of(`${taskSummary}\n${taskDetails}`, () => [])
+    const found = await this.#requests.of(`${taskSummary}\n${taskDetails}`, needsOf)
     if (found === undefined) return {}
     return 'failed' in found ? { withoutEmbeddings: found.failed } : { meaning: found }
   }

@@ -70,21 +70,21 @@ test('an agent that serves each part can do the whole, with the score of the par
   expect(answer).not.toHaveProperty('rejectionReason')
 })
 
-test('agents of parts replace the last candidates that serve none, but never the first', () => {
+test('the agents of the parts follow the best candidate', () => {
   const needs = servedNeeds([
     need('one', ranked('x', 0.9)),
     need('two', ranked('y', 0.9)),
-    need('three', ranked('a', 0.9)),
+    need('three', ranked('c', 0.9)),
   ])
   const candidates = ['a', 'b', 'c', 'd'].map((id, at) => ranked(id, 0.9 - at / 10))
   const wholes = [ranked('x', 0.4)]
   const shown = (limit: number) => covering(candidates, needs, { wholes, limit }).map(({ slug }) => slug)
-  expect(shown(10)).toEqual(['a', 'b', 'c', 'd', 'x', 'y'])
-  expect(shown(4)).toEqual(['a', 'b', 'x', 'y'])
+  expect(shown(10)).toEqual(['a', 'x', 'y', 'c', 'b', 'd'])
+  expect(shown(4)).toEqual(['a', 'x', 'y', 'c'])
   expect(shown(2)).toEqual(['a', 'x'])
   expect(shown(1)).toEqual(['a'])
   // The agent of the second part breaks a hard constraint of the whole request.
-  expect(covering(candidates, needs, { wholes, limit: 10 }).at(-1)).toMatchObject({
+  expect(covering(candidates, needs, { wholes, limit: 10 })[2]).toMatchObject({
     canHandle: false,
     rejectionReason: 'can do a part of the request only',
   })

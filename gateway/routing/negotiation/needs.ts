@@ -81,27 +81,20 @@ export function answerForAll(whole: RankedAgent, needs: readonly ServedNeed[]): 
 }
 
 /**
- * The candidates with the agents that serve a part. An agent that was not among them takes the place of the last one that serves
- * none, except the first.
- * @param wholes the answers of these agents to the whole request
+ * The candidates in an order that covers the parts: the best one, the agents that serve a part, in the order of the parts, and the others.
+ * @param wholes the answers to the whole request of agents that may be missing among the candidates
  */
 export function covering(
   candidates: readonly RankedAgent[],
   needs: readonly ServedNeed[],
   { wholes, limit }: { wholes: readonly RankedAgent[]; limit: number },
 ): RankedAgent[] {
-  const shown = candidates.slice(0, limit)
-  const servers = new Map(needs.flatMap(({ server }) => (server === undefined ? [] : [[server.id, server]])))
-  for (const [id, server] of servers) {
-    if (shown.some((ranked) => ranked.id === id)) continue
-    if (shown.length >= limit) {
-      const last = shown.findLastIndex((ranked, at) => at > 0 && !servers.has(ranked.id))
-      if (last === -1) continue
-      shown.splice(last, 1)
-    }
-    shown.push(wholes.find((ranked) => ranked.id === id) ?? forPartOnly(server))
-  }
-  return shown
+  const known = new Map(wholes.map((ranked) => [ranked.id, ranked]))
+  const servers = needs.flatMap(({ server }) =>
+    server === undefined ? [] : [known.get(server.id) ?? forPartOnly(server)],
+  )
+  const inOrder = [...candidates.slice(0, 1), ...servers, ...candidates]
+  return [...new Map(inOrder.map((ranked) => [ranked.id, ranked])).values()].slice(0, limit)
 }
 
 /** An agent that breaks a hard constraint of the whole request. */

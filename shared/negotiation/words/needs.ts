@@ -10,13 +10,17 @@ const clauseMax = 1000
 
 /** Verbs that seldom begin an instruction but often continue one. */
 const furtherVerb =
-  /^(?:add|archive|attach|choose|collect|delete|email|e-mail|highlight|illustrate|mail|optimi[sz]e|pick|plan|post|proofread|propose|publish|recommend|remove|save|store|suggest|tag|text|transcribe|upload|do|fasst|füge|korrigiere|lösche|macht|sende|speichere|schick(?:e|t)?|ajoute|corrige|enregistre|envoie|envoyez|propose|supprime|convertissez|traduisez|añade|corrige|envía|guarda|manda|conviért|tradúc|resúm|envíal|hazl|créal|explícal)/iu
+  /^(?:add|archive|assist|attach|choose|collect|delete|determine|download|email|e-mail|explore|fetch|highlight|illustrate|mail|obtain|optimi[sz]e|pick|plan|post|proofread|propose|provide|publish|recommend|remove|retrieve|save|store|suggest|tag|text|transcribe|upload|verify|do|fasst|füge|korrigiere|lösche|macht|sende|speichere|schick(?:e|t)?|ajoute|corrige|enregistre|envoie|envoyez|propose|supprime|convertissez|traduisez|añade|corrige|envía|guarda|manda|conviért|tradúc|resúm|envíal|hazl|créal|explícal)/iu
 const hanVerb =
   /^(?:把.{1,40}?)?(?:总结|總結|概括|归纳|翻译|翻譯|写|寫|做|制作|製作|生成|创建|建立|画|畫|计算|計算|分析|转换|轉換|转成|转为|轉成|发送|發送|发给|查找|查询|搜索|搜尋|列出|解释|解釋|说明|說明|比较|比較|检查|檢查|整理|提取|预测|預測|告诉|告訴|推荐|推薦|修改|改写|校对|保存|导出)/u
 const japaneseVerb =
   /(?:要約|翻訳|作成|作っ|変換|書い|書き|計算|教え|調べ|検索|分析|まとめ|説明|送っ|送信|比較|描い|確認|修正|整理|予測|リストアップ|抽出|にし|訳し)\p{Script=Hiragana}{0,3}[てで](?:から|ください|下さい|ほしい|欲しい|もらえますか|くれますか|いただけますか)?[。、！？?]?\s*$/u
 const arabicVerb =
   /^و?(?:لخ[ّ]?ص|ترجم|اكتب|أنشئ|انشئ|احسب|ابحث|حو[ّ]?ل|اشرح|ارسم|حل[ّ]?ل|قارن|أرسل|ارسل|اعرض|رت[ّ]?ب|استخرج|صحح|اقترح|جهز|أعد|احفظ)(?:ه|ها|هم|ني|لي)?(?=$|[\s،.؟])/u
+
+/** Wishes of which each is a request, wherever it stands. */
+const wish =
+  /\b(?:i|we)(?:'d| would) (?:also |really )?(?:like|love) to\b|\bit would (?:also )?be (?:good|great|helpful|nice|useful|wonderful) (?:to|if)\b|\b(?:i'm|i am|we're|we are) also interested in\b/iu
 
 /** Imperatives that are also nouns: they ask for work within a sentence only if an object follows. */
 const nounToo =
@@ -76,7 +80,7 @@ function asks(piece: string, isLast: boolean): boolean {
   if (isImperative(words)) return true
   // "I need the following:" announces the parts.
   if (/[:：]\s*$/u.test(piece) && !isLast) return false
-  return asksForWork.test(piece.trim())
+  return asksForWork.test(piece.trim()) || wish.test(piece)
 }
 
 const isImperative = (words: string) =>

@@ -4,6 +4,7 @@ import { listOf, textsOf, vectorsOf } from '@parley/negotiation/index/agent-text
 import { RequestMeaning } from '@parley/negotiation/index/request-meaning'
 import { vectorText } from '@parley/negotiation/index/vector-store'
 import type { Offer } from '@parley/negotiation/score/offer'
+import { needsOf } from '@parley/negotiation/words/needs'
 
 /** The encoder with all vectors kept, so that a text is embedded once for all measurements. */
 const encoder = new SentenceEncoder({ keptMax: 100_000 })
@@ -17,7 +18,7 @@ export type Mode = 'words' | 'meaning'
 export async function prepare(texts: readonly string[]): Promise<void> {
   for (const text of texts) {
     if (known.has(text)) continue
-    const meaning = await requests.of(text, () => [])
+    const meaning = await requests.of(text, needsOf)
     if (meaning !== undefined && 'failed' in meaning) throw new Error(meaning.failed)
     known.set(text, meaning === undefined ? {} : { meaning })
   }
