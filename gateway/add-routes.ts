@@ -106,6 +106,7 @@ export function namedAgents(
     reportSignal: routing.reportSignal,
     grants: routing.grants,
     routes: routing.namedAgentRoutes(answers),
+    uses: routing.uses,
     cardOut: (entry, card, codec) => extendedCard(entry, card, codec, cardServer(parts)),
   }
 }

@@ -23,11 +23,13 @@ import { ReferenceGrants } from './forwarding/reference-grants.ts'
 import { Corrections } from './learning/corrections.ts'
 import { type FeedbackModel, FeedbackRecorder } from './learning/feedback.ts'
 import { LearnedAgents } from './learning/learned-agents.ts'
+import { NamedUses } from './learning/named-uses.ts'
 import { countDecision } from './negotiation/count-decision.ts'
 import { decisionsKeptMs } from './negotiation/decisions.ts'
 import { followRegistry } from './negotiation/follow-registry.ts'
 import { Meaning } from './negotiation/meaning.ts'
 import { Negotiator, type NegotiatorOptions } from './negotiation/negotiator.ts'
+import { textOf } from './negotiation/requirements.ts'
 import { NamedAgentRoutes } from './placement/named-agent-routes.ts'
 import { TaskLocator } from './placement/task-locator.ts'
 import { cursorMaxLength } from './rpc/merged-cursor.ts'
@@ -61,6 +63,7 @@ export interface Routing extends Disposable {
   /** Undefined if agents are ranked by words only. */
   meaning: Meaning | undefined
   feedback: FeedbackRecorder
+  uses: NamedUses
   corrections: Corrections
   learned: LearnedAgents
   reportSignal: ReportSignal
@@ -108,7 +111,9 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
   const secretKey = await options.state.keys.secretKey(storeKey)
   const grants = new ReferenceGrants({ secretKey, records: options.state.grants, log })
+  const uses = new NamedUses({ feedback, textOf, log })
   const around = {
+    uses,
     registry,
     access,
     store,
@@ -134,6 +139,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     negotiator,
     meaning,
     feedback,
+    uses,
     corrections: new Corrections({ store, feedback }),
     learned: new LearnedAgents(feedback, callersMin),
     reportSignal,

@@ -29,6 +29,12 @@ export interface ResponseRecorder {
   ) => ForwardOptions['watch']
 }
 
+/** Learns from the calls with which callers name an agent (`NamedUses`). */
+export interface UseRecorder {
+  isDue: (owner: string, agent: string) => boolean
+  note: (owner: string, agent: string, call: ReadCall) => void
+}
+
 export interface NamedAgentOptions {
   /** Finds the agent with this slug, or undefined if the sender of the request may not see it. */
   find: (slug: string, request: FastifyRequest) => FoundAgent | undefined | Promise<FoundAgent | undefined>
@@ -42,6 +48,8 @@ export interface NamedAgentOptions {
   reportSignal?: ReportSignal
   /** Records the tasks and payment sessions of external agents from their responses. */
   routes?: ResponseRecorder
+  /** Learns from callers that use an agent again. */
+  uses?: UseRecorder
 }
 
 /** An agent that a request names, and the request as it reaches this agent. */
@@ -82,7 +90,7 @@ export async function forwardNamed(
   request: FastifyRequest,
   reply: FastifyReply,
   named: NamedRequest,
-  { reportSignal, routes, grants, cardOut }: NamedAgentOptions,
+  { reportSignal, routes, uses, grants, cardOut }: NamedAgentOptions,
 ): Promise<FastifyReply> {
   const { target, found, address, body } = named
   const { entry } = found
@@ -90,9 +98,16 @@ export async function forwardNamed(
   const path = query === undefined ? target.path : `${target.path}?${query}`
   try {
     const keepsRoute = routes !== undefined && isRecorded(entry)
-    const read = mustRead(request, named, keepsRoute)
-      ? await checkedCall(request, named, keepsRoute)
-      : undefined
+    const user = userOf(request)
+    const mayTeach =
+      user !== undefined &&
+      uses !== undefined &&
+      (uses.isDue(user, entry.id) || mayContain(body, 'ontexts/clear'))
+    const read =
+      mayTeach || mustRead(request, named, keepsRoute)
+        ? await checkedCall(request, named, keepsRoute)
+        : undefined
+    if (mayTeach && read !== undefined) uses.note(user, entry.id, read)
     const watch = routes?.observerOf(request, reply, target, read)
     const taskIds = read?.codec.readReferences(read.params) ?? []
     const references =
@@ -108,6 +123,10 @@ export async function forwardNamed(
     throw error
   }
 }
+
+/** The caller, unless an agent calls in its name. */
+const userOf = ({ token }: FastifyRequest) =>
+  token?.caller.delegate === undefined ? token?.caller.id : undefined
 
 /** Whether the call has to be checked or recorded. Most requests are forwarded without being parsed. */
 function mustRead(

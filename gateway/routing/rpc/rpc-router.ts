@@ -30,6 +30,7 @@ import { type ReferenceGrants, referencesHeader } from '../forwarding/reference-
 import { dialectUnsupported, lacksDialect } from '../forwarding/refusal.ts'
 import { agentHasLeft, incompleteHeader, mayBeAt } from '../forwarding/upstream-error.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
+import type { NamedUses } from '../learning/named-uses.ts'
 import { StreamOutcomeObserver } from '../learning/stream-outcome.ts'
 import type { Incoming } from '../placement/sending.ts'
 import type { TaskLocator } from '../placement/task-locator.ts'
@@ -47,6 +48,7 @@ export interface RpcRouterOptions {
   taskLocator: TaskLocator
   lists: MergedLists
   feedback: FeedbackRecorder
+  uses: Pick<NamedUses, 'forget'>
   dispatcherFor: DispatcherFor
   grants: ReferenceGrants
   reportSignal: ReportSignal
@@ -173,16 +175,20 @@ export class RpcRouter {
       // The caller's next message must not find the routes.
       rewrite: async ({ status }, bytes) => {
         if (status === 200 && codec.isSuccess(resultOf(incoming, bytes)))
-          await this.#removeContext(owner, contextId)
+          await this.#removeContext(owner, contextId, route.agent)
         return bytes
       },
     })
   }
 
-  async #removeContext(owner: string, contextId: string): Promise<void> {
+  async #removeContext(owner: string, contextId: string, agent: string): Promise<void> {
     try {
-      const { feedback, store } = this.#options
-      await Promise.all([store.removeContext(owner, contextId), feedback.forgetContext(owner, contextId)])
+      const { feedback, store, uses } = this.#options
+      await Promise.all([
+        store.removeContext(owner, contextId),
+        feedback.forgetContext(owner, contextId),
+        uses.forget(owner, agent),
+      ])
     } catch (error) {
       this.#options.log.error(
         { err: error },

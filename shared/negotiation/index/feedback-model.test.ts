@@ -84,6 +84,22 @@ test.each([
   expect(matchOf(index)).toBeCloseTo(before, 1)
 })
 
+test('repeated use by three callers raises the score of an agent, but less than ratings, and use by two callers does not', () => {
+  const raised = (callers: number, more: Partial<TrainingExample>) => {
+    const index = theIndex(() => start, 1)
+    index.learn(...others)
+    const before = matchOf(index)
+    const words = (at: number) => ({ ...example(1).words, [`word${at}`]: 1 })
+    const of = (at: number) => example(at, { caller: `caller-${at % callers}`, words: words(at), ...more })
+    index.learn(...[1, 2, 3, 4, 5].map(of))
+    return matchOf(index) - before
+  }
+  const use = { used: true }
+  expect(raised(2, use)).toBeLessThanOrEqual(0)
+  expect(raised(3, use)).toBeGreaterThan(0.1)
+  expect(raised(3, {})).toBeGreaterThan(raised(3, use))
+})
+
 test('three failures do not count against an agent, and four do', () => {
   const index = new AgentIndex({ now: () => start })
   index.put('2', 'beta', { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 })

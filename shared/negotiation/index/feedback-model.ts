@@ -1,6 +1,5 @@
 import type { SimilarExamples } from '../score/knowledge.ts'
 import {
-  independentExamples,
   knownShare,
   learnedEvidence,
   maturity,
@@ -8,12 +7,21 @@ import {
   similarity,
   supportersNeeded,
   trustIn,
+  usedShare,
+  usersMin,
   weightOf,
 } from '../score/learning.ts'
 import type { Query } from '../score/query.ts'
 import type { TrainingExample } from '../score/training-example.ts'
 import { backgroundRarity } from '../words/english.ts'
 import { ExamplePosting } from './example-posting.ts'
+import {
+  callersOf,
+  hashOf,
+  independentAmong,
+  oldestOfLargestCaller,
+  type StoredExample,
+} from './stored-example.ts'
 import { Support } from './support.ts'
 import { type Cosines, cosineAt, VectorStore, vectorIn } from './vector-store.ts'
 
@@ -45,18 +53,10 @@ interface AgentExamples {
   number: number
   /** Keyed by context, because a later example of a context replaces the earlier one. */
   byContext: Map<string, StoredExample>
-  /** Number of independent good examples. */
+  /** Number of independent good examples that were rated. */
   independent: number
-}
-
-interface StoredExample extends TrainingExample {
-  /** Index in the arrays of the model. */
-  number: number
-  /** Slot of the vector, or −1. */
-  slot: number
-  /** Hashes of the caller and of the words, which are compared faster. */
-  callerNumber: number
-  wordsNumber: number
+  /** Number of independent examples of repeated use. */
+  independentUses: number
 }
 
 /** The evidence of the examples for a query. Arrays are indexed by agent number. */
@@ -187,9 +187,9 @@ export class FeedbackModel {
   /** How far the examples of each agent are trusted (`trustIn`), reduced while there are few examples. */
   shares(): [agent: string, trust: number][] {
     const share = maturity(supportersNeeded(this.#examples))
-    return Array.from(this.#agents.values(), ({ agent, independent }) => [
+    return Array.from(this.#agents.values(), ({ agent, independent, independentUses }) => [
       agent,
-      share * trustIn(independent),
+      share * trustIn(Math.max(independent, independentUses)),
     ])
   }
 
@@ -203,21 +203,23 @@ export class FeedbackModel {
     const { values, hasMeaning } = this.#similarities(query, vector)
     const evidence = new Float64Array(this.#agentCapacity)
     const known = new Float64Array(this.#agentCapacity)
-    const [good, bad] = [new Support(), new Support()]
-    for (const { number, byContext, independent } of this.#agents.values()) {
-      good.clear()
-      bad.clear()
+    const [good, bad, uses] = [new Support(), new Support(), new Support()]
+    for (const { number, byContext, independent, independentUses } of this.#agents.values()) {
+      for (const support of [good, bad, uses]) support.clear()
       let near = 0
       for (const example of byContext.values()) {
         const value = values[example.number] ?? 0
         if (value <= 0) continue
-        const support = example.outcome < 0 ? bad : good
-        support.add(value, example)
+        if (example.outcome < 0) bad.add(value, example)
+        else if (example.used === true) uses.add(value, example)
+        else good.add(value, example)
         near += nearShare(value)
       }
       const needed = supportersNeeded(this.#examples)
-      known[number] = knownShare(independent, near)
-      const forIt = trustIn(independent) * good.evidence(this.#callersMin, needed)
+      known[number] = knownShare(Math.max(independent, independentUses), near)
+      const rated = trustIn(independent) * good.evidence(this.#callersMin, needed)
+      const used = usedShare * trustIn(independentUses) * uses.evidence(usersMin, needed)
+      const forIt = Math.max(rated, used)
       const against = failedShare * bad.evidence(this.#callersMin, needed)
       evidence[number] = learnedEvidence(forIt - against, hasMeaning)
     }
@@ -230,12 +232,15 @@ export class FeedbackModel {
     const similar = [...(this.#agents.get(id)?.byContext.values() ?? [])].filter(
       ({ number }) => (values[number] ?? 0) > 0,
     )
-    const good = similar.filter(({ outcome }) => outcome >= 0)
-    const more = good.length * 2 >= similar.length ? good : similar.filter(({ outcome }) => outcome < 0)
+    const uses = similar.filter(({ used }) => used === true)
+    const good = similar.filter(({ outcome, used }) => outcome >= 0 && used !== true)
+    const bad = similar.filter(({ outcome }) => outcome < 0)
+    const more = good.length >= bad.length ? good : bad
     return {
       good: good.length,
-      bad: similar.length - good.length,
-      callers: new Set(more.map(({ caller }) => caller)).size,
+      bad: bad.length,
+      callers: callersOf(more),
+      users: callersOf(uses),
     }
   }
 
@@ -352,7 +357,13 @@ export class FeedbackModel {
 
   #addAgent(id: string): AgentExamples {
     const number = this.#freeAgents.pop() ?? this.#agentCapacity++
-    const agent: AgentExamples = { agent: id, number, byContext: new Map(), independent: 0 }
+    const agent: AgentExamples = {
+      agent: id,
+      number,
+      byContext: new Map(),
+      independent: 0,
+      independentUses: 0,
+    }
     this.#agents.set(id, agent)
     return agent
   }
@@ -365,19 +376,14 @@ export class FeedbackModel {
       return
     }
     const good = [...agent.byContext.values()].filter(({ outcome }) => outcome > 0)
-    const callers = new Set(good.map(({ caller }) => caller)).size
-    agent.independent = callers < this.#callersMin ? 0 : independentExamples(good.length, callers)
+    const [uses, rated] = [true, false].map((isUse) => good.filter(({ used = false }) => used === isUse))
+    agent.independent = independentAmong(rated, this.#callersMin)
+    agent.independentUses = independentAmong(uses, usersMin)
   }
 }
 
 /** How far failures are trusted, which need no good examples. */
 const failedShare = 0.75
-
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5
-  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-  return hash >>> 0
-}
 
 const meaningAt = (cosines: Cosines | undefined, slot: number): number | undefined =>
   cosines === undefined || slot === noVector ? undefined : cosineAt(cosines, slot)
@@ -386,15 +392,4 @@ function larger(values: Float64Array): Float64Array<ArrayBuffer> {
   const all = new Float64Array(2 * values.length)
   all.set(values)
   return all
-}
-
-/**
- * The oldest example of the caller with the most examples, so that no caller displaces the examples of others.
- */
-function oldestOfLargestCaller(examples: ReadonlyMap<string, TrainingExample>): TrainingExample {
-  const counts = new Map<string, number>()
-  for (const { caller } of examples.values()) counts.set(caller, (counts.get(caller) ?? 0) + 1)
-  const most = Math.max(...counts.values())
-  for (const example of examples.values()) if (counts.get(example.caller) === most) return example
-  throw new Error('The agent has no training examples')
 }

@@ -48,17 +48,26 @@ test('positive and negative examples are counted, per caller, with the time of t
       { caller: 'ann', examples: 1, positive: 1, negative: 0, since: 3000 },
     ],
     raisesScore: false,
-    missing: { examples: 2, callers: 0 },
+    // Two examples have the same text.
+    missing: { examples: 3, callers: 0 },
   })
 })
 
 test('five positive examples of two callers raise the score, those of one caller do not', () => {
-  const of = (...callers: string[]) => callers.map((caller) => example('rain', 1, caller))
+  const of = (...callers: string[]) =>
+    callers.map((caller, at) => example(`rain in ${'abcde'[at]}town`, 1, caller))
   expect(summaryOf(of('a', 'a', 'a', 'a', 'b'), { callersMin: 2 }).raisesScore).toBe(true)
   expect(summaryOf(of('a', 'a', 'a', 'a', 'a'), { callersMin: 2 })).toMatchObject({
     raisesScore: false,
     missing: { examples: 0, callers: 1 },
   })
+})
+
+test('repeated use by three callers raises the score, that by two does not', () => {
+  const of = (...callers: string[]) =>
+    callers.map((caller, at) => example(`rain in ${'abcd'[at]}town`, 1, caller, { used: true }))
+  expect(summaryOf(of('a', 'b', 'c', 'c'), { callersMin: 1 }).raisesScore).toBe(true)
+  expect(summaryOf(of('a', 'b', 'b', 'b'), { callersMin: 1 }).raisesScore).toBe(false)
 })
 
 test('the words of positive and of negative examples are listed, rare words first, without stop words, pairs and numbers', () => {

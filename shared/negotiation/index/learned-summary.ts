@@ -1,4 +1,4 @@
-import { contextsMin } from '../score/learning.ts'
+import { contextsMin, usersMin } from '../score/learning.ts'
 import type { TrainingExample } from '../score/training-example.ts'
 import { type LearnedWords, learnedWords } from './learned-words.ts'
 
@@ -25,7 +25,7 @@ export interface LearnedSummary extends OutcomeCounts {
   callers: LearnedCaller[]
   /** Whether there are enough examples to raise the agent's score for requests that are similar to them. */
   raisesScore: boolean
-  /** How many positive examples, and callers with positive examples, are missing until they do. */
+  /** How many rated positive examples with different texts, and callers with such examples, are missing until they do. */
   missing: { examples: number; callers: number }
   words: LearnedWords
 }
@@ -51,17 +51,32 @@ export function summaryOf(
     ...countsOf(own),
     since: oldest(own) ?? 0,
   }))
-  const supporters = callers.filter(({ positive }) => positive > 0).length
+  const good = examples.filter(({ outcome }) => outcome > 0)
+  const missing = missingFrom(
+    good.filter(({ used }) => used !== true),
+    callersMin,
+  )
+  const missingUses = missingFrom(
+    good.filter(({ used }) => used === true),
+    usersMin,
+  )
   return {
     ...counts,
     since: oldest(examples),
     callers: callers.toSorted((a, b) => b.examples - a.examples || (a.caller < b.caller ? -1 : 1)),
-    raisesScore: counts.positive >= contextsMin && supporters >= callersMin,
-    missing: {
-      examples: Math.max(0, contextsMin - counts.positive),
-      callers: Math.max(0, callersMin - supporters),
-    },
+    raisesScore: [missing, missingUses].some((needed) => needed.examples === 0 && needed.callers === 0),
+    missing,
     words: learnedWords(examples, texts, wordsMax),
+  }
+}
+
+/** A text counts once, however often it was sent. */
+function missingFrom(good: readonly TrainingExample[], callersMin: number) {
+  const texts = new Set(good.map(({ words }) => Object.keys(words).toSorted().join(' ')))
+  const callers = new Set(good.map(({ caller }) => caller))
+  return {
+    examples: Math.max(0, contextsMin - texts.size),
+    callers: Math.max(0, callersMin - callers.size),
   }
 }
 

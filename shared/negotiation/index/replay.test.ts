@@ -108,6 +108,26 @@ const behaviours: [string, number, Behaviour][] = [
   ],
 ]
 
+const usedAgain = { outcome: 1, used: true }
+behaviours.push(
+  [
+    'callers use the agents again that they name, one in ten a wrong one',
+    2,
+    ({ chosen, agent, number }, next) =>
+      next() < 0.5
+        ? [{ agent: next() < 0.1 ? chosen : agent, caller: `caller-${number % 8}`, ...usedAgain }]
+        : [],
+  ],
+  [
+    'two callers use one agent again for every request, and others are honest',
+    1,
+    (task, next) => [
+      ...honest(task, next),
+      { agent: 'document-maker', caller: ['eve', 'mallory'][task.number % 2] ?? '', ...usedAgain },
+    ],
+  ],
+)
+
 describe.each([
   ['the bundled agents', bundled, natural],
   ['40 agents of a list', listed, ofList],
@@ -129,13 +149,14 @@ describe.each([
           if (chosen === undefined) return
           const examples = behave({ ...task, chosen, number }, next)
           index.learn(
-            ...examples.flatMap(({ agent = chosen, caller = 'anyone', outcome = 0 }) =>
+            ...examples.flatMap(({ agent = chosen, caller = 'anyone', outcome = 0, used = false }) =>
               offers.has(agent)
                 ? [
                     {
                       agent,
                       caller,
                       outcome,
+                      used,
                       context: `c${number} ${caller}`,
                       at,
                       words: trainingWords(task.text),

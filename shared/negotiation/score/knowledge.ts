@@ -37,7 +37,10 @@ export interface Learned {
 export interface SimilarExamples {
   good: number
   bad: number
+  /** Number of callers of the good examples, or of the bad ones if these are more. */
   callers: number
+  /** Number of callers that used the agent again. */
+  users: number
 }
 
 /** Without knowledge of other agents, every stem has this rarity. */

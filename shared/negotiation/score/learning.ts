@@ -63,6 +63,11 @@ export const supportersNeeded = (examples: number): number =>
 /** How far examples count, 0..1, where so many are needed to support each other. */
 export const maturity = (needed: number): number => (supportersMost - needed) / (supportersMost - 2)
 
+/** Number of callers whose repeated use of an agent must agree, since no caller has judged the results. */
+export const usersMin = 3
+/** How far repeated use is trusted next to ratings. */
+export const usedShare = 0.5
+
 /** Number of contexts with good examples from which an agent's score can rise while the gateway has few examples. */
 export const contextsMin = 4
 

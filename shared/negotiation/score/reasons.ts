@@ -64,7 +64,14 @@ function learnedReason({ query, knowledge, subscores }: ReasonInput): string[] {
   const similar = learned.similar()
   const callers = similar.callers === 1 ? 'one caller' : `${similar.callers} callers`
   return [
-    ...(evidence > 0 ? [`learned: did ${tasks(similar.good)} well, as ${callers} rated`] : []),
+    ...(evidence > 0 && similar.good > 0
+      ? [`learned: did ${tasks(similar.good)} well, as ${callers} rated`]
+      : []),
+    ...(evidence > 0 && similar.users > 0
+      ? [
+          `learned: ${similar.users === 1 ? 'one caller' : `${similar.users} callers`} used it again after similar tasks`,
+        ]
+      : []),
     ...(evidence < 0 ? [`learned: did ${tasks(similar.bad)} badly, as ${callers} rated`] : []),
     ...(known === 0 && most > 0 && subscores.skillMatch > 0
       ? ['no ratings for such tasks yet: its description counts more']

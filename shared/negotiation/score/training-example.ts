@@ -23,6 +23,8 @@ export interface TrainingExample extends TaskFeatures {
   outcome: number
   /** Whether a caller rated a task of the context. */
   rated?: boolean
+  /** Whether the caller named the agent and used it again later, without a rating. The outcome is 1. */
+  used?: boolean
   /** Key of a further context with which the example is removed: that of the task that a correction is about. */
   removedWith?: string
 }
