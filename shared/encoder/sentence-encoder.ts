@@ -128,6 +128,7 @@ export class SentenceEncoder implements AsyncDisposable {
       name: 'encoder',
       workerData: { folder: this.#folder.href },
       env: {},
+      resourceLimits: { maxYoungGenerationSizeMb: 4 },
       // The module of the thread is a file, also if the program was passed as text.
       execArgv: process.execArgv.filter((flag) => !flag.startsWith('--input-type')),
     })

@@ -152,7 +152,7 @@ export class Negotiator {
       return { id, ranking: shown, best, order, answer: this.#answer(id, shown, best), needs, tried: [] }
     }
     const servers = new Set(needs.flatMap(({ server }) => server?.id ?? []))
-    const wholes = this.#rankOnly(servers, question, options)
+    const wholes = [...servers].flatMap((server) => ranking.answerOf(server) ?? [])
     const only = onlyServer(needs)
     const whole = order.length > 0 ? undefined : wholes.find((ranked) => ranked.id === only?.id)
     const forAll = whole && answerForAll(whole, needs)
@@ -188,17 +188,6 @@ export class Negotiator {
       }),
     )
     return servedNeeds(ranked)
-  }
-
-  /** The answers of some agents to the whole request, except those that break a hard constraint. */
-  #rankOnly(
-    ids: ReadonlySet<string>,
-    { wanted, refuse }: DecisionRequest,
-    options: RankOptions,
-  ): RankedAgent[] {
-    if (ids.size === 0) return []
-    const only = (id: string) => (ids.has(id) ? refuse?.(id) : 'serves no part')
-    return this.#options.index.rank(wanted, { ...options, limit: ids.size, refuse: only }).candidates
   }
 
   /**

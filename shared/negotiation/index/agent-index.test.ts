@@ -161,6 +161,8 @@ test.each([
       const found = known.index.rank(request, options)
       const expected = oneByOne(known, request, options)
       expect(found.candidates).toEqual(expected.candidates)
+      for (const answer of expected.candidates) expect(found.answerOf(answer.id)).toEqual(answer)
+      for (const { id } of found.excluded) expect(found.answerOf(id)).toBeUndefined()
       expect([found.total, found.total + found.excludedTotal]).toEqual([expected.total, known.offers.size])
     }
   }
@@ -207,7 +209,9 @@ test('an agent that `refuse` names is excluded, and the next agent takes its pla
 })
 
 test('an empty registry has no candidates', () => {
-  expect(new AgentIndex().rank(plain('weather'))).toEqual({
+  const { answerOf, ...found } = new AgentIndex().rank(plain('weather'))
+  expect(answerOf('1')).toBeUndefined()
+  expect(found).toEqual({
     candidates: [],
     excluded: [],
     excludedTotal: 0,

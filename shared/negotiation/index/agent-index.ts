@@ -24,6 +24,8 @@ export interface Ranking {
   excludedTotal: number
   /** Number of agents that are eligible as candidates. */
   total: number
+  /** The answer of an agent, which need not be among the candidates. Undefined if it is excluded or not visible. */
+  answerOf: (id: string) => RankedAgent | undefined
 }
 
 export interface RankOptions {

@@ -8,7 +8,7 @@ import { type Query, queryOf } from '../score/query.ts'
 import type { NegotiationRequest } from '../score/request.ts'
 import { ownOf } from '../score/skill-match.ts'
 import { type Subscores, sharesOf, weightedSum } from '../score/weights.ts'
-import type { Ranking, RankOptions } from './agent-index.ts'
+import type { RankedAgent, Ranking, RankOptions } from './agent-index.ts'
 import { Eligibility, type ExcludedAgent } from './eligibility.ts'
 import type { FeedbackModel, LearnedValues } from './feedback-model.ts'
 import type { Row, Rows } from './rows.ts'
@@ -91,13 +91,15 @@ export class Ranker {
     const run = this.#start(request, options)
     this.#scoreMatching(run)
     this.#scoreOthers(run)
-    const { named, total } = run.eligibility.excluded(rows, ruled, options.excludedLimit ?? excludedDefault)
+    const limit = options.excludedLimit ?? excludedDefault
+    const { named, total } = run.eligibility.excluded(rows, ruled, limit)
     const excludedTotal = total + run.refused.length
     return {
       candidates: run.best.scored.map(({ row }) => this.#answer(rows.byNumber(row), run)),
-      excluded: [...run.refused, ...named].slice(0, options.excludedLimit ?? excludedDefault),
+      excluded: [...run.refused, ...named].slice(0, limit),
       excludedTotal,
       total: rows.size - (run.common.visibility?.hidden ?? 0) - excludedTotal,
+      answerOf: (id) => this.#answerOf(id, run),
     }
   }
 
@@ -184,18 +186,14 @@ export class Ranker {
   }
 
   #registryOf(visibility: Visibility | undefined): Registry {
-    const { rows } = this.#parts
-    return { agents: rows.size - (visibility?.hidden ?? 0), trained: this.#trainedShare(visibility) }
-  }
-
-  #trainedShare(visibility: Visibility | undefined): number {
     const { rows, learned } = this.#parts
+    const agents = rows.size - (visibility?.hidden ?? 0)
     let sum = 0
     for (const [agent, known] of learned.shares()) {
       const row = rows.byId(agent)
       if (row !== undefined && visibility?.isHidden(row.number) !== true) sum += known
     }
-    return sum === 0 ? 0 : sum / (rows.size - (visibility?.hidden ?? 0))
+    return { agents, trained: sum === 0 ? 0 : sum / agents }
   }
 
   #pastOf(common: Common): Past | undefined {
@@ -314,9 +312,8 @@ export class Ranker {
     if (run.visited.has(number)) return
     run.visited.add(number)
     const { visibility } = run.common
-    if (visibility?.isHidden(number) === true) return
     const row = this.#parts.rows.byNumber(number)
-    if (run.eligibility.rule(row) !== undefined) return
+    if (visibility?.isHidden(number) === true || run.eligibility.rule(row) !== undefined) return
     this.#offer(row, exactScoreOf(offerOf(row, visibility), run.request, this.#knowledgeIn(row, run)), run)
   }
 
@@ -380,7 +377,14 @@ export class Ranker {
     }
   }
 
-  #answer(row: Row, run: Run) {
+  #answerOf(id: string, run: Run): RankedAgent | undefined {
+    const row = this.#parts.rows.byId(id)
+    const isHidden = row === undefined || run.common.visibility?.isHidden(row.number) === true
+    if (isHidden || (run.eligibility.rule(row) ?? run.options.refuse?.(id)) !== undefined) return undefined
+    return this.#answer(row, run)
+  }
+
+  #answer(row: Row, run: Run): RankedAgent {
     return {
       id: row.id,
       slug: row.slug,

@@ -3,9 +3,10 @@ import { expect, test } from 'vitest'
 import type { Offer } from '../score/offer.ts'
 import type { NegotiationRequest } from '../score/request.ts'
 import { defaultWeights } from '../score/weights.ts'
-import { AgentIndex, type RankOptions } from './agent-index.ts'
+import { AgentIndex, type Ranking, type RankOptions } from './agent-index.ts'
 import type { Restrictions } from './visibility.ts'
 
+const dataOf = ({ answerOf: _, ...data }: Ranking) => data
 const pick = <T>(all: readonly T[], next: () => number): T => all[Math.floor(next() * all.length)] as T
 
 function randomOffer(next: () => number): Offer {
@@ -70,7 +71,9 @@ test('a ranking for a caller equals the ranking of an index that holds only what
     for (let at = 0; at < 15; at += 1) {
       const request = randomRequest(next)
       const options: RankOptions = { limit: pick([1, 5, 10, 100], next), evenAway: next() < 0.5 }
-      expect(whole.rank(request, { ...options, restrictions })).toEqual(visible.rank(request, options))
+      expect(dataOf(whole.rank(request, { ...options, restrictions }))).toEqual(
+        dataOf(visible.rank(request, options)),
+      )
     }
   }
 })
@@ -93,7 +96,9 @@ test('vectors of invisible skills do not count', () => {
   for (let at = 0; at < 20; at += 1) {
     const request = randomRequest(next)
     const options = { meaning: { whole: vector(), parts: [vector()], background: 0.2 } }
-    expect(whole.rank(request, { ...options, restrictions })).toEqual(visible.rank(request, options))
+    expect(dataOf(whole.rank(request, { ...options, restrictions }))).toEqual(
+      dataOf(visible.rank(request, options)),
+    )
   }
 })
 
