@@ -1,19 +1,30 @@
 /**
  * The cost of the sentence encoder: `POST /agent/negotiation` with 10 candidates among 10,000 agents over HTTP, where every request has a text that was
  * never sent before, and the memory of the gateway with 1,000 agents of ten skills. Each with the encoder and by words only. The encoder's thread
- * needs a core of its own, so that no process is bound to a core.
+ * needs a core of its own, so that no process is bound to a core. Then the ranking alone, with vectors of 10,000 and 100,000 agents (those of
+ * the encoder's background with noise), compared with scoring every agent.
  */
-import { texts } from '../testing/routing-list.ts'
+import { SentenceEncoder } from '@parley/encoder/sentence-encoder'
+import { AgentIndex } from '@parley/negotiation/index/agent-index'
+import type { QueryMeaning } from '@parley/negotiation/index/skill-vectors'
+import { negotiate } from '@parley/negotiation/score/negotiate'
+import type { Offer } from '@parley/negotiation/score/offer'
+import { defaultWeights } from '@parley/negotiation/score/weights'
+import { numbersFrom, texts } from '../testing/routing-list.ts'
 import { ServerProcess } from './servers/server-process.ts'
 import { httpRequest, LoadGenerator } from './support/load.ts'
 import { quick } from './support/measure.ts'
-import { expectAtMost, printTable, saveResults } from './support/report.ts'
+import { expectAtLeast, expectAtMost, printTable, saveResults } from './support/report.ts'
+import { offerOf, request } from './support/routing-data.ts'
+import { variedAgents } from './support/varied-agents.ts'
 
 const program = (name: string) => `${import.meta.dirname}/servers/${name}-process.ts`
 const total = quick ? 500 : 2000
 const weights = { skill_match: 0.55, io_compatibility: 0.2, performance: 0.15, load: 0.05, cost: 0.05 }
 const megabyte = 1024 * 1024
 const rounds = 3
+/** Number of rankings that are compared with scoring every agent. */
+const checks = 5
 
 interface Setup {
   agents: number
@@ -91,6 +102,50 @@ async function memory(encoder: boolean): Promise<number> {
   return gateway.server.rssBytes / megabyte
 }
 
+/** Durations of rankings with vectors, and the fraction of rankings that are the same as after scoring every agent. */
+async function rankings(size: number) {
+  await using encoder = new SentenceEncoder()
+  const next = numbersFrom(11)
+  const skills = await encoder.background()
+  const near = (vector: Float32Array = new Float32Array(384)): Float32Array => {
+    const moved = vector.map((value) => value + (next() - 0.5) / 10)
+    const length = Math.hypot(...moved)
+    return moved.map((value) => value / length)
+  }
+  const index = new AgentIndex()
+  const agentOf = variedAgents(7)
+  const offers = Array.from({ length: size }, (_, number): Offer => {
+    const { queueDepth, ...agent } = agentOf(number)
+    return { ...offerOf(agent), queueDepth }
+  })
+  offers.forEach((offer, number) => {
+    const base = skills[number % skills.length]
+    index.put(`id-${number}`, `agent-${number}`, offer)
+    index.setVectors(`id-${number}`, { agent: near(base), skills: [{ text: near(base), examples: [] }] })
+  })
+  const times: number[] = []
+  let same = 0
+  for (const [at, { query }] of texts.slice(0, 220).entries()) {
+    const whole = near(skills[Math.floor(next() * skills.length)])
+    const meaning: QueryMeaning = { whole, parts: [], background: 0.3 }
+    const wanted = request(query, defaultWeights)
+    const from = performance.now()
+    const { candidates } = index.rank(wanted, { meaning })
+    if (at >= 20) times.push(performance.now() - from)
+    if (at >= checks) continue
+    const all = offers.map((offer, number) => {
+      const { exactScore } = negotiate(offer, wanted, index.knowledgeOf(`id-${number}`, { meaning }))
+      return { slug: `agent-${number}`, exactScore }
+    })
+    all.sort((a, b) => b.exactScore - a.exactScore || (a.slug < b.slug ? -1 : 1))
+    const isSame = candidates.every(({ slug }, place) => slug === all[place]?.slug)
+    if (isSame) same += 1
+  }
+  times.sort((a, b) => a - b)
+  const at = (share: number) => times[Math.floor(times.length * share)] ?? 0
+  return { size, p50Ms: at(0.5), p99Ms: at(0.99), same: same / checks }
+}
+
 const figures = { words: await latency(false), meaning: await latency(true) }
 const rss = { words: await memory(false), meaning: await memory(true) }
 printTable(
@@ -105,4 +160,16 @@ printTable(
 expectAtMost('negotiation of 10,000 agents with the encoder, p50', figures.meaning.p50Ms, 6, ' ms')
 expectAtMost('negotiation of 10,000 agents with the encoder, p99', figures.meaning.p99Ms, 20, ' ms')
 expectAtMost('memory of the gateway with the encoder, more', rss.meaning - rss.words, 200, ' MB')
-await saveResults('encoder', { figures, rss })
+const sizes = [await rankings(10_000), await rankings(100_000)]
+console.log('\nranking with vectors, 10 candidates')
+printTable(
+  ['agents', 'p50 ms', 'p99 ms', 'same as scoring all'],
+  sizes.map(({ size, p50Ms, p99Ms, same }) => [
+    String(size),
+    p50Ms.toFixed(1),
+    p99Ms.toFixed(1),
+    `${same * checks} of ${checks}`,
+  ]),
+)
+for (const { size, same } of sizes) expectAtLeast(`exact rankings of ${size} agents`, same, 1)
+await saveResults('encoder', { figures, rss, sizes })
