@@ -24,14 +24,14 @@ test.each([
     'German',
     summarizer,
     'Den Artikel bitte zusammenfassen',
-    '“Summarize”, which is close to “zusammenfassen”',
+    '“Summarize” for “zusammenfassen”',
   ],
   [
     'German',
     'English',
     germanSummarizer,
     'summarize the article',
-    '“Zusammenfassen”, which is close to “summarize”',
+    '“Zusammenfassen” for “summarize”',
   ],
   ['German', 'German', germanSummarizer, 'Den Artikel bitte zusammenfassen', 'mentions “zusammenfassen”'],
   [
@@ -39,9 +39,9 @@ test.each([
     'French',
     germanSummarizer,
     "Résumer l'article",
-    '“Zusammenfassen”, which is close to “Résumer”',
+    '“Zusammenfassen” for “Résumer”',
   ],
-  ['English', 'Japanese', summarizer, '記事を要約してください', '“Summarize”, which is close to “要約”'],
+  ['English', 'Japanese', summarizer, '記事を要約してください', '“Summarize” for “要約”'],
 ])('an %s agent is found by a %s request, with the words of both', (_, __, offered, taskSummary, reason) => {
   const poet = skill('Poems', 'Writes poems about the sea')
   const [found, other] = [offered, poet].map((one) =>

@@ -61,7 +61,7 @@ test('reasons show words as the request and the card write them, never stems', (
   })
   const said = (text: string) => negotiate(converter, ask(text)).reasons.join('\n')
   expect(said('Calculate an AREA')).toContain('skill “Conversion”: it mentions “Calculate” and “AREA”')
-  expect(said('how many kilometres')).toContain('it mentions “Kilometers”, which is close to “kilometres”')
+  expect(said('how many kilometres')).toContain('it mentions “Kilometers” for “kilometres”')
 })
 
 test('an agent whose description is stuffed with keywords does not rank above the agent that does the work', () => {

@@ -119,19 +119,17 @@ function reasonsOf(
     const [asked, offered] = [written().get(term.stem), card().get(word)]
     return asked === undefined ? [] : [{ asked, offered, isSame: isSame(term.stem, word, asked, offered) }]
   })
-  const same = pairs.flatMap((pair) => (pair.isSame ? pair.asked : []))
-  const related = pairs.flatMap(({ asked, offered, isSame: same }) =>
-    same || offered === undefined ? [] : [[asked, offered] as const],
+  // Two English words may stand for one of another language.
+  const named = new Set(
+    pairs.flatMap(({ asked, offered, isSame: same }) => {
+      if (same) return quoted(asked)
+      return offered === undefined ? [] : `${quoted(offered)} for ${quoted(asked)}`
+    }),
   )
   const near = knowledge.nearness?.[at]
   const isAlike = best.length > 0 && likeness(meaning, wanted) >= likenessMin
   return [
-    ...(same.length > 0 ? [`it mentions ${listed(same.map(quoted))}`] : []),
-    ...(related.length > 0
-      ? [
-          `it mentions ${listed(related.map(([asked, offered]) => `${quoted(offered)}, which is close to ${quoted(asked)}`))}`,
-        ]
-      : []),
+    ...(named.size > 0 ? [`it mentions ${listed([...named])}`] : []),
     ...(near !== undefined && near >= nearMin
       ? [`its meaning is close to the request (${near.toFixed(2)})`]
       : []),
