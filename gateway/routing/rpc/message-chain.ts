@@ -23,6 +23,8 @@ import {
   taskIdOf,
 } from './message-part.ts'
 
+const listenersPerPart = 2
+
 export interface MessageChainOptions {
   negotiator: Pick<Negotiator, 'decide'>
   store: Pick<RoutingStore, 'find'>
@@ -100,6 +102,8 @@ export class MessageChain {
   async run(chain: Chain): Promise<FastifyReply> {
     const { incoming, parts, until } = chain
     const { reply, codec } = incoming
+    // The exchange of each part listens until the answer to the caller has been sent.
+    reply.raw.setMaxListeners(reply.raw.getMaxListeners() + listenersPerPart * parts.length)
     const links: ChainLink[] = parts.map(({ agent }, at) => ({
       position: at + 1,
       agent,
