@@ -19,28 +19,10 @@ const germanSummarizer = skill('Zusammenfassen', 'Fasst einen Artikel in wenigen
 const weights = { skillMatch: 1, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
 
 test.each([
-  [
-    'English',
-    'German',
-    summarizer,
-    'Den Artikel bitte zusammenfassen',
-    '“Summarize” for “zusammenfassen”',
-  ],
-  [
-    'German',
-    'English',
-    germanSummarizer,
-    'summarize the article',
-    '“Zusammenfassen” for “summarize”',
-  ],
+  ['English', 'German', summarizer, 'Den Artikel bitte zusammenfassen', '“Summarize” for “zusammenfassen”'],
+  ['German', 'English', germanSummarizer, 'summarize the article', '“Zusammenfassen” for “summarize”'],
   ['German', 'German', germanSummarizer, 'Den Artikel bitte zusammenfassen', 'mentions “zusammenfassen”'],
-  [
-    'German',
-    'French',
-    germanSummarizer,
-    "Résumer l'article",
-    '“Zusammenfassen” for “Résumer”',
-  ],
+  ['German', 'French', germanSummarizer, "Résumer l'article", '“Zusammenfassen” for “Résumer”'],
   ['English', 'Japanese', summarizer, '記事を要約してください', '“Summarize” for “要約”'],
 ])('an %s agent is found by a %s request, with the words of both', (_, __, offered, taskSummary, reason) => {
   const poet = skill('Poems', 'Writes poems about the sea')

@@ -74,7 +74,11 @@ function spacedPieces(text: string, language: Language): Piece[] {
     const isName =
       /^\p{Lu}\p{Ll}/u.test(word) &&
       (afterTitle.test(before) || (nameCapitals.has(language) && !startsSentence.test(before)))
-    const english = englishOf(word, language, { isShouted, isName })
+    const isPartOfName =
+      isName &&
+      (/(?:^|\s)\p{Lu}[\p{L}\p{M}'’-]*\s$/u.test(before) ||
+        /^\s\p{Lu}\p{Ll}/u.test(text.slice(from + word.length, from + word.length + 3)))
+    const english = isPartOfName ? undefined : englishOf(word, language, { isShouted, isName })
     pieces.push({ from, to: from + word.length, ...(english !== undefined && { english }) })
   }
   for (const { 0: word, index } of text.matchAll(spacedWord)) {

@@ -119,8 +119,8 @@ function compound(word: string, lexicon: Lexicon): readonly string[] | undefined
     }
   }
   if (rest[0] !== undefined) return rest[0]
-  const known = rest.findIndex((words, from) => words !== undefined && from > 0)
-  const isNamed = known >= partLettersMin && lexicon.findExactly(word.slice(known)).length > 0
+  const known = rest.findIndex((words, from) => words !== undefined && from >= partLettersMin)
+  const isNamed = known !== -1 && lexicon.findExactly(word.slice(known)).length > 0
   return isNamed && length - known >= endLettersMin ? [word, ...(rest[known] ?? [])] : undefined
 }
 
