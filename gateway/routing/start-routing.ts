@@ -81,6 +81,8 @@ const keptMs = {
   keys: day,
   decisions: decisionsKeptMs,
   trainingExamples: 180 * day,
+  /** Since an agent had the text. */
+  sentenceVectors: 30 * day,
 }
 
 /** Builds the agent index, which follows the registry, and the routers that use it. */

@@ -220,7 +220,7 @@ test('expired entries are removed in small batches, and newer ones are kept', as
   for (let at = 1; at <= 5; at += 1) await store.saveDecision({ id: String(at), at, body: {} })
   await routed('rain', { at: 2 })
   const young = await routed('rain', { at: 9 })
-  const before = { routes: 5, claims: 0, keys: 5, decisions: 4, trainingExamples: 5 }
+  const before = { routes: 5, claims: 0, keys: 5, decisions: 4, trainingExamples: 5, sentenceVectors: 0 }
   expect(await store.removeOld(before, 2)).toBeGreaterThan(0)
   expect(await store.findDecision('3')).toBeDefined()
   await store.removeOld(before, 2)
