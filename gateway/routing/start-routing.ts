@@ -92,7 +92,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   // In development, a single person may be the only caller.
   const callersMin = config.production ? 2 : 1
   const index = new AgentIndex({ callersMin })
-  const meaning = options.encoder && new Meaning(index, options.encoder)
+  const meaning = options.encoder && new Meaning({ index, encoder: options.encoder, store, log })
   followRegistry(registry, index, meaning)
   const ended = detector.taskEnded.bind(detector)
   const feedback = new FeedbackRecorder({
@@ -130,7 +130,11 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   })
   const cursors = new Cursors(storeKey, cursorMaxLength)
   const lists = new MergedLists({ store, dispatcherFor, tokens, isAwaited, cursors })
-  const cleaning = new Retention({ store, log, keptMs, onRound: () => index.learned.refresh() })
+  const onRound = () => {
+    index.learned.refresh()
+    void meaning?.markUsed()
+  }
+  const cleaning = new Retention({ store, log, keptMs, onRound })
   return {
     store,
     negotiator,
@@ -144,7 +148,10 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     router: (authenticator, answers, named) =>
       new RpcRouter({ ...around, authenticator, answers, messages, lists, named }),
     namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),
-    [Symbol.dispose]: () => cleaning[Symbol.dispose](),
+    [Symbol.dispose]: () => {
+      cleaning[Symbol.dispose]()
+      meaning?.[Symbol.dispose]()
+    },
   }
 }
 
