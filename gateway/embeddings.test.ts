@@ -76,7 +76,7 @@ test('after a restart, the texts of agents are not sent again, unless the model 
   await expect.poll(() => textsOfAgent(before).length).toBe(1)
 })
 
-test('a rating after a restart teaches with the words and the vector of the message', async () => {
+test('a rating after a restart adds a training example with the words and the vector of the message', async () => {
   const garage = await agent('garage', 'Car repair')
   await expect.poll(async () => (await ask()).agent?.slug).toBe('garage')
   const { json } = await call('message/send', saying('my automobile squeaks'))

@@ -130,11 +130,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   })
   const cursors = new Cursors(storeKey, cursorMaxLength)
   const lists = new MergedLists({ store, dispatcherFor, tokens, isAwaited, cursors })
-  const onRound = () => {
-    index.learned.refresh()
-    void meaning?.markUsed()
-  }
-  const cleaning = new Retention({ store, log, keptMs, onRound })
+  const maintenance = startMaintenance(options, index, meaning)
   return {
     store,
     negotiator,
@@ -148,11 +144,24 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     router: (authenticator, answers, named) =>
       new RpcRouter({ ...around, authenticator, answers, messages, lists, named }),
     namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),
-    [Symbol.dispose]: () => {
-      cleaning[Symbol.dispose]()
-      meaning?.[Symbol.dispose]()
-    },
+    [Symbol.dispose]: () => maintenance.dispose(),
   }
+}
+
+/** Starts what runs in the background of the routing. */
+function startMaintenance(
+  { store, log }: RoutingOptions,
+  index: AgentIndex,
+  meaning: Meaning | undefined,
+): DisposableStack {
+  const stack = new DisposableStack()
+  if (meaning !== undefined) stack.use(meaning)
+  const onRound = () => {
+    index.learned.refresh()
+    void meaning?.markUsed()
+  }
+  stack.use(new Retention({ store, log, keptMs, onRound }))
+  return stack
 }
 
 function negotiatorOf(

@@ -188,11 +188,10 @@ test('a store that fails is logged once, is not used for a while, and all agents
 })
 
 test('a store that only fails to write does not keep agents from their vectors', async () => {
-  const { sentenceVectors, markSentenceVectors } = store
-  const kept = {
-    sentenceVectors: sentenceVectors.bind(store),
-    markSentenceVectors: markSentenceVectors.bind(store),
+  const kept: MeaningOptions['store'] = {
+    sentenceVectors: (keys) => store.sentenceVectors(keys),
     saveSentenceVectors: () => Promise.reject(new Error('the disk is full')),
+    markSentenceVectors: (keys, used) => store.markSentenceVectors(keys, used),
   }
   start({ kept })
   await noteAll(sky, sea)
