@@ -2,8 +2,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { agent, gatewayForEachTest, post } from './testing.ts'
+import type { AddInterface } from './add-routes.ts'
+import { agent, call, gatewayForEachTest, post, restart, saying } from './testing.ts'
 
 /** Matching texts get the same vector. */
 const near = /automobile|car repair/i
@@ -27,7 +29,11 @@ beforeAll(async () => {
 })
 afterAll(() => void server.close())
 
-gatewayForEachTest(env)
+let examples: () => Promise<TrainingExample[]>
+const addInterface: AddInterface = (_, { routing }) => {
+  examples = () => routing.store.trainingExamples()
+}
+gatewayForEachTest(env, { testInterface: addInterface })
 
 const ask = async (text = 'my automobile squeaks') => {
   const body = JSON.stringify({ task_summary: text, weights: { skill_match: 1 } })
@@ -51,6 +57,38 @@ test('a text without words is not sent to the endpoint and is not close to any s
   const before = asked.length
   expect(await ask(' ')).toMatchObject({ can_handle: false, subscores: { skill_match: 0 } })
   expect(asked).toHaveLength(before)
+})
+
+/** The texts of the agent that the endpoint received after the first `before` requests. */
+const textsOfAgent = (before: number) =>
+  asked.slice(before).flatMap(({ body }) => body.input.filter((text) => text.includes('Car repair')))
+
+test('after a restart, the texts of agents are not sent again, unless the model is another one', async () => {
+  const garage = await agent('garage', 'Car repair')
+  await expect.poll(async () => (await ask()).agent?.slug).toBe('garage')
+  let before = asked.length
+  await restart(env)
+  await garage.register('garage', 'Car repair')
+  await expect.poll(async () => (await ask()).agent?.slug).toBe('garage')
+  expect(textsOfAgent(before)).toEqual([])
+  before = asked.length
+  await restart({ ...env, EMBEDDINGS_MODEL: 'n' })
+  await expect.poll(() => textsOfAgent(before).length).toBe(1)
+})
+
+test('a rating after a restart adds a training example with the words and the vector of the message', async () => {
+  const garage = await agent('garage', 'Car repair')
+  await expect.poll(async () => (await ask()).agent?.slug).toBe('garage')
+  const { json } = await call('message/send', saying('my automobile squeaks'))
+  const { id: task_id } = json.result as { id: string }
+  await restart(env)
+  await garage.register('garage', 'Car repair')
+  const rated = await call('tasks/feedback', { task_id, feedback: 'good', rating: 5 })
+  expect(rated.status).toBe(200)
+  await expect.poll(async () => (await examples()).length).toBe(1)
+  const [example] = await examples()
+  expect(example?.words).toHaveProperty('automobil')
+  expect(Buffer.from(example?.vector ?? '', 'base64')).toHaveLength(384)
 })
 
 test('if the endpoint fails, agents are ranked by words only and the reasons report the failure', async () => {

@@ -11,6 +11,7 @@ import type { AgentEntry } from './registry/entry.ts'
 import { registryDocument } from './registry/store/mongodb/registry.ts'
 import { decisionDocument } from './routing/store/mongodb/decisions.ts'
 import { type RouteAgentDocument, routeDocument } from './routing/store/mongodb/routing.ts'
+import { sentenceVectorDocument } from './routing/store/mongodb/sentence-vectors.ts'
 import type { TrainingExampleDocument } from './routing/store/mongodb/training-examples.ts'
 import { decisionColumns, decisionOf } from './routing/store/sqlite/decisions.ts'
 import { routeColumns, routeOf } from './routing/store/sqlite/routing.ts'
@@ -113,6 +114,16 @@ const lessons: Kind = {
   },
 }
 
+const sentenceVectorRow = z.object({ key: z.string(), at: z.number(), vector: z.instanceof(Uint8Array) })
+
+const sentenceVectors: Kind = {
+  name: 'sentence vectors',
+  table: 'sentence_vectors',
+  select: 'SELECT key, at, vector FROM sentence_vectors',
+  key: { key: 'key' },
+  documents: (row) => ({ sentence_vectors: [sentenceVectorDocument(sentenceVectorRow.parse(row))] }),
+}
+
 const cursorKeyRow = z.object({ key: z.instanceof(Uint8Array) })
 
 const cursorKey: Kind = {
@@ -154,6 +165,7 @@ const plan: Plan = {
     routeAgents,
     decisions,
     lessons,
+    sentenceVectors,
     signatures,
     cursorKey,
     audit,
@@ -167,6 +179,7 @@ const plan: Plan = {
     'route_agents',
     'decisions',
     'lessons',
+    'sentence_vectors',
     'gateway_signatures',
     'gateway_settings',
     'gateway_audit',

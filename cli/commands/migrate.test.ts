@@ -107,7 +107,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('moved already')])
   })
 
-  test('migrate copies the gateway’s clients, routes, decisions, training examples and cursor key', async () => {
+  test('migrate copies the gateway’s clients, routes, decisions, training examples, sentence vectors and cursor key', async () => {
     using folder = temporaryFolder()
     const route = {
       owner: alice,
@@ -123,6 +123,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     await state.routing.save([route])
     await state.routing.saveDecision({ id: 'd', at: 6, body: { score: 1 } })
     await state.routing.saveTrainingExample(lesson as never)
+    await state.routing.saveSentenceVectors(new Map([['v', Uint8Array.of(1, 255)]]), 8)
     await state.oauth.upsert({ model: 'Client', id: 'x', payload: { a: 1 }, expiresAt: 9 })
     await state.oauth.consume('Client', 'x', 3)
     const key = await state.routing.cursorKey()
@@ -140,6 +141,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     expect(await shared.routing.agentsOf(alice, 5)).toEqual(['a'])
     expect(await shared.routing.findDecision('d')).toEqual({ id: 'd', at: 6, body: { score: 1 } })
     expect(await shared.routing.findTrainingExample('c', 'a')).toEqual(lesson)
+    expect([...((await shared.routing.sentenceVectors(['v'])).get('v') ?? [])]).toEqual([1, 255])
     const found = (await shared.registry.all()).map(({ entry }) => entry)
     expect(found).toEqual(expect.arrayContaining(entries))
     await expect(shared.registry.add(sampleEntry({ did: 'did:parley:ada:agent:1' }))).rejects.toThrow(

@@ -84,6 +84,8 @@ const keptMs = {
   keys: day,
   decisions: decisionsKeptMs,
   trainingExamples: 180 * day,
+  /** Since an agent had the text. */
+  sentenceVectors: 30 * day,
 }
 
 /** Builds the agent index, which follows the registry, and the routers that use it. */
@@ -93,7 +95,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   // In development, a single person may be the only caller.
   const callersMin = config.production ? 2 : 1
   const index = new AgentIndex({ callersMin })
-  const meaning = options.encoder && new Meaning(index, options.encoder)
+  const meaning = options.encoder && new Meaning({ index, encoder: options.encoder, store, log })
   followRegistry(registry, index, meaning)
   const ended = detector.taskEnded.bind(detector)
   const feedback = new FeedbackRecorder({
@@ -133,7 +135,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   })
   const cursors = new Cursors(storeKey, cursorMaxLength)
   const lists = new MergedLists({ store, dispatcherFor, tokens, isAwaited, cursors })
-  const cleaning = new Retention({ store, log, keptMs, onRound: () => index.learned.refresh() })
+  const maintenance = startMaintenance(options, index, meaning)
   return {
     store,
     negotiator,
@@ -148,8 +150,24 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     router: (authenticator, answers, named) =>
       new RpcRouter({ ...around, authenticator, answers, messages, lists, named }),
     namedAgentRoutes: (answers) => new NamedAgentRoutes({ ...around, answers }),
-    [Symbol.dispose]: () => cleaning[Symbol.dispose](),
+    [Symbol.dispose]: () => maintenance.dispose(),
   }
+}
+
+/** Starts what runs in the background of the routing. */
+function startMaintenance(
+  { store, log }: RoutingOptions,
+  index: AgentIndex,
+  meaning: Meaning | undefined,
+): DisposableStack {
+  const stack = new DisposableStack()
+  if (meaning !== undefined) stack.use(meaning)
+  const onRound = () => {
+    index.learned.refresh()
+    void meaning?.markUsed()
+  }
+  stack.use(new Retention({ store, log, keptMs, onRound }))
+  return stack
 }
 
 function negotiatorOf(

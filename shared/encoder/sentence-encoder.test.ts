@@ -1,4 +1,4 @@
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import os from 'node:os'
 import path from 'node:path'
@@ -110,15 +110,23 @@ test.skipIf(!isInstalled())(
 )
 
 /** Runs with a copy of the model in which a file was changed. */
-async function withFolder(change: (folder: string) => Promise<void>): Promise<unknown> {
+const withFolder = (change: (folder: string) => Promise<void>) =>
+  inCopy(change, async (encoder) => {
+    await encoder.embed(['hello'])
+    return encoder.embed(['hello again'])
+  })
+
+async function inCopy<T>(
+  change: (folder: string) => Promise<void>,
+  run: (encoder: SentenceEncoder) => Promise<T>,
+): Promise<T> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-encoder-'))
   try {
     for (const name of ['encoder.onnx', 'vocabulary.txt', 'SHA256SUMS'])
       await copyFile(new URL(name, model), path.join(folder, name))
     await change(folder)
     await using encoder = new SentenceEncoder({ folder: pathToFileURL(`${folder}/`) })
-    await encoder.embed(['hello'])
-    return await encoder.embed(['hello again'])
+    return await run(encoder)
   } finally {
     await rm(folder, { recursive: true })
   }
@@ -134,6 +142,21 @@ test('a missing file gives a reason instead of vectors', async () => {
   expect(await withFolder((folder) => rm(path.join(folder, 'vocabulary.txt')))).toEqual({
     failed: 'a file of the encoder is missing; install Parley again',
   })
+})
+
+test('a model is identified by the checksums of its files', async () => {
+  const replaced = (from: string, to: string) => async (folder: string) => {
+    const file = path.join(folder, 'SHA256SUMS')
+    await writeFile(file, (await readFile(file, 'utf8')).replace(from, to))
+  }
+  const modelAfter = (change: (folder: string) => Promise<void>) =>
+    inCopy(change, (encoder) => encoder.model())
+  const sum = (await readFile(new URL('SHA256SUMS', model), 'utf8')).slice(0, 64)
+  const own = await modelAfter(async () => {})
+  expect(own).toContain(sum)
+  expect(await modelAfter(replaced(sum, '0'.repeat(64)))).not.toBe(own)
+  expect(await modelAfter(replaced('encoder.onnx', 'other.onnx'))).toBeUndefined()
+  expect(await modelAfter((folder) => rm(path.join(folder, 'SHA256SUMS')))).toBeUndefined()
 })
 
 test('texts that wait when the encoder ends get a reason', async () => {

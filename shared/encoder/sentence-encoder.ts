@@ -19,6 +19,8 @@ export type Encoded = { vectors: Float32Array[] } | { failed: string }
 /** Maximum number of texts of a batch. A batch of 8 takes about ten milliseconds, for which a request may have to wait. */
 const batchMax = 8
 const charsMax = 2000
+/** To be raised when the code changes so that the same model returns other vectors, for example because it splits texts differently. */
+const codeVersion = 1
 
 interface Job {
   texts: string[]
@@ -71,6 +73,18 @@ export class SentenceEncoder implements AsyncDisposable {
       })
     }
     return { vectors: short.map((text) => found.get(text) as Float32Array) }
+  }
+
+  /**
+   * Identifies the model by the checksums of its files, which the thread compares before it loads them. Undefined if there are none.
+   * Never rejects.
+   */
+  async model(): Promise<string | undefined> {
+    const sums = await readFile(new URL('SHA256SUMS', this.#folder), 'utf8').catch(() => '')
+    const files = sums
+      .split('\n')
+      .filter((line) => /^[\da-f]{64} +(encoder\.onnx|vocabulary\.txt)$/.test(line))
+    return files.length === 2 ? [`encoder ${codeVersion}`, ...files.toSorted()].join('\n') : undefined
   }
 
   /**

@@ -81,6 +81,58 @@ test('a rated task adds its counted words as a training example, but never its t
   expect(ended).toEqual([['sky', 'completed', 1500, 'alice']])
 })
 
+/** Stores the decision with which the task of a route began, with a sentence vector. */
+async function decided(route: Route, text: string, vector: string): Promise<void> {
+  const features = { words: feedback.wordsOf(text), vector }
+  const context = feedback.contextKey(route.owner, route.context ?? '')
+  await store.queueDecision({
+    id: route.id,
+    owner: route.owner,
+    at: 5,
+    body: {},
+    task: route.id,
+    features,
+    context,
+  })
+}
+
+test('a rating after a restart adds the sentence vector of the task’s message', async () => {
+  const route = await routed('rain in Lisbon')
+  await decided(route, 'rain in Lisbon', 'AQID')
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
+  await store[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+  const index = await open()
+  feedback.recordRating(route, 5)
+  expect(await kept(1)).toMatchObject([
+    { outcome: 1, words: trainingWords('rain in Lisbon'), vector: 'AQID', rated: true },
+  ])
+  expect(index.learned.size).toBe(1)
+})
+
+test('a failed task adds the sentence vector of its message', async () => {
+  const route = await routed('rain in Lisbon')
+  await decided(route, 'rain in Lisbon', 'AQID')
+  feedback.recordOutcome(route, { state: 'failed' })
+  expect(await kept(1)).toMatchObject([{ outcome: -1, vector: 'AQID' }])
+})
+
+test('a task whose words are those of a later message gets no sentence vector of the first one', async () => {
+  const route = await routed('snow in Porto')
+  await decided(route, 'rain in Lisbon', 'AQID')
+  feedback.recordRating(route, 5)
+  const [lesson] = await kept(1)
+  expect([lesson?.words, lesson?.vector]).toEqual([trainingWords('snow in Porto'), undefined])
+})
+
+test('no sentence vector is added after the context was cleared', async () => {
+  const route = await routed('rain in Lisbon')
+  await decided(route, 'rain in Lisbon', 'AQID')
+  await feedback.forgetContext('alice', 'c1')
+  feedback.recordRating(route, 5)
+  expect((await kept(1))[0]?.vector).toBeUndefined()
+})
+
 test('a completed task adds no training example until it is rated', async () => {
   const route = await routed('rain in Lisbon')
   await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
@@ -220,7 +272,7 @@ test('expired entries are removed in small batches, and newer ones are kept', as
   for (let at = 1; at <= 5; at += 1) await store.saveDecision({ id: String(at), at, body: {} })
   await routed('rain', { at: 2 })
   const young = await routed('rain', { at: 9 })
-  const before = { routes: 5, claims: 0, keys: 5, decisions: 4, trainingExamples: 5 }
+  const before = { routes: 5, claims: 0, keys: 5, decisions: 4, trainingExamples: 5, sentenceVectors: 0 }
   expect(await store.removeOld(before, 2)).toBeGreaterThan(0)
   expect(await store.findDecision('3')).toBeDefined()
   await store.removeOld(before, 2)

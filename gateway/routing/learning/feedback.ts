@@ -35,24 +35,19 @@ const failed = -1
 const wordsMax = 128
 /** Maximum number of finished tasks of this run for which agents may still report a rating. */
 const finishedMax = 10_000
-/** Maximum number of kept vectors of messages with unrated tasks. After a restart, only the words of the messages count. */
-const vectorsMax = 10_000
 /** Number of training examples loaded per batch at startup. */
 const batchSize = 1000
 
 /**
- * Makes training examples from finished tasks: counted words and the outcome, never the text. A task's words are
- * stored with its route until the task ends and is rated; completed tasks without a rating are not used. All examples
- * of one context and agent are merged into one record.
+ * Makes training examples from finished tasks: counted words, a sentence vector and the outcome, never the text. A task's words are
+ * stored with its route until the task ends and is rated, and its vector with the decision about its message; completed tasks without a
+ * rating are not used. All examples of one context and agent are merged into one record.
  */
 export class FeedbackRecorder {
   readonly #options: FeedbackRecorderOptions
   readonly #turns = new KeyedMutex()
   /** Finished tasks with their ratings: agents report a rating after the outcome, and more than once. */
   readonly #finished = new RecentMap<string, Route & { rating: number | undefined }>(finishedMax)
-
-  /** Sentence vectors of messages, by their words. */
-  readonly #vectors = new RecentMap<string, string>(vectorsMax)
 
   constructor(options: FeedbackRecorderOptions) {
     this.#options = options
@@ -91,9 +86,7 @@ export class FeedbackRecorder {
   /** Adds the sentence vector of a text to the features of its instruction, which were counted before. Never rejects. */
   async addVector(text: string, features: TaskFeatures): Promise<void> {
     const vector = await this.#options.model?.vectorOf?.(text).catch(() => undefined)
-    if (vector === undefined) return
-    features.vector = vector
-    this.#vectors.set(nameOf(features.words), vector)
+    if (vector !== undefined) features.vector = vector
   }
 
   /** The features of an instruction to store for learning. Undefined if nothing can be learned from it, or if ROUTE_LEARNING is off. */
@@ -108,9 +101,7 @@ export class FeedbackRecorder {
   }
 
   /** Stores an example and learns from it. */
-  train(given: TrainingExample): Promise<void> {
-    const vector = given.vector ?? this.#vectors.get(nameOf(given.words))
-    const example = { ...given, ...(vector !== undefined && { vector }) }
+  train(example: TrainingExample): Promise<void> {
     return this.#turns.run([turnOf(example.agent)], async () => {
       await this.#options.store.saveTrainingExample(example)
       if (this.#options.model !== undefined) await this.#drop(this.#options.model.learn(example))
@@ -216,7 +207,7 @@ export class FeedbackRecorder {
     const before = await store.findTrainingExample(key, now.agent)
     if (before === undefined && Object.keys(rated).length === 0) return
     const outcome = rating === undefined ? failed : (rating - 3) / 2
-    const vector = before?.vector ?? this.#vectors.get(nameOf(rated))
+    const vector = before?.vector ?? (await this.#vectorOf(now, rated))
     const example: TrainingExample = {
       agent: now.agent,
       context: key,
@@ -246,6 +237,13 @@ export class FeedbackRecorder {
     return unrated?.words ?? {}
   }
 
+  /** The sentence vector of the message with which the task began, if the words are those of this message. */
+  async #vectorOf({ owner, id }: Route, words: Record<string, number>): Promise<string | undefined> {
+    if (Object.keys(words).length === 0) return undefined
+    const features = await this.#options.store.featuresOfTask(owner, id)
+    return features !== undefined && areSame(features.words, words) ? features.vector : undefined
+  }
+
   async #drop(examples: readonly TrainingExample[]): Promise<void> {
     for (const { context, agent } of examples) await this.#options.store.removeTrainingExample(context, agent)
   }
@@ -254,11 +252,9 @@ export class FeedbackRecorder {
 /** Earlier versions stored completed tasks without a rating as positive examples. */
 const isRated = ({ outcome, rated }: TrainingExample) => outcome <= 0 || outcome === 1 || rated === true
 
-/** Names a message by its words, in any order. */
-const nameOf = (words: Record<string, number>): string =>
-  createHash('sha256')
-    .update(JSON.stringify(Object.entries(words).toSorted(([a], [b]) => (a < b ? -1 : 1))))
-    .digest('base64url')
+const areSame = (words: Record<string, number>, others: Record<string, number>): boolean =>
+  Object.keys(words).length === Object.keys(others).length &&
+  Object.entries(words).every(([word, count]) => others[word] === count)
 
 const finishedKey = (agent: string, taskId: string) => `${agent} ${taskId}`
 

@@ -12,6 +12,7 @@ export function followRegistry(registry: Registry, index: AgentIndex, meaning?: 
     const before = known.get(id)
     if (entry === undefined) {
       known.delete(id)
+      meaning?.remove(id)
       return index.remove(id)
     }
     known.set(id, entry)

@@ -15,7 +15,7 @@ export interface RetentionOptions {
   batchSize?: number
 }
 
-/** Periodically removes expired routes, decisions and training examples in batches until none is left. */
+/** Periodically removes expired routes, decisions, training examples and sentence vectors in batches until none is left. */
 export class Retention implements Disposable {
   readonly #options: RetentionOptions
   readonly #timer: NodeJS.Timeout
@@ -40,13 +40,14 @@ export class Retention implements Disposable {
     try {
       onRound?.()
       const now = Date.now()
-      const { routes, claims, keys, decisions, trainingExamples } = keptMs
+      const { routes, claims, keys, decisions, trainingExamples, sentenceVectors } = keptMs
       const before = {
         routes: now - routes,
         claims: now - claims,
         keys: now - keys,
         decisions: now - decisions,
         trainingExamples: now - trainingExamples,
+        sentenceVectors: now - sentenceVectors,
       }
       while (!this.#stopped && (await store.removeOld(before, batchSize)) >= batchSize) await nextTurn()
     } catch (error) {

@@ -9,6 +9,7 @@ import type {
   RoutingStore,
   Verdict,
 } from './routing-store.ts'
+import { sentenceVectorCases } from './sentence-vectors.cases.ts'
 
 const task = (id: string, more: Partial<Route> = {}): Route => ({
   owner: 'alice',
@@ -57,6 +58,8 @@ export function routingStoreCases(
   })
 
   describe(`the routing in ${name}`, () => {
+    sentenceVectorCases(() => store)
+
     test('only the owner of a route finds it, in its last version', async () => {
       await store.save([task('t1', { words: { rain: 1 } }), context('c1')])
       await store.save([task('t1', { agent: 'sea', at: 2000 })])
@@ -125,7 +128,7 @@ export function routingStoreCases(
     test('removeOld removes expired claims up to the limit', async () => {
       const claimed = (id: string, until: number) => task(id, { claim: { until, verifiedUntil: 0 } })
       await store.save([claimed('t1', 1), claimed('t2', 2), claimed('t3', 3), task('t4')])
-      const before = { routes: 0, claims: 3, keys: 0, decisions: 0, trainingExamples: 0 }
+      const before = { routes: 0, claims: 3, keys: 0, decisions: 0, trainingExamples: 0, sentenceVectors: 0 }
       expect(await store.removeOld(before, 1)).toBe(1)
       await store.removeOld(before, 1)
       const left = await Promise.all(['t1', 't2', 't3', 't4'].map((id) => store.find('alice', 'task', id)))
@@ -292,6 +295,25 @@ export function routingStoreCases(
       await queued
     })
 
+    test('the features of a task are those of its owner’s decision, until the context is cleared', async () => {
+      const features = { words: { rain: 1 }, vector: 'AQID' }
+      const save = (id: string, more: Partial<DecisionRecord>) =>
+        store.saveDecision({ id, owner: 'alice', at: 5, body: {}, task: 't1', context: 'k1', ...more })
+      await save('d1', { features })
+      await save('d2', { owner: 'bob', features: { words: { sun: 1 } }, context: 'k2' })
+      await save('d3', { task: 't2' })
+      const queued = store.queueDecision({ id: 'd4', owner: 'alice', at: 6, body: {}, task: 't3', features })
+      if (store.shared) await queued
+      expect(await store.featuresOfTask('alice', 't1')).toEqual(features)
+      expect(await store.featuresOfTask('bob', 't1')).toEqual({ words: { sun: 1 } })
+      expect(await store.featuresOfTask('alice', 't2')).toBeUndefined()
+      expect(await store.featuresOfTask('alice', 't3')).toEqual(features)
+      expect(await store.featuresOfTask('bob', 't3')).toBeUndefined()
+      await store.removeDecisionFeatures('k1')
+      expect(await store.featuresOfTask('alice', 't1')).toBeUndefined()
+      await queued
+    })
+
     test('an example is also removed with the context that it names, and keeps its vector', async () => {
       const correction = example({ context: 'k2', removedWith: 'k1', vector: 'AQID' })
       await store.saveTrainingExample(example())
@@ -347,7 +369,14 @@ export function routingStoreCases(
       for (const kind of others) await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind, at })))
       await store.saveDecision({ id: 'old', at: 1, body: {} })
       await store.saveTrainingExample(example({ at: 1 }))
-      const before = { routes: 10, claims: 0, keys: 10, decisions: 10, trainingExamples: 10 }
+      const before = {
+        routes: 10,
+        claims: 0,
+        keys: 10,
+        decisions: 10,
+        trainingExamples: 10,
+        sentenceVectors: 10,
+      }
       await store.removeOld(before, 2)
       expect(await store.find('alice', 'task', 't3')).toBeDefined()
       await store.removeOld(before, 2)
@@ -373,7 +402,7 @@ export function routingStoreCases(
         await save(`quiet ${number}`, number, { holder: 'quiet' })
         await save(`alice ${number}`, number, { owner: 'alice' })
       }
-      const before = { routes: 0, claims: 0, keys: 0, decisions: 0, trainingExamples: 0 }
+      const before = { routes: 0, claims: 0, keys: 0, decisions: 0, trainingExamples: 0, sentenceVectors: 0 }
       while ((await few.removeOld(before, 3)) > 0) continue
       const ids = ['eve', 'mallory', 'quiet', 'alice'].map((who) =>
         Array.from({ length: 10 }, (_, at) => `${who} ${at + 1}`),

@@ -91,6 +91,9 @@ export interface Verdict {
   at: number
 }
 
+/** Above this number of sentence vectors, those that were used least recently are removed. */
+export const sentenceVectorsMax = 200_000
+
 /** Above this number, a decision loses its oldest verdicts. */
 const verdictsMax = 50
 
@@ -137,7 +140,7 @@ export interface TrainingExampleChanges {
 }
 
 /**
- * Stores routes, decisions and training examples for all gateways. A resolved promise means that the change is
+ * Stores routes, decisions, training examples and sentence vectors for all gateways. A resolved promise means that the change is
  * durable. Every query for a route takes the owner, because another owner's route is reported as not found.
  */
 export interface RoutingStore {
@@ -192,6 +195,8 @@ export interface RoutingStore {
   /** Adds a verdict (`withVerdict`). Returns false if there is no such decision. */
   addVerdict(id: string, verdict: Verdict): Promise<boolean>
 
+  /** The features of the message with which a task began. Undefined if its decision has none, or is not stored any more. */
+  featuresOfTask(owner: string, task: string): Promise<TaskFeatures | undefined>
   /** Removes the features of all decisions with this context key. */
   removeDecisionFeatures(context: string): Promise<void>
 
@@ -209,16 +214,33 @@ export interface RoutingStore {
   /** Changes since the last call (initially since `trainingExamples`). May include this gateway's own changes. */
   trainingExampleChanges(): Promise<TrainingExampleChanges>
 
+  /** The stored sentence vectors with these keys, by key. */
+  sentenceVectors(keys: readonly string[]): Promise<Map<string, Uint8Array>>
+  /**
+   * Inserts or replaces sentence vectors by their keys. They can be embedded again, so that a crash may lose the last ones.
+   * @param at when they were used, in milliseconds since 1970
+   */
+  saveSentenceVectors(vectors: ReadonlyMap<string, Uint8Array>, at: number): Promise<void>
+  /** Marks stored sentence vectors as used at `at`, except those that were used at `before` or later. */
+  markSentenceVectors(keys: readonly string[], used: { at: number; before: number }): Promise<void>
+
   /** 32 bytes, created with the store, for sealing cursors. */
   cursorKey(): Promise<Uint8Array>
   /**
    * Removes entries older than their retention time (`priced` and `unrated` as keys, `session` as routes; claims that
-   * expired before `claims`) and the oldest entries over a maximum, at most `limit` of each kind. Decisions over the
+   * expired before `claims`; sentence vectors that were last used before `sentenceVectors`) and the oldest entries over a maximum, at most `limit` of each kind. Decisions over the
    * maximum are taken from the holders with the most decisions.
    * @returns how many entries were removed
    */
   removeOld(
-    before: { routes: number; claims: number; keys: number; decisions: number; trainingExamples: number },
+    before: {
+      routes: number
+      claims: number
+      keys: number
+      decisions: number
+      trainingExamples: number
+      sentenceVectors: number
+    },
     limit: number,
   ): Promise<number>
 }

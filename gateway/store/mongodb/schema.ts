@@ -41,6 +41,7 @@ const indexes: Record<string, Index[]> = {
     { name: 'lessons_old', key: { agent_id: 1, at: 1 } },
     { name: 'lessons_changed', key: { agent_id: 1, changed_at: 1 } },
   ],
+  sentence_vectors: [{ name: 'sentence_vectors_old', key: { agent_id: 1, at: 1 } }],
   reference_grants: [{ name: 'grants_expired', key: { agent_id: 1, until: 1 } }],
   introspection_leases: [{ name: 'leases_by_beat', key: { agent_id: 1, beat: 1 } }],
   gateway_audit: [

@@ -101,4 +101,6 @@ export const gatewayMigrations: readonly string[] = [
    ALTER TABLE lessons ADD COLUMN removed_with TEXT;
    CREATE INDEX lessons_removed_with ON lessons (removed_with) WHERE removed_with IS NOT NULL;
    CREATE INDEX lessons_of_agent ON lessons (agent, at);`,
+  `CREATE TABLE sentence_vectors (key TEXT PRIMARY KEY, at INTEGER NOT NULL, vector BLOB NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE INDEX sentence_vectors_age ON sentence_vectors (at);`,
 ]

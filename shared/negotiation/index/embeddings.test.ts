@@ -49,3 +49,9 @@ test.each<[string, RequestListener, string]>([
   const embeddings = new Embeddings({ url: server.url, model: 'm', timeoutMs: 200 })
   expect(await embeddings.embed(['x'])).toEqual({ failed: expect.stringContaining(reason) })
 })
+
+test('a model is identified by its endpoint and its name', async () => {
+  const of = (url: string, model: string) => new Embeddings({ url, model }).model()
+  const models = [of('http://a', 'm'), of('http://b', 'm'), of('http://a', 'n'), of('http://a', 'm')]
+  expect(new Set(await Promise.all(models)).size).toBe(3)
+})

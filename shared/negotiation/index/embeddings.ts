@@ -53,6 +53,12 @@ export class Embeddings implements TextEmbedder {
     return { vectors }
   }
 
+  /** The URL and the name of the model, because another server may have another model of the same name. */
+  async model(): Promise<string> {
+    const { url, model } = this.#options
+    return JSON.stringify([url, model])
+  }
+
   /** Embeds the texts of `background`. Empty if the endpoint does not answer. */
   async background(): Promise<Float32Array[]> {
     const encoded = await this.embed(this.#options.background ?? [])

@@ -12,6 +12,10 @@ export interface TextEmbedder {
    * @param soon whether a request waits for the vectors. Default: yes
    */
   embed(texts: readonly string[], soon?: boolean): Promise<Encoded>
+  /**
+   * Identifies the model: vectors are compared only with those of the same model. Undefined if it cannot be determined. Never rejects.
+   */
+  model(): Promise<string | undefined>
   /** The vectors of unrelated skills, to which requests are compared; empty if there are none. */
   background(): Promise<Float32Array[]>
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { numbersFrom } from '@parley/tools/testing/routing-list'
 import { expect, test } from 'vitest'
 import wabt from 'wabt'
-import { cosineAt, VectorStore, vectorIn, vectorText } from './vector-store.ts'
+import { cosineAt, inBytes, packed, unpacked, VectorStore, vectorIn, vectorText } from './vector-store.ts'
 
 const folder = new URL('./', import.meta.url)
 
@@ -61,4 +61,36 @@ test('a vector survives its text form, and other texts are no vectors', () => {
   expect(product(vectorIn(vectorText(vector)) ?? new Float32Array(), vector)).toBeCloseTo(1, 3)
   for (const text of [undefined, '', 'AAAA', 'not base64!', Buffer.alloc(384).toString('base64')])
     expect(vectorIn(text)).toBeUndefined()
+})
+
+test('a packed vector is compared exactly as before, whatever its length', () => {
+  const next = numbersFrom(4)
+  for (const length of [2, 64, 384, 384, 384, 1536]) {
+    const vector = randomVector(next, length)
+    const again = unpacked(packed(vector)) ?? new Float32Array()
+    expect(inBytes(again)).toEqual(inBytes(vector))
+    expect(packed(again)).toEqual(packed(vector))
+  }
+  expect(inBytes(unpacked(packed(new Float32Array(384))) ?? new Float32Array())).toEqual(
+    inBytes(new Float32Array(384)),
+  )
+})
+
+test('damaged bytes are no vector', () => {
+  const bytes = packed(randomVector(numbersFrom(5)))
+  const withMost = (most: number) => {
+    const changed = Buffer.from(bytes)
+    changed.writeFloatLE(most, 384)
+    return changed
+  }
+  for (const damaged of [
+    new Uint8Array(),
+    bytes.subarray(1),
+    new Uint8Array([...bytes, 0]),
+    withMost(Number.NaN),
+    withMost(-0.1),
+    withMost(2),
+    withMost(Number.POSITIVE_INFINITY),
+  ])
+    expect(unpacked(damaged)).toBeUndefined()
 })

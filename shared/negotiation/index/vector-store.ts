@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 
 /** The numbers of a vector in a store. Longer vectors, which other models make, are folded to this many (`foldedTo`). */
 export const storedDimensions = 384
+const packedBytes = storedDimensions + 4
 const pageBytes = 65_536
 const queryBytes = 2 * storedDimensions
 const vectorsFrom = 1024
@@ -114,6 +115,28 @@ function foldedTo(vector: Float32Array): Float32Array {
   })
   const length = Math.hypot(...folded)
   return folded.map((value) => (length === 0 ? 0 : value / length))
+}
+
+/** A vector in the form in which the store of this file compares it: its integers of 8 bits, and the largest number as a float of 32 bits. */
+export function packed(vector: Float32Array): Uint8Array {
+  const { values, scale } = inBytes(vector)
+  const bytes = Buffer.alloc(packedBytes)
+  bytes.set(new Uint8Array(values.buffer))
+  bytes.writeFloatLE(127 * scale, storedDimensions)
+  return bytes
+}
+
+/** A vector that `inBytes` reduces to the same integers and scale as the packed one. Undefined if the bytes are damaged. */
+export function unpacked(bytes: Uint8Array): Float32Array | undefined {
+  if (bytes.length !== packedBytes) return undefined
+  const { buffer, byteOffset } = bytes
+  const most = new DataView(buffer, byteOffset).getFloat32(storedDimensions, true)
+  // No number of a vector of length 1 is larger.
+  if (!(most >= 0 && most <= 1)) return undefined
+  return Float32Array.from(
+    new Int8Array(buffer, byteOffset, storedDimensions),
+    (value) => value * (most / 127),
+  )
 }
 
 /** A vector as text: its integers of 8 bits in base64. */

@@ -23,7 +23,7 @@ test.each([
   ['an elision', "Traduis l'article en anglais", 'translate articles item english'],
   ['a name', 'Traduis la lettre de Pierre Dupont', 'translate letter from Pierre Dupont'],
   ['pronouns after a verb', 'Búscame hoteles en Barcelona', 'find hoteles in Barcelona'],
-  ['inflected words', 'Traduce las cartas de Ana García', 'translate letters from Ana García'],
+  ['inflected words', 'Traduce las cartas de Ana García', 'translate letter card from Ana García'],
   ['an international word', 'las tradiciones de mi ciudad', 'tradition from my city'],
   [
     'the article and inflected words',

@@ -1,5 +1,6 @@
 import { hashOf, keyText } from '@parley/kit/database/keys'
 import { untilDone } from '@parley/kit/database/retry'
+import type { TaskFeatures } from '@parley/negotiation/score/training-example'
 import type { Collection } from 'mongodb'
 import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
 import {
@@ -64,6 +65,12 @@ export function mongodbDecisions(database: GatewayMongodb) {
         const { matchedCount } = await decisions.updateOne(same, { $set: { verdicts } })
         return matchedCount === 1 ? { isFound: true } : undefined
       }).then(({ isFound }) => isFound),
+    featuresOfTask: async (owner: string, task: string): Promise<TaskFeatures | undefined> => {
+      const of = { ...scope, task: keyText(task), anonymous: false, holder: keyText(owner) }
+      const features = (await decisions.findOne(of, { sort: { at: -1 }, projection: { features: 1 } }))
+        ?.features
+      return features === undefined ? undefined : JSON.parse(features)
+    },
     removeDecisionFeatures: async (context: string): Promise<void> => {
       const of = { ...scope, context: keyText(context), features: { $exists: true } }
       await decisions.updateMany(of, { $unset: { features: '' } })

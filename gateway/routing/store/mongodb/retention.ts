@@ -1,9 +1,10 @@
 import type { Collection, Filter } from 'mongodb'
 import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
 import { type DecisionBounds, holdersMax, surplusOf } from '../decision-quotas.ts'
-import type { RoutingStore } from '../routing-store.ts'
+import { type RoutingStore, sentenceVectorsMax } from '../routing-store.ts'
 import type { DecisionDocument } from './decisions.ts'
 import type { RouteAgentDocument, RouteDocument } from './routing.ts'
+import type { SentenceVectorDocument } from './sentence-vectors.ts'
 import type { TrainingExampleDocument } from './training-examples.ts'
 
 interface Old {
@@ -27,6 +28,7 @@ export async function removeOldRouting(
   const decisions = database.collection<DecisionDocument>('decisions')
   const lessons = database.collection<TrainingExampleDocument>('lessons')
   const agents = database.collection<RouteAgentDocument>('route_agents')
+  const vectors = database.collection<SentenceVectorDocument>('sentence_vectors')
   const forgotten = { body: { $exists: false }, at: { $lt: Date.now() - tombstonesForMs } }
   const counts = [
     await remove(routes, { kind: 'task', at: { $lt: before.routes } }, limit),
@@ -42,6 +44,8 @@ export async function removeOldRouting(
     await remove(lessons, { at: { $lt: before.trainingExamples } }, limit),
     await remove(lessons, forgotten, limit),
     await removeBeyond(lessons, trainingExamplesMax, limit),
+    await remove(vectors, { at: { $lt: before.sentenceVectors } }, limit),
+    await removeBeyond(vectors, sentenceVectorsMax, limit),
     await remove(agents, { at: { $lt: before.routes } }, limit),
   ]
   return counts.reduce((sum, count) => sum + count, 0)

@@ -8,6 +8,7 @@ import { type DecisionBounds, decisionBounds } from '../decision-quotas.ts'
 import type { ClaimedTasksQuery, Route, RouteKind, RoutingStore } from '../routing-store.ts'
 import { mongodbDecisions } from './decisions.ts'
 import { removeOldRouting } from './retention.ts'
+import { mongodbSentenceVectors } from './sentence-vectors.ts'
 import { mongodbTrainingExamples } from './training-examples.ts'
 
 export interface RouteDocument {
@@ -60,6 +61,7 @@ export function mongodbRoutingStore(
         ...mongodbDecisions(database),
         ...settingsOf(database, bounds),
         ...mongodbTrainingExamples(database),
+        ...mongodbSentenceVectors(database),
       },
       new Set(['trainingExamples', 'removeOld', 'removeContext']),
     ),

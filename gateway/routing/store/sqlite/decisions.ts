@@ -1,4 +1,5 @@
 import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
+import type { TaskFeatures } from '@parley/negotiation/score/training-example'
 import { type DecisionBounds, type HolderCount, holdersMax, surplusOf } from '../decision-quotas.ts'
 import {
   type DecisionQuery,
@@ -17,6 +18,8 @@ const sql = {
       features = excluded.features, context = excluded.context`,
   find: `SELECT ${decisionColumns} FROM decisions WHERE id = ?`,
   saveVerdicts: 'UPDATE decisions SET verdicts = ? WHERE id = ?',
+  featuresOfTask: `SELECT features FROM decisions INDEXED BY decisions_of_task
+    WHERE task = ? AND owner = ? ORDER BY at DESC LIMIT 1`,
   removeFeatures: 'UPDATE decisions SET features = NULL WHERE context = ? AND features IS NOT NULL',
   removeOld: 'DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE at < ? LIMIT ?)',
 }
@@ -130,6 +133,14 @@ export class SqliteDecisions {
       const verdicts = withVerdict(listedOf(row).verdicts ?? [], verdict)
       this.#database.statement(sql.saveVerdicts).run(JSON.stringify(verdicts), id)
       return true
+    })
+  }
+
+  async featuresOfTask(owner: string, task: string): Promise<TaskFeatures | undefined> {
+    await this.flush()
+    return this.#database.read(() => {
+      const features = this.#database.statement(sql.featuresOfTask).get(task, owner)?.['features']
+      return typeof features === 'string' ? JSON.parse(features) : undefined
     })
   }
 

@@ -1,5 +1,5 @@
 import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
-import type { TrainingExample } from '@parley/negotiation/score/training-example'
+import type { TaskFeatures, TrainingExample } from '@parley/negotiation/score/training-example'
 import { type DecisionBounds, decisionBounds } from '../decision-quotas.ts'
 import type {
   ClaimedTasksQuery,
@@ -14,6 +14,7 @@ import type {
 } from '../routing-store.ts'
 import { SqliteDecisions } from './decisions.ts'
 import { RouteQueue } from './route-queue.ts'
+import { SqliteSentenceVectors } from './sentence-vectors.ts'
 
 export const routeColumns = 'owner, kind, id, agent, context, at, words, claim_until, claim_verified_until'
 
@@ -61,6 +62,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   readonly shared = false
   readonly #database: SqliteDatabase
   readonly #decisions: SqliteDecisions
+  readonly #vectors: SqliteSentenceVectors
   /** Every write of routes first waits until this queue is flushed, so that it changes what `find` returns. */
   readonly #queued: RouteQueue
   /** Whether routes of a kind were ever written. Most deployments have none of some kinds. */
@@ -69,6 +71,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
   constructor(database: SqliteDatabase, bounds: DecisionBounds = decisionBounds) {
     this.#database = database
     this.#decisions = new SqliteDecisions(database, bounds)
+    this.#vectors = new SqliteSentenceVectors(database)
     this.#queued = new RouteQueue((routes) => this.#save(routes, true))
   }
 
@@ -216,6 +219,10 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
     return this.#decisions.addVerdict(id, verdict)
   }
 
+  featuresOfTask(owner: string, task: string): Promise<TaskFeatures | undefined> {
+    return this.#decisions.featuresOfTask(owner, task)
+  }
+
   removeDecisionFeatures(context: string): Promise<void> {
     return this.#decisions.removeFeatures(context)
   }
@@ -269,6 +276,18 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
     return { learned: [], forgotten: [], forgottenOf: [] }
   }
 
+  sentenceVectors(keys: readonly string[]): Promise<Map<string, Uint8Array>> {
+    return this.#vectors.find(keys)
+  }
+
+  saveSentenceVectors(vectors: ReadonlyMap<string, Uint8Array>, at: number): Promise<void> {
+    return this.#vectors.save(vectors, at)
+  }
+
+  markSentenceVectors(keys: readonly string[], used: { at: number; before: number }): Promise<void> {
+    return this.#vectors.mark(keys, used)
+  }
+
   async cursorKey(): Promise<Uint8Array> {
     return (await this.#get(sql.key))?.['key'] as Uint8Array
   }
@@ -294,6 +313,7 @@ export class SqliteRoutingStore implements RoutingStore, AsyncDisposable {
         run(old, 'unrated', before.keys, limit) +
         this.#decisions.removeOldNow(before.decisions, limit) +
         run(examples, before.trainingExamples, limit) +
+        this.#vectors.removeOldNow(before.sentenceVectors, limit) +
         run('DELETE FROM route_agents WHERE at < ?', before.routes)
       )
     })
