@@ -7,7 +7,7 @@ import type { Encoded } from '@parley/negotiation/index/request-meaning'
 import type { AgentVectors } from '@parley/negotiation/index/skill-vectors'
 import { inBytes, packed } from '@parley/negotiation/index/vector-store'
 import type { Offer } from '@parley/negotiation/score/offer'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import { SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { Meaning, type MeaningOptions } from './meaning.ts'
@@ -31,6 +31,7 @@ beforeEach(async () => {
 })
 
 afterEach(async () => {
+  vi.useRealTimers()
   await database[Symbol.asyncDispose]()
   await rm(folder, { recursive: true, force: true })
 })
@@ -185,6 +186,9 @@ test('a store that fails is logged once, is not used for a while, and all agents
   await meaning.markUsed()
   expect([compared('sky').length, compared('sea').length]).toEqual([5, 3])
   expect([calls, warnings.length]).toEqual([1, 1])
+  vi.useFakeTimers({ now: Date.now() + 61_000, toFake: ['Date'] })
+  await noteAll(sky)
+  expect([calls, warnings.length]).toEqual([2, 1])
 })
 
 test('a store that only fails to write does not keep agents from their vectors', async () => {
