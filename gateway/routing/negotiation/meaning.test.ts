@@ -119,6 +119,22 @@ test('after a restart, nothing that is unchanged is embedded, and the vectors ar
   expect(before[0]).toHaveLength(5)
 })
 
+test('vectors of many agents are read in small steps, between which requests are answered', async () => {
+  const many = Array.from({ length: 200 }, (_, at) => offerOf(`agent ${at}`, `Skill ${at}`))
+  await noteAll(...many)
+  await restart()
+  const seen: number[] = []
+  const look = () => {
+    seen.push(vectors.size)
+    if (vectors.size < many.length) setImmediate(look)
+  }
+  setImmediate(look)
+  await noteAll(...many)
+  expect(embedded).toEqual([])
+  const steps = [...seen, vectors.size].map((size, at) => size - (seen[at - 1] ?? 0))
+  expect(Math.max(...steps)).toBeLessThanOrEqual(40)
+})
+
 test('of a changed agent, only the new texts are embedded', async () => {
   await noteAll(sky)
   await restart()
