@@ -6,7 +6,11 @@ import type { Meaning } from './meaning.ts'
 import { factsOf, offerOf } from './offer.ts'
 
 /** Applies every registry change to the index. A heartbeat updates facts without rereading the texts. */
-export function followRegistry(registry: Registry, index: AgentIndex, meaning?: Meaning): void {
+export function followRegistry(
+  registry: Pick<Registry, 'follow'>,
+  index: AgentIndex,
+  meaning?: Pick<Meaning, 'note' | 'remove'>,
+): void {
   const known = new Map<string, AgentEntry>()
   registry.follow((id, entry) => {
     const before = known.get(id)

@@ -7,7 +7,7 @@ import type { Encoded } from '@parley/negotiation/index/request-meaning'
 import type { AgentVectors } from '@parley/negotiation/index/skill-vectors'
 import { inBytes, packed } from '@parley/negotiation/index/vector-store'
 import type { Offer } from '@parley/negotiation/score/offer'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import { SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { Meaning, type MeaningOptions } from './meaning.ts'
@@ -31,6 +31,7 @@ beforeEach(async () => {
 })
 
 afterEach(async () => {
+  vi.useRealTimers()
   await database[Symbol.asyncDispose]()
   await rm(folder, { recursive: true, force: true })
 })
@@ -118,6 +119,22 @@ test('after a restart, nothing that is unchanged is embedded, and the vectors ar
   expect(before[0]).toHaveLength(5)
 })
 
+test('vectors of many agents are read in small steps, between which requests are answered', async () => {
+  const many = Array.from({ length: 200 }, (_, at) => offerOf(`agent ${at}`, `Skill ${at}`))
+  await noteAll(...many)
+  await restart()
+  const seen: number[] = []
+  const look = () => {
+    seen.push(vectors.size)
+    if (vectors.size < many.length) setImmediate(look)
+  }
+  setImmediate(look)
+  await noteAll(...many)
+  expect(embedded).toEqual([])
+  const steps = [...seen, vectors.size].map((size, at) => size - (seen[at - 1] ?? 0))
+  expect(Math.max(...steps)).toBeLessThanOrEqual(40)
+})
+
 test('of a changed agent, only the new texts are embedded', async () => {
   await noteAll(sky)
   await restart()
@@ -185,6 +202,9 @@ test('a store that fails is logged once, is not used for a while, and all agents
   await meaning.markUsed()
   expect([compared('sky').length, compared('sea').length]).toEqual([5, 3])
   expect([calls, warnings.length]).toEqual([1, 1])
+  vi.useFakeTimers({ now: Date.now() + 61_000, toFake: ['Date'] })
+  await noteAll(sky)
+  expect([calls, warnings.length]).toEqual([2, 1])
 })
 
 test('a store that only fails to write does not keep agents from their vectors', async () => {

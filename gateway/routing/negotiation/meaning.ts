@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { backgroundTexts } from '@parley/encoder/background'
 import type { AgentIndex, RankOptions } from '@parley/negotiation/index/agent-index'
 import { type AgentTexts, listOf, textsOf, vectorsOf } from '@parley/negotiation/index/agent-texts'
@@ -30,7 +31,7 @@ interface EmbeddedAgent {
 }
 
 /** The vectors of agents with about this many texts are read from the store together. */
-const textsTogether = 500
+const textsTogether = 100
 const day = 24 * 60 * 60 * 1000
 
 /** The sentence vectors of all agents and of requests. */
@@ -100,6 +101,8 @@ export class Meaning implements Disposable {
       const agents = await this.#next()
       const known = await this.#vectors.find(agents.flatMap(({ keys }) => keys))
       for (const agent of agents) await this.#embed(agent, known)
+      // With the embedded store, no step waits if all vectors are known, and requests would not be answered.
+      await nextTurn()
     }
   }
 
