@@ -12,7 +12,6 @@ import type { OutlierDetector } from '../health/outlier-detector.ts'
 import type { GatewayKeys } from '../keys/open-keys.ts'
 import type { Records } from '../records/start-records.ts'
 import type { CallerAccess } from '../registry/caller-access.ts'
-import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DispatcherFor } from './forwarding/agent-target.ts'
 import type { AgentTokens } from './forwarding/agent-tokens.ts'
@@ -90,32 +89,29 @@ const keptMs = {
 
 /** Builds the agent index, which follows the registry, and the routers that use it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
-  const { config, registry, access, detector, dispatcherFor, tokens, log, awaited } = options
-  const { store } = options
+  const { config, registry, access, detector, dispatcherFor, tokens, log, awaited, store } = options
   // In development, a single person may be the only caller.
   const callersMin = config.production ? 2 : 1
   const index = new AgentIndex({ callersMin })
   const meaning = options.encoder && new Meaning({ index, encoder: options.encoder, store, log })
   followRegistry(registry, index, meaning)
-  const ended = detector.taskEnded.bind(detector)
   const feedback = new FeedbackRecorder({
     store,
     log,
-    ended,
+    ended: detector.taskEnded.bind(detector),
     model: config.routeLearning ? modelOf(index, meaning) : undefined,
   })
   await feedback.load()
   const storeKey = await store.cursorKey()
-  const isAwaited = (entry: AgentEntry) => awaited.isAwaited(entry)
+  const isAwaited = awaited.isAwaited.bind(awaited)
   const negotiator = negotiatorOf(options, { index, meaning, isAwaited, holderKey: storeKey })
   const taskLocator = new TaskLocator({ store, dispatcherFor, tokens, isAwaited })
   const reportSignal: ReportSignal = (id, sign) =>
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
   const secretKey = await options.state.keys.secretKey(storeKey)
   const grants = new ReferenceGrants({ secretKey, records: options.state.grants, log })
-  const uses = new NamedUses({ feedback, textOf, log })
   const around = {
-    uses,
+    uses: new NamedUses({ feedback, textOf, log }),
     registry,
     access,
     store,
@@ -134,14 +130,14 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     sendWaitMaxMs: config.sendWaitMaxMs,
   })
   const cursors = new Cursors(storeKey, cursorMaxLength)
-  const lists = new MergedLists({ store, dispatcherFor, tokens, isAwaited, cursors })
+  const lists = new MergedLists({ ...around, isAwaited, cursors })
   const maintenance = startMaintenance(options, index, meaning)
   return {
     store,
     negotiator,
     meaning,
     feedback,
-    uses,
+    uses: around.uses,
     corrections: new Corrections({ store, feedback }),
     learned: new LearnedAgents(feedback, callersMin),
     reportSignal,

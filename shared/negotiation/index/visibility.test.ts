@@ -6,7 +6,7 @@ import { defaultWeights } from '../score/weights.ts'
 import { AgentIndex, type Ranking, type RankOptions } from './agent-index.ts'
 import type { Restrictions } from './visibility.ts'
 
-const dataOf = ({ answerOf: _, ...data }: Ranking) => data
+const dataOf = (ranking: Ranking) => ({ ...ranking, answerOf: undefined })
 const pick = <T>(all: readonly T[], next: () => number): T => all[Math.floor(next() * all.length)] as T
 
 function randomOffer(next: () => number): Offer {
