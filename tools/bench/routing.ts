@@ -156,7 +156,7 @@ const coveringFiveOf = (index: AgentIndex, mode: Mode) => (query: string) => {
   const rank = (text: string, limit: number) =>
     index.rank(request(text), { limit, ...optionsFor(text, mode) }).candidates
   const needs = needRequests(request(query)).map(({ taskSummary: text }) => {
-    const able = rank(text, 30).filter(({ canHandle }) => canHandle)
+    const able = rank(text, 10).filter(({ canHandle }) => canHandle)
     return { text, able }
   })
   const places = { wholes: [], limit: 5 }

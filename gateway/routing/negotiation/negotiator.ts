@@ -107,8 +107,6 @@ const negotiation = 'agent/negotiation'
 const candidatesDefault = 10
 const candidatesMax = 1000
 const excludedMax = 100
-/** The number of agents compared for each part of a request. */
-const perNeedMax = 30
 const never = () => false
 /** The least probability with which an agent is found by `match`. */
 const searchMin = 0.2
@@ -181,7 +179,7 @@ export class Negotiator {
           excludedLimit: 0,
           ...(restrictions !== undefined && { restrictions }),
         }
-        const part = { ...question, wanted, limit: perNeedMax, newcomerWins: never }
+        const part = { ...question, wanted, limit: candidatesDefault, newcomerWins: never }
         const order = this.#order(this.#rank(part, options).candidates, part)
         const able = order.map((choice) => choice.ranked).filter(({ canHandle }) => canHandle)
         return { text: wanted.taskSummary, able }
