@@ -159,7 +159,7 @@ test('the packages contain no path of the machine that packed them', () => {
 })
 
 const imports =
-  /^(?:import\s[^'"(]*|export (?:\*|\{[^}]*\})[^'"{]*from )['"]([^'"]+)['"]|(?:\bimport|\bnew URL|\bimport\.meta\.resolve)\(\s*['"]([^'"]+)['"]/gm
+  /^(?:import\s[^'"(]*|export (?:\*|\{[^}]*\})[^'"{]*from )['"]([^'"]+)['"]|(?:\bimport|\bnew URL(?=\([^()]*import\.meta\.url)|\bimport\.meta\.resolve)\(\s*['"]([^'"]+)['"]/gm
 
 test('every import of the packages resolves, and only to declared dependencies', () => {
   const missing: string[] = []

@@ -40,7 +40,7 @@ async function load() {
   const session = await InferenceSession.create(fileURLToPath(new URL('encoder.onnx', folder)), {
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
-    // The fusions of higher levels give the same vectors, but take a quarter more time with weights of 8 bits.
+    // The fusions of higher levels give nearly the same vectors, but take a quarter more time with weights of 8 bits.
     graphOptimizationLevel: 'basic',
     // Inputs differ in length, so that memory plans and arenas would grow with each new length.
     enableCpuMemArena: false,
