@@ -137,11 +137,11 @@ test('failures count against the agent', () => {
 test('contexts/clear removes everything learned from the context', () => {
   const index = theIndex()
   index.learn(...others)
-  const before = index.rank(asked)
+  const before = index.rank(asked).candidates
   index.learn(...five)
   expect(matchOf(index)).toBeGreaterThan(0)
   for (const { context } of five) index.forgetContext(context)
-  expect(index.rank(asked)).toEqual(before)
+  expect(index.rank(asked).candidates).toEqual(before)
 })
 
 test('courtesies and words of the material are not learned', () => {
