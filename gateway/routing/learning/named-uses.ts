@@ -12,7 +12,8 @@ import { type FeedbackRecorder, keyOf } from './feedback.ts'
 const returnMs = 10 * 60_000
 /** Further returns replace the oldest example of the caller and agent. */
 const examplesMax = 4
-const usesMax = 20_000
+/** An entry has up to 128 words and a vector, about 6 kB. */
+const usesMax = 5000
 
 export interface NamedUsesOptions {
   feedback: FeedbackRecorder
