@@ -63,7 +63,7 @@ async function load() {
     })
     return vectors?.data as Float32Array
   }
-  return async (texts: readonly string[]): Promise<Float32Array[]> => {
+  const embed = async (texts: readonly string[]): Promise<Float32Array[]> => {
     const rows = texts.map((text) => words.idsOf(text, piecesMax))
     const lengths = rows.map(({ length }) => length)
     const padded = Math.max(...lengths) * rows.length
@@ -74,6 +74,7 @@ async function load() {
     for (const row of rows) vectors.push(await run([row]))
     return vectors
   }
+  return { embed, release: () => session.release() }
 }
 
 function reasonOf(error: unknown): string {
@@ -90,7 +91,7 @@ let loaded: ReturnType<typeof load> | undefined
 async function answer({ id, texts }: EncoderOrder): Promise<void> {
   try {
     loaded ??= load()
-    const embed = await loaded
+    const { embed } = await loaded
     const found = await embed(texts)
     const vectors = new Float32Array(found.reduce((sum, { length }) => sum + length, 0))
     let from = 0
@@ -104,4 +105,16 @@ async function answer({ id, texts }: EncoderOrder): Promise<void> {
   }
 }
 
-parentPort?.on('message', (order: EncoderOrder) => void answer(order))
+/** Ends the thread. A thread that is terminated while the model runs would abort the process. */
+async function close(): Promise<void> {
+  const model = await loaded?.catch(() => undefined)
+  await model?.release()
+  parentPort?.close()
+}
+
+/** The last job, after which the next one begins. */
+let last = Promise.resolve()
+
+parentPort?.on('message', (order: EncoderOrder | 'close') => {
+  last = last.then(() => (order === 'close' ? close() : answer(order)))
+})

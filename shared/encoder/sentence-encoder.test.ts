@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import os from 'node:os'
@@ -169,3 +171,18 @@ test('texts that wait when the encoder ends get a reason', async () => {
   ])
   expect(await encoder.embed(['three'])).toEqual({ failed: 'the encoder has ended' })
 })
+
+// A thread that is terminated while it loads or runs the model aborts the process.
+test.skipIf(!isInstalled()).each([0, 100, 150, 200, 250, 300, 400])(
+  'a process that closes the encoder after %i ms of work ends normally',
+  async (afterMs) => {
+    const script = `
+      const { SentenceEncoder } = await import(${JSON.stringify(new URL('./sentence-encoder.ts', import.meta.url).href)})
+      const encoder = new SentenceEncoder()
+      for (let at = 0; at < 60; at += 1) void encoder.embed(['text ' + at, 'another text, number ' + at], false)
+      await new Promise((resolve) => setTimeout(resolve, ${afterMs}))
+      await encoder[Symbol.asyncDispose]()`
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'inherit' })
+    expect(await once(child, 'close')).toEqual([0, null])
+  },
+)

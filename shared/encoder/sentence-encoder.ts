@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import type { EncoderAnswer, EncoderOrder } from './encoder-worker.ts'
@@ -19,6 +21,8 @@ export type Encoded = { vectors: Float32Array[] } | { failed: string }
 /** Maximum number of texts of a batch. A batch of 8 takes about ten milliseconds, for which a request may have to wait. */
 const batchMax = 8
 const charsMax = 2000
+/** A batch, or loading the model, takes less, also on a busy machine. */
+const endMaxMs = 20_000
 /** To be raised when the code changes so that the same model returns other vectors, for example because it splits texts differently. */
 const codeVersion = 1
 
@@ -105,13 +109,18 @@ export class SentenceEncoder implements AsyncDisposable {
     })
   }
 
-  /** Ends the thread. Texts that wait get no vectors. */
+  /** Ends the thread after its current batch. Texts that wait get no vectors. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#failed ??= 'the encoder has ended'
     const worker = this.#worker
     this.#worker = undefined
     this.#end(this.#failed)
-    await worker?.terminate()
+    if (worker === undefined) return
+    worker.ref()
+    const ended = once(worker, 'exit').catch(() => undefined)
+    worker.postMessage('close')
+    await Promise.race([ended, setTimeout(endMaxMs, undefined, { ref: false })])
+    await worker.terminate()
   }
 
   #ask(texts: string[], soon: boolean): Promise<Encoded> {
