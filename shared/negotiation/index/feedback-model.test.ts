@@ -109,7 +109,7 @@ test('three failures do not count against an agent, and four do', () => {
   index.learn(example(4, { outcome: -1 }))
   expect(matchOf(index)).toBeLessThan(before)
   expect(index.rank(asked).candidates[0]?.reasons).toContain(
-    'learned: did 4 similar tasks badly, as 4 callers rated',
+    'learned: 4 similar tasks of 4 callers failed or were rated badly',
   )
 })
 

@@ -235,11 +235,10 @@ export class FeedbackModel {
     const uses = similar.filter(({ used }) => used === true)
     const good = similar.filter(({ outcome, used }) => outcome >= 0 && used !== true)
     const bad = similar.filter(({ outcome }) => outcome < 0)
-    const more = good.length >= bad.length ? good : bad
     return {
       good: good.length,
       bad: bad.length,
-      callers: callersOf(more),
+      callers: { good: callersOf(good), bad: callersOf(bad) },
       users: callersOf(uses),
     }
   }
@@ -383,7 +382,7 @@ export class FeedbackModel {
 }
 
 /** How far failures are trusted, which need no good examples. */
-const failedShare = 0.75
+const failedShare = 0.5
 
 const meaningAt = (cosines: Cosines | undefined, slot: number): number | undefined =>
   cosines === undefined || slot === noVector ? undefined : cosineAt(cosines, slot)

@@ -128,47 +128,97 @@ behaviours.push(
   ],
 )
 
+/** Two callers that count as independent, but work together. */
+const accomplices =
+  (of: (agent: string) => Partial<TrainingExample>): Behaviour =>
+  (task, next) => [
+    ...honest(task, next),
+    { ...of(task.agent), caller: ['eve', 'mallory'][task.number % 2] ?? '' },
+  ]
+
+interface Play {
+  offers: ReadonlyMap<string, Offer>
+  callersMin: number
+  behave: Behaviour
+  next: () => number
+  /** The first choice for each text without learning. */
+  without: ReadonlyMap<string, string | undefined>
+}
+
+/** Plays one session. Returns how many first choices were right after each task, with and without learning. */
+function played(
+  session: readonly Recorded[],
+  { offers, callersMin, behave, next, without }: Play,
+): { right: number; rightWithout: number; changed: number }[] {
+  const index = indexOf(offers, callersMin)
+  let [right, rightWithout, changed] = [0, 0, 0]
+  return session.map((task, number) => {
+    const chosen = firstFor(index, task)
+    if (chosen === task.agent) right += 1
+    if (without.get(task.text) === task.agent) rightWithout += 1
+    if (chosen !== without.get(task.text)) changed += 1
+    const examples = chosen === undefined ? [] : behave({ ...task, chosen, number }, next)
+    const words = trainingWords(task.text)
+    for (const { agent = chosen ?? '', caller = 'anyone', outcome = 0, used = false } of examples)
+      if (offers.has(agent))
+        index.learn({ agent, caller, outcome, used, context: `c${number} ${caller}`, at, words })
+    return { right, rightWithout, changed }
+  })
+}
+
 describe.each([
   ['the bundled agents', bundled, natural],
   ['40 agents of a list', listed, ofList],
 ] as const)('%s', (_name, offers, recorded) => {
+  const plain = indexOf(offers, 2)
+  const without = new Map(recorded.map((task) => [task.text, firstFor(plain, task)]))
+
   test.each(behaviours)(
     'after every prefix of 100 shuffled sessions, as many first choices were right as without learning: %s',
     (_what, callersMin, behave) => {
-      const plain = indexOf(offers, callersMin)
-      const without = new Map(recorded.map((task) => [task.text, firstFor(plain, task)]))
       for (let seed = 1; seed <= shuffles; seed += 1) {
         const next = numbersFrom(seed)
-        const index = indexOf(offers, callersMin)
-        let [right, rightWithout] = [0, 0]
-        shuffled(recorded, next).forEach((task, number) => {
-          const chosen = firstFor(index, task)
-          if (chosen === task.agent) right += 1
-          if (without.get(task.text) === task.agent) rightWithout += 1
-          expect(right, `shuffle ${seed}, after ${number + 1} tasks`).toBeGreaterThanOrEqual(rightWithout)
-          if (chosen === undefined) return
-          const examples = behave({ ...task, chosen, number }, next)
-          index.learn(
-            ...examples.flatMap(({ agent = chosen, caller = 'anyone', outcome = 0, used = false }) =>
-              offers.has(agent)
-                ? [
-                    {
-                      agent,
-                      caller,
-                      outcome,
-                      used,
-                      context: `c${number} ${caller}`,
-                      at,
-                      words: trainingWords(task.text),
-                    },
-                  ]
-                : [],
-            ),
-          )
-        })
+        const results = played(shuffled(recorded, next), { offers, callersMin, behave, next, without })
+        for (const { right, rightWithout } of results)
+          expect(right, `shuffle ${seed}`).toBeGreaterThanOrEqual(rightWithout)
       }
     },
   )
+
+  /** The first choices of six sessions of 200 tasks, in which requests are repeated. */
+  function inLongSessions(callersMin: number, behave: Behaviour) {
+    const sums = { right: 0, rightWithout: 0, changed: 0 }
+    for (let seed = 1; seed <= 6; seed += 1) {
+      const next = numbersFrom(seed)
+      const pick = () => recorded[Math.floor(next() * recorded.length)] as Recorded
+      const session = Array.from({ length: 200 }, pick)
+      const last = played(session, { offers, callersMin, behave, next, without }).at(-1)
+      for (const name of ['right', 'rightWithout', 'changed'] as const) sums[name] += last?.[name] ?? 0
+    }
+    return sums
+  }
+
+  test('if requests are repeated, honest ratings change first choices, and more of them are right', () => {
+    const { right, rightWithout, changed } = inLongSessions(2, honest)
+    expect(changed).toBeGreaterThan(0)
+    expect(right).toBeGreaterThan(rightWithout)
+  })
+
+  test.each(behaviours)(
+    'if requests are repeated, at most one first choice in a hundred is lost: %s',
+    (_what, callersMin, behave) => {
+      const { right, rightWithout } = inLongSessions(callersMin, behave)
+      expect(right).toBeGreaterThanOrEqual(0.99 * rightWithout)
+    },
+  )
+
+  test.each([
+    ['praise one agent for everything', () => ({ agent: 'document-maker', outcome: 1 })],
+    ['blame the right agent for everything', (agent: string) => ({ agent, outcome: -1 })],
+  ])('two accomplices who %s cost at most one first choice in five', (_what, of) => {
+    const { right, rightWithout } = inLongSessions(2, accomplices(of))
+    expect(right).toBeGreaterThanOrEqual(0.8 * rightWithout)
+  })
 })
 
 test('after any order of 200 tasks, every request that reached the right agent still does', () => {

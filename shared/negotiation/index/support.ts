@@ -1,4 +1,4 @@
-import { sameTextMin, supportedEvidence, supportMin } from '../score/learning.ts'
+import { sameTextMin, supportedEvidence, supportMin, trustInCallers } from '../score/learning.ts'
 
 /** The most similar examples of one agent with the same sign. */
 export class Support {
@@ -10,6 +10,8 @@ export class Support {
   /** Number of examples that are similar enough to support others. */
   #count = 0
   readonly #counted = new Set<number>()
+  /** The callers of these examples. */
+  readonly #callers = new Set<number>()
 
   clear(): void {
     this.#first = 0
@@ -18,13 +20,17 @@ export class Support {
     this.#ofOther = 0
     this.#count = 0
     this.#counted.clear()
+    this.#callers.clear()
   }
 
   add(
     value: number,
     { callerNumber: caller, wordsNumber }: { callerNumber: number; wordsNumber: number },
   ): void {
-    if (value >= supportMin) this.#support(value, wordsNumber)
+    if (value >= supportMin) {
+      this.#support(value, wordsNumber)
+      this.#callers.add(caller)
+    }
     if (value > this.#first) {
       if (caller !== this.#firstCaller) this.#ofOther = this.#first
       this.#second = this.#first
@@ -43,8 +49,14 @@ export class Support {
     this.#count += 1
   }
 
+  /** @param callersMin number of callers with similar examples, without which there is no evidence */
   evidence(callersMin: number, needed: number): number {
-    if (needed > 2 && this.#count < needed) return 0
-    return supportedEvidence(this.#first, callersMin < 2 ? this.#second : this.#ofOther)
+    const areFew = needed > 2
+    if (areFew && this.#count < needed) return 0
+    if (callersMin < 2) return supportedEvidence(this.#first, this.#second)
+    const evidence = supportedEvidence(this.#first, this.#ofOther)
+    if (!areFew && callersMin === 2) return evidence
+    const callers = this.#callers.size
+    return callers < callersMin ? 0 : trustInCallers(callers) * evidence
   }
 }

@@ -37,8 +37,8 @@ export interface Learned {
 export interface SimilarExamples {
   good: number
   bad: number
-  /** Number of callers of the good examples, or of the bad ones if these are more. */
-  callers: number
+  /** Numbers of callers of the good and the bad examples. */
+  callers: { good: number; bad: number }
   /** Number of callers that used the agent again. */
   users: number
 }

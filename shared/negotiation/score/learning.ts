@@ -35,7 +35,7 @@ export const similarity = (words: number, meaning: number | undefined): number =
 /** The weights of the most similar examples. */
 const ranks = [0.75, 0.25] as const
 /** The most similar example counts at most this many times as much as the one that supports it. */
-const supportedTimes = 8
+const supportedTimes = 4
 
 /**
  * Evidence of the most similar examples with the same sign; 0 without an example that supports the first, so that nothing is learned
@@ -87,6 +87,10 @@ export const learnedEvidence = (support: number, hasMeaning: boolean): number =>
 /** The independent examples among those of so many contexts and callers. */
 export const independentExamples = (contexts: number, callers: number): number =>
   Math.min(contexts, 3 * callers)
+
+/** Fraction of the evidence that so many callers with similar examples give while there are few examples, 0..1: two may be one person. */
+export const trustInCallers = (callers: number): number => callers ** 2 / (callers ** 2 + halfTrusted)
+const halfTrusted = 12
 
 /** Fraction of the evidence that so many independent examples give, 0..1. */
 export const trustIn = (independent: number): number => independent / (independent + 1)

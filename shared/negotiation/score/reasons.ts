@@ -62,23 +62,23 @@ function learnedReason({ query, knowledge, subscores }: ReasonInput): string[] {
   if (learned === undefined) return []
   const { evidence, known, most } = learned
   const similar = learned.similar()
-  const callers = similar.callers === 1 ? 'one caller' : `${similar.callers} callers`
   return [
     ...(evidence > 0 && similar.good > 0
-      ? [`learned: did ${tasks(similar.good)} well, as ${callers} rated`]
+      ? [`learned: did ${tasks(similar.good)} well, as ${callers(similar.callers.good)} rated`]
       : []),
     ...(evidence > 0 && similar.users > 0
-      ? [
-          `learned: ${similar.users === 1 ? 'one caller' : `${similar.users} callers`} used it again after similar tasks`,
-        ]
+      ? [`learned: ${callers(similar.users)} used it again after similar tasks`]
       : []),
-    ...(evidence < 0 ? [`learned: did ${tasks(similar.bad)} badly, as ${callers} rated`] : []),
+    ...(evidence < 0
+      ? [`learned: ${tasks(similar.bad)} of ${callers(similar.callers.bad)} failed or were rated badly`]
+      : []),
     ...(known === 0 && most > 0 && subscores.skillMatch > 0
       ? ['no ratings for such tasks yet: its description counts more']
       : []),
   ]
 }
 
+const callers = (count: number) => (count === 1 ? 'one caller' : `${count} callers`)
 const tasks = (count: number) => (count === 1 ? 'a similar task' : `${count} similar tasks`)
 
 /** Says whether sentence vectors were compared, and why not if they should have been. */

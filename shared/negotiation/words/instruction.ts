@@ -212,7 +212,7 @@ function takeAfterColon(text: string, material: Material): string | undefined {
     const line = head.slice(head.lastIndexOf('\n') + 1).trim()
     const tail = text.slice(index + colon.length)
     if (labels.test(line) || !hasWords(line) || opensQuotation(line)) continue
-    if (wordCount(tail) < tailWordsMin || !isInstruction(lastSentence(line))) continue
+    if (wordCount(tail.slice(0, headCharsMax)) < tailWordsMin || !isInstruction(lastSentence(line))) continue
     const closing = closingRequest(tail)
     material.add(tail.slice(0, tail.length - closing.length))
     return `${head}\n${closing}`

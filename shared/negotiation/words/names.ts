@@ -10,7 +10,7 @@ const signatureWordsMax = 3
 const charsMax = 100_000
 const namesMax = 10_000
 
-const sentenceEnd = /(?<=[.!?:;…。！？])\s+|\s+(?=["“„«(]\p{Lu})/u
+const sentenceEnd = /(?<=[.!?:;…。！？])\s+|(?<!\s)\s+(?=["“„«(]\p{Lu})/u
 const capitalised = /^\p{Lu}\p{Ll}/u
 const closing =
   /^(?:(?:best|kind|warm|many)\s+)?(?:yours|regards|sincerely|cheers|thanks|love|greetings)\b[^,\n]{0,30},\s*(.{1,80})$/iu

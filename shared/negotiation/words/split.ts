@@ -36,7 +36,7 @@ export function wordsIn(text: string, max: number): string[] {
     .replace(/['’]s\b/g, '')
     .replace(/(?<=\p{N}\s?)%/gu, ' percent ')
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
-    .replace(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, '$1 $2')
+    .replace(/(?<=\p{Lu})(?=\p{Lu}\p{Ll})/gu, ' ')
     .normalize('NFKC')
     .toLowerCase()
   const words: string[] = []
