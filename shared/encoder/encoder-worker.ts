@@ -11,8 +11,10 @@ export interface EncoderOrder {
   texts: string[]
 }
 
-/** The vectors of the texts one after the other, each with `dimensions` numbers. */
-export type EncoderAnswer = { id: number; vectors: Float32Array } | { id: number; failed: string }
+/** The vectors of the texts one after the other, each with `dimensions` numbers, or why there are none; final if the model cannot be loaded. */
+export type EncoderAnswer =
+  | { id: number; vectors: Float32Array }
+  | { id: number; failed: string; isFinal: boolean }
 
 /** Longer texts are cut. The model was trained with at most 64 pieces. */
 const piecesMax = 128
@@ -87,11 +89,13 @@ function reasonOf(error: unknown): string {
 }
 
 let loaded: ReturnType<typeof load> | undefined
+let isLoaded = false
 
 async function answer({ id, texts }: EncoderOrder): Promise<void> {
   try {
     loaded ??= load()
     const { embed } = await loaded
+    isLoaded = true
     const found = await embed(texts)
     const vectors = new Float32Array(found.reduce((sum, { length }) => sum + length, 0))
     let from = 0
@@ -101,7 +105,11 @@ async function answer({ id, texts }: EncoderOrder): Promise<void> {
     }
     parentPort?.postMessage({ id, vectors } satisfies EncoderAnswer, [vectors.buffer])
   } catch (error) {
-    parentPort?.postMessage({ id, failed: reasonOf(error) } satisfies EncoderAnswer)
+    parentPort?.postMessage({
+      id,
+      failed: isLoaded ? 'the encoder failed' : reasonOf(error),
+      isFinal: !isLoaded,
+    } satisfies EncoderAnswer)
   }
 }
 

@@ -186,3 +186,17 @@ test.skipIf(!isInstalled()).each([0, 100, 150, 200, 250, 300, 400])(
     expect(await once(child, 'close')).toEqual([0, null])
   },
 )
+
+test.skipIf(!isInstalled())(
+  'behind a hundred others, a request is told that the encoder is busy',
+  async () => {
+    await using encoder = new SentenceEncoder()
+    const found = await Promise.all(
+      Array.from({ length: 150 }, (_, at) => encoder.embed([`text number ${at}`])),
+    )
+    const failed = found.flatMap((one) => ('failed' in one ? one.failed : []))
+    expect(failed.length).toBeGreaterThanOrEqual(49)
+    expect(new Set(failed)).toEqual(new Set(['the encoder is busy']))
+    expect(await encoder.embed(['one more'])).toHaveProperty('vectors')
+  },
+)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as after } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import type { EncoderAnswer, EncoderOrder } from './encoder-worker.ts'
@@ -21,6 +21,10 @@ export type Encoded = { vectors: Float32Array[] } | { failed: string }
 /** Maximum number of texts of a batch. A batch of 8 takes about ten milliseconds, for which a request may have to wait. */
 const batchMax = 8
 const charsMax = 2000
+/** A request that would wait longer, or behind more others, is ranked by words only. */
+const soonMaxMs = 3000
+const soonMax = 100
+const busy = 'the encoder is busy'
 /** A batch, or loading the model, takes less, also on a busy machine. */
 const endMaxMs = 20_000
 /** To be raised when the code changes so that the same model returns other vectors, for example because it splits texts differently. */
@@ -119,17 +123,32 @@ export class SentenceEncoder implements AsyncDisposable {
     worker.ref()
     const ended = once(worker, 'exit').catch(() => undefined)
     worker.postMessage('close')
-    await Promise.race([ended, setTimeout(endMaxMs, undefined, { ref: false })])
+    await Promise.race([ended, after(endMaxMs, undefined, { ref: false })])
     await worker.terminate()
   }
 
   #ask(texts: string[], soon: boolean): Promise<Encoded> {
     if (this.#failed !== undefined) return Promise.resolve({ failed: this.#failed })
+    if (soon && this.#soon.length >= soonMax) return Promise.resolve({ failed: busy })
     const { promise, resolve } = Promise.withResolvers<Encoded>()
-    const jobs = soon ? this.#soon : this.#later
-    jobs.push({ texts, resolve })
+    const job = { texts, resolve }
+    if (soon) this.#soon.push(job)
+    else this.#later.push(job)
     this.#next()
-    return promise
+    return soon ? this.#withDeadline(job, promise) : promise
+  }
+
+  async #withDeadline(job: Job, promise: Promise<Encoded>): Promise<Encoded> {
+    const timer = setTimeout(() => {
+      const at = this.#soon.indexOf(job)
+      if (at !== -1) this.#soon.splice(at, 1)
+      job.resolve({ failed: busy })
+    }, soonMaxMs)
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   #next(): void {
@@ -168,12 +187,17 @@ export class SentenceEncoder implements AsyncDisposable {
   #answer(answer: EncoderAnswer): void {
     const running = this.#running
     if (running?.id !== answer.id) return
-    if ('failed' in answer) {
+    if ('failed' in answer && answer.isFinal) {
       this.#failed = answer.failed
       this.#end(answer.failed)
       return
     }
     this.#running = undefined
+    if ('failed' in answer) {
+      running.job.resolve({ failed: answer.failed })
+      this.#next()
+      return
+    }
     const { vectors } = answer
     const of = (at: number) => vectors.subarray(at * dimensions, (at + 1) * dimensions)
     running.job.resolve({ vectors: running.job.texts.map((_, at) => of(at).slice()) })

@@ -107,13 +107,13 @@ export async function forwardNamed(
       mayTeach || mustRead(request, named, keepsRoute)
         ? await checkedCall(request, named, keepsRoute)
         : undefined
-    if (mayTeach && read !== undefined) uses.note(user, entry.id, read)
     const watch = routes?.observerOf(request, reply, target, read)
     const taskIds = read?.codec.readReferences(read.params) ?? []
     const references =
       taskIds.length === 0 ? undefined : await grants?.create(request.token, entry.id, taskIds)
     const sent = { ...target, path, references }
     const check = (head: ResponseHead) => {
+      if (mayTeach && read !== undefined && head.status < 300) uses.note(user, entry.id, read)
       if (address !== undefined && lacksDialect(entry, address, head)) throw dialectUnsupported(entry.slug)
     }
     const rewrite = read?.operation === 'getExtendedCard' ? cardRewriter(entry, read, cardOut) : undefined

@@ -132,6 +132,15 @@ test('contexts/clear removes the examples of the caller, not those of others', a
   expect(await examples()).toHaveLength(1)
 })
 
+test('contexts/clear also removes a message whose example is being made', async () => {
+  note('alice', textOf(0))
+  now += 10 * minute
+  note('alice', textOf(1))
+  await uses.forget('alice', 'opera')
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(await examples()).toEqual([])
+})
+
 test.each([
   ['without parts', 'message/send', { message: { kind: 'message', parts: 5 } }],
   ['of another method', 'tasks/get', { task_id: 'x' }],

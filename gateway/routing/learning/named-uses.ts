@@ -31,11 +31,13 @@ interface Use {
   count: number
   /** Undefined if nothing can be learned from the message. */
   features: TaskFeatures | undefined
+  /** The same object for all uses of the caller and agent until they are forgotten. */
+  life: { isOver: boolean }
 }
 
 /**
- * Learns from callers that name an agent and later use it again, because nobody returns to an agent that did not help. A message becomes an example
- * when its caller returns. Only some messages are read: one in ten minutes for each caller and agent.
+ * Learns from callers that name an agent and later use it again. A message that the agent has answered becomes an example when its
+ * caller returns. Only some messages are read: one in ten minutes for each caller and agent.
  */
 export class NamedUses {
   readonly #options: NamedUsesOptions
@@ -71,22 +73,31 @@ export class NamedUses {
 
   /** Removes the examples of a caller and agent (`contexts/clear`), because an example does not say from which context it is. */
   async forget(owner: string, agent: string): Promise<void> {
-    this.#uses.delete(nameOf(owner, agent))
-    for (let number = 0; number < examplesMax; number += 1)
-      await this.#options.feedback.forgetKey(contextOf(owner, agent, number))
+    const name = nameOf(owner, agent)
+    const last = this.#uses.get(name)
+    if (last !== undefined) last.life.isOver = true
+    this.#uses.delete(name)
+    const { feedback } = this.#options
+    for (let number = 0; number < examplesMax; number += 1) {
+      const context = contextOf(owner, agent, number)
+      await feedback.whileKept([context], () => feedback.forgetKey(context))
+    }
   }
 
   async #noteText(owner: string, agent: string, text: string): Promise<void> {
+    const { feedback } = this.#options
     const [name, at] = [nameOf(owner, agent), this.#now()]
-    const { count = 0, features: before } = this.#uses.get(name) ?? {}
-    const features = this.#options.feedback.featuresOf(text)
-    const returned = before === undefined ? 0 : 1
-    this.#uses.set(name, { at, count: count + returned, features })
-    if (features !== undefined) await this.#options.feedback.addVector(text, features)
+    const { count = 0, features: before, life = { isOver: false } } = this.#uses.get(name) ?? {}
+    const features = feedback.featuresOf(text)
+    this.#uses.set(name, { at, count: count + (before === undefined ? 0 : 1), features, life })
+    if (features !== undefined) await feedback.addVector(text, features)
     if (before === undefined) return
     const context = contextOf(owner, agent, count % examplesMax)
     const common = { agent, context, caller: keyOf(owner, ''), at, outcome: 1, used: true }
-    await this.#options.feedback.train({ ...before, ...common })
+    await feedback.whileKept([context], async () => {
+      // `forget` may have been called meanwhile.
+      if (!life.isOver) await feedback.train({ ...before, ...common })
+    })
   }
 
   async #quietly(work: () => Promise<void>): Promise<void> {

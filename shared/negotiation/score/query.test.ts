@@ -14,3 +14,12 @@ test('numbers count only if a text has no other words', () => {
   expect(stemsOf('three sentences and sixteen words')).toEqual(stemsOf('sentences and words'))
   expect(stemsOf('12 * 30')).toEqual(['12', '30'])
 })
+
+test.each(['A', ' ', '：', 'x:', '“', '我A'])(
+  'a text of 100,000 characters that repeats %j is read in linear time',
+  (unit) => {
+    const text = `… ${unit.repeat(100_000 / unit.length)}`
+    expect(readQuery(text).terms.length).toBeLessThanOrEqual(64)
+  },
+  10_000,
+)

@@ -91,7 +91,7 @@ export const learnedAnswer = z
     learning: z.boolean().describe('False with ROUTE_LEARNING=no: the examples then have no effect'),
     ...outcomeCounts,
     since: time.nullable().describe('The time of the oldest example'),
-    raises_score: z.boolean().describe('Negative examples lower the score in any case'),
+    raises_score: z.boolean().describe('Negative examples lower the score under the same conditions'),
     missing: z
       .object({ examples: z.int(), callers: z.int() })
       .describe('Positive examples, and callers with positive examples, until the score is raised'),
