@@ -35,7 +35,7 @@ export const similarity = (words: number, meaning: number | undefined): number =
 /** The weights of the most similar examples. */
 const ranks = [0.75, 0.25] as const
 /** The most similar example counts at most this many times as much as the one that supports it. */
-const supportedTimes = 4
+const supportedTimes = 8
 
 /**
  * Evidence of the most similar examples with the same sign; 0 without an example that supports the first, so that nothing is learned
