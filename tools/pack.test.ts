@@ -130,9 +130,9 @@ test.each(names)('%s contains every file that its manifest names', (name) => {
 test('the packages contain all assets, and no sources, tests or test vectors', () => {
   for (const source of published) {
     const packed = globSync('**/*', { cwd: path.join(modules, nameOf(source)) })
-    expect(packed.filter((name) => /(?<!\.d)\.ts$|\.(test|cases)\.|(^|\/)vectors(\/|$)/.test(name))).toEqual(
-      [],
-    )
+    expect(
+      packed.filter((name) => /(?<!\.d)\.ts$|\.(test|cases)\.|(^|\/)vectors(\/|$)|^training\//.test(name)),
+    ).toEqual([])
     const assets = globSync('**/*.*', { cwd: path.join(root, source) }).filter(
       (name) => !/\.ts$|(^|\/)vectors(\/|$)|^training\/|^tsconfig\.json$|^node_modules(\/|$)/.test(name),
     )

@@ -5,7 +5,6 @@ import type { Log } from '@parley/kit/process/log'
 import { currentTraceId } from '@parley/kit/telemetry/tracing'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import type { TextEmbedder } from '@parley/negotiation/index/request-meaning'
-import { trainingWords } from '@parley/negotiation/score/learning'
 import type { GatewayConfig } from '../config.ts'
 import type { AwaitedAgents } from '../health/awaited-agents.ts'
 import type { OutlierDetector } from '../health/outlier-detector.ts'
@@ -20,7 +19,7 @@ import type { GrantRecords } from './forwarding/grant-records.ts'
 import type { NamedAgentOptions } from './forwarding/named-agent.ts'
 import { ReferenceGrants } from './forwarding/reference-grants.ts'
 import { Corrections } from './learning/corrections.ts'
-import { type FeedbackModel, FeedbackRecorder } from './learning/feedback.ts'
+import { FeedbackRecorder, modelOf } from './learning/feedback.ts'
 import { LearnedAgents } from './learning/learned-agents.ts'
 import { NamedUses } from './learning/named-uses.ts'
 import { countDecision } from './negotiation/count-decision.ts'
@@ -99,7 +98,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     store,
     log,
     ended: detector.taskEnded.bind(detector),
-    model: config.routeLearning ? modelOf(index, meaning) : undefined,
+    model: config.routeLearning ? modelOf(index, async (text) => meaning?.vectorOf(text)) : undefined,
   })
   await feedback.load()
   const storeKey = await store.cursorKey()
@@ -181,14 +180,4 @@ function negotiatorOf(
     traceId: currentTraceId,
     decided: (record, decision) => countDecision(records.series, record, decision),
   })
-}
-
-function modelOf(index: AgentIndex, meaning: Meaning | undefined): FeedbackModel {
-  return {
-    vectorOf: async (text) => meaning?.vectorOf(text),
-    learn: (...examples) => index.learn(...examples),
-    forget: (context) => index.forgetContext(context),
-    forgetAgent: (agent) => index.learned.forgetAgent(agent),
-    count: trainingWords,
-  }
 }

@@ -188,7 +188,7 @@ test.skipIf(!isInstalled()).each([0, 100, 150, 200, 250, 300, 400])(
 )
 
 test.skipIf(!isInstalled())(
-  'behind a hundred others, a request is told that the encoder is busy',
+  'a request behind a hundred others gets no vectors, because the encoder is busy',
   async () => {
     await using encoder = new SentenceEncoder()
     const found = await Promise.all(

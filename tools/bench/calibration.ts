@@ -4,7 +4,7 @@
  * coefficients of `score/calibration.ts`, fitted on registries other than those of the table.
  */
 import { readFileSync } from 'node:fs'
-import { evidenceFor, logOddsFor } from '@parley/negotiation/score/calibration'
+import { logOddsFor, oddsLine } from '@parley/negotiation/score/calibration'
 import type { Offer } from '@parley/negotiation/score/offer'
 import { defaultWeights, routeMinScore } from '@parley/negotiation/score/weights'
 import { skillOf, texts } from '../testing/routing-list.ts'
@@ -59,7 +59,8 @@ function rowsFor({ index, served, others }: Reduced, isServed: boolean, mode: Mo
     if (best === undefined) return []
     const registry = index.knowledgeOf(best.id).registry ?? { agents: index.size, trained: 0 }
     const match = best.exactScore
-    const evidence = match === 0 ? 0 : evidenceFor(logOddsFor(match), mode === 'meaning', registry)
+    const { slope, constant } = oddsLine(mode === 'meaning', registry)
+    const evidence = match === 0 ? 0 : (logOddsFor(match) - constant) / slope
     const weight = 0.5 / own.length
     const right = isServed && best.id === agent
     const score = 1 - defaultWeights.skillMatch * (1 - match)

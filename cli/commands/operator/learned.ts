@@ -27,8 +27,9 @@ export default function learnedCommand(io: Io): CliCommand {
       'after',
       `
 Shows the examples from which the gateway has learned about an agent: ratings, failed tasks, verdicts (npx parley
-feedback) and repeated use. The gateway stores the stems of their words, never the texts. Callers are shown as hashes. Positive examples raise
-the score only when there are enough of them, from enough callers; negative ones lower it under the same conditions.
+feedback) and repeated use. The gateway stores the stems of their words and a sentence vector, never the texts. Callers
+are shown as hashes. Positive examples raise the score only when there are enough of them, from enough callers; negative
+ones lower it under the same conditions.
 ${whoMay}
 
 Exit codes: 0 done; 1 failure, no such agent, or not confirmed; 2 incorrect usage.`,

@@ -99,10 +99,9 @@ export async function forwardNamed(
   try {
     const keepsRoute = routes !== undefined && isRecorded(entry)
     const user = userOf(request)
+    // `contexts/clear` also removes what was learned. A slash may be escaped in JSON.
     const mayTeach =
-      user !== undefined &&
-      uses !== undefined &&
-      (uses.isDue(user, entry.id) || mayContain(body, 'ontexts/clear'))
+      user !== undefined && uses !== undefined && (uses.isDue(user, entry.id) || mayContain(body, 'ontexts'))
     const read =
       mayTeach || mustRead(request, named, keepsRoute)
         ? await checkedCall(request, named, keepsRoute)

@@ -1,35 +1,26 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import os from 'node:os'
-import path from 'node:path'
-import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import { trainingWords } from '@parley/negotiation/score/learning'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import type { DecisionRecord, Verdict } from '../store/routing-store.ts'
-import { SqliteRoutingStore } from '../store/sqlite/routing.ts'
+import type { SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { Corrections } from './corrections.ts'
-import { FeedbackRecorder } from './feedback.ts'
+import { FeedbackRecorder, modelOf } from './feedback.ts'
+import { temporaryStore } from './testing.ts'
 
-let folder: string
-let database: SqliteDatabase
+let opened: Awaited<ReturnType<typeof temporaryStore>>
 let store: SqliteRoutingStore
 let feedback: FeedbackRecorder
 let corrections: Corrections
 let index: AgentIndex
 
 beforeEach(async () => {
-  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-corrections-'))
-  database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
-  store = new SqliteRoutingStore(database)
+  opened = await temporaryStore()
+  store = opened.store
   await open()
 })
 
-afterEach(async () => {
-  await database[Symbol.asyncDispose]()
-  await rm(folder, { recursive: true, force: true })
-})
+afterEach(() => opened[Symbol.asyncDispose]())
 
 async function open(learning = true): Promise<void> {
   index = new AgentIndex()
@@ -37,14 +28,7 @@ async function open(learning = true): Promise<void> {
     store,
     log: makeLog({ level: 'silent', name: 'test' }),
     ended: () => {},
-    model: learning
-      ? {
-          learn: (...all) => index.learn(...all),
-          forget: (key) => index.forgetContext(key),
-          forgetAgent: (agent) => index.learned.forgetAgent(agent),
-          count: trainingWords,
-        }
-      : undefined,
+    model: learning ? modelOf(index) : undefined,
   })
   await feedback.load()
   corrections = new Corrections({ store, feedback })

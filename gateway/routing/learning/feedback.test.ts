@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import type { Route } from '../store/routing-store.ts'
 import { SqliteRoutingStore } from '../store/sqlite/routing.ts'
-import { FeedbackRecorder } from './feedback.ts'
+import { FeedbackRecorder, modelOf } from './feedback.ts'
 
 let folder: string
 let database: SqliteDatabase
@@ -37,14 +37,7 @@ async function open(learning = true): Promise<AgentIndex> {
     store,
     log: makeLog({ level: 'silent', name: 'test' }),
     ended: (...told) => ended.push(told),
-    model: learning
-      ? {
-          learn: (...all) => index.learn(...all),
-          forget: (key) => index.forgetContext(key),
-          forgetAgent: (agent) => index.learned.forgetAgent(agent),
-          count: trainingWords,
-        }
-      : undefined,
+    model: learning ? modelOf(index) : undefined,
   })
   await feedback.load()
   return index

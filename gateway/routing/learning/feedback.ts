@@ -2,11 +2,13 @@ import { createHash } from 'node:crypto'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
+import type { AgentIndex } from '@parley/negotiation/index/agent-index'
+import { trainingWords } from '@parley/negotiation/score/learning'
 import type { TaskFeatures, TrainingExample } from '@parley/negotiation/score/training-example'
 import type { TaskEnd } from '@parley/wire/model/task'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
 
-/** Learns from training examples. The agent index implements this interface. */
+/** Learns from training examples (`modelOf`). */
 export interface FeedbackModel {
   /** Returns the examples that were dropped because they exceed the limit per agent. */
   learn(...examples: readonly TrainingExample[]): TrainingExample[]
@@ -19,6 +21,18 @@ export interface FeedbackModel {
   /** The sentence vector of a text (`TrainingExample.vector`). Undefined without an encoder. */
   vectorOf?(text: string): Promise<string | undefined>
 }
+
+/** The feedback model of an agent index. */
+export const modelOf = (
+  index: Pick<AgentIndex, 'learn' | 'forgetContext' | 'learned'>,
+  vectorOf?: FeedbackModel['vectorOf'],
+): FeedbackModel => ({
+  learn: (...examples) => index.learn(...examples),
+  forget: (context) => index.forgetContext(context),
+  forgetAgent: (agent) => index.learned.forgetAgent(agent),
+  count: trainingWords,
+  ...(vectorOf && { vectorOf }),
+})
 
 export interface FeedbackRecorderOptions {
   store: RoutingStore

@@ -1,25 +1,19 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import os from 'node:os'
-import path from 'node:path'
-import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import { trainingWords } from '@parley/negotiation/score/learning'
-import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { skillOf } from '@parley/tools/testing/routing-list'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import { callAddress, readCallAt } from '../forwarding/call-reader.ts'
 import { textOf as messageText } from '../negotiation/requirements.ts'
-import { SqliteRoutingStore } from '../store/sqlite/routing.ts'
-import { FeedbackRecorder } from './feedback.ts'
+import type { SqliteRoutingStore } from '../store/sqlite/routing.ts'
+import { FeedbackRecorder, modelOf } from './feedback.ts'
 import { NamedUses } from './named-uses.ts'
+import { temporaryStore } from './testing.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 const minute = 60_000
 const contextId = '0b2e3f60-7c1c-4b58-9d55-6f2f1f0f9a01'
-let folder: string
-let database: SqliteDatabase
+let opened: Awaited<ReturnType<typeof temporaryStore>>
 let store: SqliteRoutingStore
 let index: AgentIndex
 let feedback: FeedbackRecorder
@@ -27,28 +21,23 @@ let uses: NamedUses
 let now: number
 
 beforeEach(async () => {
-  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-uses-'))
-  database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
-  store = new SqliteRoutingStore(database)
+  opened = await temporaryStore()
+  store = opened.store
   index = new AgentIndex({ callersMin: 1 })
   for (const id of ['opera', 'garage']) index.put(id, id, { name: id, skills: [skillOf(id)], queueDepth: 0 })
   now = Date.now()
   open()
 })
 
-afterEach(async () => {
-  await database[Symbol.asyncDispose]()
-  await rm(folder, { recursive: true, force: true })
-})
+afterEach(() => opened[Symbol.asyncDispose]())
 
 function open(learning = true): void {
-  const model = {
-    learn: (...all: readonly TrainingExample[]) => index.learn(...all),
-    forget: (key: string) => index.forgetContext(key),
-    forgetAgent: (agent: string) => index.learned.forgetAgent(agent),
-    count: trainingWords,
-  }
-  feedback = new FeedbackRecorder({ store, log, ended: () => {}, model: learning ? model : undefined })
+  feedback = new FeedbackRecorder({
+    store,
+    log,
+    ended: () => {},
+    model: learning ? modelOf(index) : undefined,
+  })
   uses = new NamedUses({ feedback, textOf: messageText, log, now: () => now })
 }
 

@@ -1,4 +1,3 @@
-import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { DecisionBounds } from './decision-quotas.ts'
 import type {
@@ -10,6 +9,7 @@ import type {
   Verdict,
 } from './routing-store.ts'
 import { sentenceVectorCases } from './sentence-vectors.cases.ts'
+import { example, trainingExampleCases } from './training-examples.cases.ts'
 
 const task = (id: string, more: Partial<Route> = {}): Route => ({
   owner: 'alice',
@@ -28,16 +28,6 @@ const context = (id: string, more: Partial<Route> = {}): Route => ({
   at: 1000,
   ...more,
 })
-const example = (more: Partial<TrainingExample> = {}): TrainingExample => ({
-  agent: 'sky',
-  context: 'k1',
-  caller: 'who',
-  at: 1000,
-  outcome: 1,
-  words: { rain: 2 },
-  ...more,
-})
-
 const summary: DecisionSummary = {
   method: 'message/send',
   outcome: 'accepted',
@@ -314,48 +304,7 @@ export function routingStoreCases(
       await queued
     })
 
-    test('an example is also removed with the context that it names, and keeps its vector', async () => {
-      const correction = example({ context: 'k2', removedWith: 'k1', vector: 'AQID' })
-      await store.saveTrainingExample(example())
-      await store.saveTrainingExample(correction)
-      await store.saveTrainingExample(example({ context: 'k3', removedWith: 'k4' }))
-      expect(await store.findTrainingExample('k2', 'sky')).toEqual(correction)
-      expect((await store.removeTrainingExamplesOf('k1')).toSorted()).toEqual(['k1', 'k2'])
-      expect((await store.trainingExamples()).map(({ context: key }) => key)).toEqual(['k3'])
-      await store.saveTrainingExample(example({ context: 'k3' }))
-      expect(await store.removeTrainingExamplesOf('k4')).toEqual([])
-    })
-
-    test('the examples of an agent are removed together, or only those of one caller', async () => {
-      await store.saveTrainingExample(example({ at: 2000 }))
-      await store.saveTrainingExample(example({ context: 'k2', at: 500, caller: 'other' }))
-      await store.saveTrainingExample(example({ context: 'k3', at: 900, caller: '$where' }))
-      await store.saveTrainingExample(example({ agent: 'sea', caller: 'other' }))
-      expect((await store.trainingExamplesOf('sky')).map(({ at }) => at)).toEqual([500, 900, 2000])
-      expect(await store.removeTrainingExamplesOfAgent('sky', 'other')).toBe(1)
-      expect(await store.removeTrainingExamplesOfAgent('sky', '')).toBe(0)
-      expect((await store.trainingExamplesOf('sky')).map(({ at }) => at)).toEqual([900, 2000])
-      expect(await store.removeTrainingExamplesOfAgent('sky')).toBe(2)
-      expect(await store.removeTrainingExamplesOfAgent('sky')).toBe(0)
-      expect(await store.trainingExamplesOf('sky')).toEqual([])
-      expect(await store.trainingExamplesOf('sea')).toHaveLength(1)
-      await store.saveTrainingExample(example())
-      expect(await store.trainingExamplesOf('sky')).toEqual([example()])
-    })
-
-    test('there is one example per context and agent, which is removed with the context', async () => {
-      await store.saveTrainingExample(example())
-      await store.saveTrainingExample(example({ at: 2000, outcome: -1 }))
-      await store.saveTrainingExample(example({ agent: 'sea', at: 500 }))
-      await store.saveTrainingExample(example({ context: 'k2', at: 3000 }))
-      expect((await store.trainingExamples()).map(({ at }) => at)).toEqual([500, 2000, 3000])
-      expect(await store.findTrainingExample('k1', 'sky')).toEqual(example({ at: 2000, outcome: -1 }))
-      await store.removeTrainingExample('k1', 'sea')
-      expect(await store.findTrainingExample('k1', 'sea')).toBeUndefined()
-      await store.removeTrainingExamplesOf('k1')
-      expect(await store.findTrainingExample('k1', 'sky')).toBeUndefined()
-      expect((await store.trainingExamples()).map(({ context: key }) => key)).toEqual(['k2'])
-    })
+    trainingExampleCases(() => store)
 
     test('the cursor key is 32 bytes and never changes', async () => {
       const key = await store.cursorKey()

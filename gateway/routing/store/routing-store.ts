@@ -228,8 +228,8 @@ export interface RoutingStore {
   cursorKey(): Promise<Uint8Array>
   /**
    * Removes entries older than their retention time (`priced` and `unrated` as keys, `session` as routes; claims that
-   * expired before `claims`; sentence vectors that were last used before `sentenceVectors`) and the oldest entries over a maximum, at most `limit` of each kind. Decisions over the
-   * maximum are taken from the holders with the most decisions.
+   * expired before `claims`; sentence vectors that were last used before `sentenceVectors`) and the oldest entries over a maximum, at
+   * most `limit` of each kind. Decisions over the maximum are taken from the holders with the most decisions.
    * @returns how many entries were removed
    */
   removeOld(

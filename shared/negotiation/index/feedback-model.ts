@@ -12,7 +12,7 @@ import {
   weightOf,
 } from '../score/learning.ts'
 import type { Query } from '../score/query.ts'
-import type { TrainingExample } from '../score/training-example.ts'
+import { type TrainingExample, wordsKey } from '../score/training-example.ts'
 import { backgroundRarity } from '../words/english.ts'
 import { ExamplePosting } from './example-posting.ts'
 import {
@@ -321,7 +321,7 @@ export class FeedbackModel {
       number,
       slot,
       callerNumber: hashOf(given.caller),
-      wordsNumber: hashOf(Object.keys(words).toSorted().join(' ')),
+      wordsNumber: hashOf(wordsKey(words)),
     })
     this.#lengths[number] = 0
     this.#weights[number] = weightOf(given, this.#now())
@@ -375,9 +375,12 @@ export class FeedbackModel {
       return
     }
     const good = [...agent.byContext.values()].filter(({ outcome }) => outcome > 0)
-    const [uses, rated] = [true, false].map((isUse) => good.filter(({ used = false }) => used === isUse))
-    agent.independent = independentAmong(rated, this.#callersMin)
-    agent.independentUses = independentAmong(uses, usersMin)
+    const isUse = ({ used }: StoredExample) => used === true
+    agent.independent = independentAmong(
+      good.filter((one) => !isUse(one)),
+      this.#callersMin,
+    )
+    agent.independentUses = independentAmong(good.filter(isUse), usersMin)
   }
 }
 

@@ -1,5 +1,5 @@
 import { contextsMin, usersMin } from '../score/learning.ts'
-import type { TrainingExample } from '../score/training-example.ts'
+import { type TrainingExample, wordsKey } from '../score/training-example.ts'
 import { type LearnedWords, learnedWords } from './learned-words.ts'
 
 /** How many examples are positive and negative. Examples with the outcome 0 are neither. */
@@ -72,7 +72,7 @@ export function summaryOf(
 
 /** A text counts once, however often it was sent. */
 function missingFrom(good: readonly TrainingExample[], callersMin: number) {
-  const texts = new Set(good.map(({ words }) => Object.keys(words).toSorted().join(' ')))
+  const texts = new Set(good.map(({ words }) => wordsKey(words)))
   const callers = new Set(good.map(({ caller }) => caller))
   return {
     examples: Math.max(0, contextsMin - texts.size),

@@ -17,7 +17,7 @@ export const callersOf = (examples: readonly StoredExample[]) =>
   new Set(examples.map(({ caller }) => caller)).size
 
 /** The number of independent examples; 0 if they are of fewer callers. */
-export function independentAmong(examples: readonly StoredExample[] = [], callersMin: number): number {
+export function independentAmong(examples: readonly StoredExample[], callersMin: number): number {
   const callers = callersOf(examples)
   return callers < callersMin ? 0 : independentExamples(examples.length, callers)
 }

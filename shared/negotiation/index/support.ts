@@ -49,12 +49,16 @@ export class Support {
     this.#count += 1
   }
 
-  /** @param callersMin number of callers with similar examples, without which there is no evidence */
+  /**
+   * @param callersMin number of callers with similar examples, without which there is no evidence
+   * @param needed number of similar examples that must support each other (`supportersNeeded`)
+   */
   evidence(callersMin: number, needed: number): number {
     const areFew = needed > 2
     if (areFew && this.#count < needed) return 0
     if (callersMin < 2) return supportedEvidence(this.#first, this.#second)
     const evidence = supportedEvidence(this.#first, this.#ofOther)
+    // Where two examples suffice, the one of another caller is counted by its similarity alone.
     if (!areFew && callersMin === 2) return evidence
     const callers = this.#callers.size
     return callers < callersMin ? 0 : trustInCallers(callers) * evidence

@@ -62,12 +62,6 @@ export function logOdds(evidence: number, hasMeaning: boolean, registry: Registr
   return slope * evidence + constant
 }
 
-/** The inverse of `logOdds`: the evidence that gives these odds. */
-export function evidenceFor(odds: number, hasMeaning: boolean, registry: Registry): number {
-  const constant = logOdds(0, hasMeaning, registry)
-  return (odds - constant) / (logOdds(1, hasMeaning, registry) - constant)
-}
-
 /** No text is certain to be understood. */
 const most = 0.99
 

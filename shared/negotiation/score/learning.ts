@@ -89,8 +89,7 @@ export const independentExamples = (contexts: number, callers: number): number =
   Math.min(contexts, 3 * callers)
 
 /** Fraction of the evidence that so many callers with similar examples give while there are few examples, 0..1: two may be one person. */
-export const trustInCallers = (callers: number): number => callers ** 2 / (callers ** 2 + halfTrusted)
-const halfTrusted = 12
+export const trustInCallers = (callers: number): number => callers ** 2 / (callers ** 2 + 12)
 
 /** Fraction of the evidence that so many independent examples give, 0..1. */
 export const trustIn = (independent: number): number => independent / (independent + 1)

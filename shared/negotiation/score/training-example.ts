@@ -28,3 +28,6 @@ export interface TrainingExample extends TaskFeatures {
   /** Key of a further context with which the example is removed: that of the task that a correction is about. */
   removedWith?: string
 }
+
+/** Identifies a text by its words, however often each occurs. */
+export const wordsKey = (words: TaskFeatures['words']): string => Object.keys(words).toSorted().join(' ')

@@ -18,7 +18,7 @@ const japaneseVerb =
 const arabicVerb =
   /^و?(?:لخ[ّ]?ص|ترجم|اكتب|أنشئ|انشئ|احسب|ابحث|حو[ّ]?ل|اشرح|ارسم|حل[ّ]?ل|قارن|أرسل|ارسل|اعرض|رت[ّ]?ب|استخرج|صحح|اقترح|جهز|أعد|احفظ)(?:ه|ها|هم|ني|لي)?(?=$|[\s،.؟])/u
 
-/** Wishes of which each is a request, wherever it stands. */
+/** Wishes that ask for work, wherever they are in a sentence. */
 const wish =
   /\b(?:i|we)(?:'d| would) (?:also |really )?(?:like|love) to\b|\bit would (?:also )?be (?:good|great|helpful|nice|useful|wonderful) (?:to|if)\b|\b(?:i'm|i am|we're|we are) also interested in\b/iu
 

@@ -7,7 +7,7 @@ import type { Language } from './function-words.ts'
 const charsMax = 100_000
 const wordLettersMax = 40
 const stemsKept = 50_000
-/** Function words that the list of the package `stopword` lacks, also those that are left of "doesn't" and "we'll". */
+/** Function words that the list of the package `stopword` lacks, and the parts of words such as "doesn't" and "we'll". */
 const furtherStopWords =
   'again aren below cannot couldn didn does doesn doing don done during few further having hers isn its just ll no nor not once ought please re shall she shouldn so until us ve when whom why wouldn yes yours'
 const stopWords = new Set([...(lists.eng ?? []), ...furtherStopWords.split(' ')])
