@@ -14,11 +14,14 @@ beforeEach(async () => {
   sky = await agent('sky', 'Weather forecast for any city')
 })
 const send = () => post('/agents/sky/', rpc('message/send', saying('Will it rain in Lisbon?')))
-/** The operations of the calls that were noted. */
-const noted = () => vi.mocked(uses.note).mock.calls.map(([, , { operation }]) => operation)
+/** Returns the operations that are noted from now on, also those of later calls. */
+const watchUses = () => {
+  const note = vi.spyOn(uses, 'note')
+  return () => note.mock.calls.map(([, , { operation }]) => operation)
+}
 
 test('a message to a named agent is noted if the agent answers it, once in ten minutes', async () => {
-  vi.spyOn(uses, 'note')
+  const noted = watchUses()
   sky.on['message/send'] = ({ response }) => fail(response, 'one', 500, -32603, {})
   await send()
   expect(noted()).toEqual([])
@@ -32,7 +35,7 @@ test.each(['contexts/clear', 'contexts\\/clear', 'contexts\\u002fclear'])(
   'a context that is cleared at a named agent is noted, however its method is written: %s',
   async (method) => {
     await send()
-    vi.spyOn(uses, 'note')
+    const noted = watchUses()
     const clear = rpc('METHOD', { context_id: crypto.randomUUID() }).replace('METHOD', method)
     await post('/agents/sky/', clear)
     expect(noted()).toEqual(['clearContext'])

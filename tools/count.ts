@@ -34,7 +34,7 @@ interface VitestReport {
  */
 export function countVitest(reportFile: string, exitCode: number): Count {
   const report = read(reportFile) as VitestReport | undefined
-  if (report === undefined) return { passed: 0, failed: 1, skipped: [] }
+  if (report === undefined) return noReport('vitest', exitCode)
   const broken = report.testResults.filter(
     (file) => file.status === 'failed' && file.assertionResults.every((result) => result.status !== 'failed'),
   )
@@ -78,7 +78,7 @@ interface PlaywrightReport {
  */
 export function countPlaywright(reportFile: string, exitCode: number): Count {
   const report = read(reportFile) as PlaywrightReport | undefined
-  if (report === undefined) return { passed: 0, failed: 1, skipped: [] }
+  if (report === undefined) return noReport('playwright', exitCode)
   const failures: string[] = []
   const count: Count = { passed: 0, failed: 0, failures, skipped: [] }
   const walk = (suite: PlaywrightSuite, path: string) => {
@@ -109,9 +109,15 @@ function reasons({ annotations = [] }: PlaywrightTest): string {
     .join('')
 }
 
+function noReport(tool: string, exitCode: number): Count {
+  return { passed: 0, failed: 1, failures: [`${tool} left no report (exit code ${exitCode})`], skipped: [] }
+}
+
 function atLeastOneFailure(count: Count, exitCode: number): Count {
   const ran = count.passed + count.failed
-  return count.failed === 0 && (exitCode !== 0 || ran === 0) ? { ...count, failed: 1 } : count
+  if (count.failed > 0 || (exitCode === 0 && ran > 0)) return count
+  const failure = ran === 0 ? 'no test ran' : `no test failed, but the exit code is ${exitCode}`
+  return { ...count, failed: 1, failures: [failure] }
 }
 
 function read(file: string): unknown {

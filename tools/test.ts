@@ -68,7 +68,9 @@ async function check(title: string, ...commands: string[][]): Promise<Count> {
     console.log(`${heading(title, tool, args)}\n${output}`)
     if (code !== 0) failed += 1
   }
-  return { passed: failed === 0 ? 1 : 0, failed: failed === 0 ? 0 : 1, skipped: [] }
+  return failed === 0
+    ? { passed: 1, failed: 0, skipped: [] }
+    : { passed: 0, failed: 1, failures: [`${title}: its output is above`], skipped: [] }
 }
 
 async function unit(): Promise<Count> {
