@@ -61,7 +61,13 @@ export class AgentIndex {
   readonly #ranker: Ranker
 
   constructor(options: FeedbackModelOptions = {}) {
-    this.#learned = new FeedbackModel(options)
+    this.#learned = new FeedbackModel({
+      ...options,
+      nearestText: (agent, vector) => {
+        const vectors = this.#rows.byId(agent)?.vectors
+        return vectors && this.#vectors.nearestTo(vectors, vector)
+      },
+    })
     this.#ranker = new Ranker({
       rows: this.#rows,
       words: this.#words,
@@ -112,6 +118,7 @@ export class AgentIndex {
     if (row.vectors !== undefined) this.#vectors.remove(row.vectors)
     delete row.vectors
     if (vectors !== undefined) row.vectors = this.#vectors.add(vectors)
+    this.#learned.textsChanged(id)
   }
 
   /**
@@ -172,6 +179,7 @@ export class AgentIndex {
   #drop(row: Row): void {
     this.#words.remove(row.units, row.profile)
     if (row.vectors !== undefined) this.#vectors.remove(row.vectors)
+    this.#learned.textsChanged(row.id)
     this.#rows.remove(row)
     this.#ruled.delete(row)
     if (row.away === true) this.#away -= 1

@@ -5,16 +5,18 @@ import {
   maturity,
   nearShare,
   similarity,
+  similarityOfWords,
   supportersNeeded,
   trustIn,
   usedShare,
   usersMin,
+  usuallyForeseen,
   weightOf,
 } from '../score/learning.ts'
 import type { Query } from '../score/query.ts'
 import { type TrainingExample, wordsKey } from '../score/training-example.ts'
-import { backgroundRarity } from '../words/english.ts'
-import { ExamplePosting } from './example-posting.ts'
+import { ExampleWords } from './example-words.ts'
+import { larger } from './larger.ts'
 import {
   callersOf,
   hashOf,
@@ -23,7 +25,7 @@ import {
   type StoredExample,
 } from './stored-example.ts'
 import { Support } from './support.ts'
-import { type Cosines, cosineAt, VectorStore, vectorIn } from './vector-store.ts'
+import { cosineAt, VectorStore, vectorIn } from './vector-store.ts'
 
 export interface FeedbackModelOptions {
   /** Clock in milliseconds since 1970. Examples lose half of their weight in 90 days. */
@@ -35,16 +37,14 @@ export interface FeedbackModelOptions {
   perAgentMax?: number
   /** Number of callers that must support what is learned for a request. Default 2. */
   callersMin?: number
+  /** How near a vector is to the agent's own texts; undefined if these have no vectors. `textsChanged` reports changes. */
+  nearestText?: (agent: string, vector: Float32Array) => number | undefined
 }
 
 const perAgentMaxDefault = 400
 const wordsPerExampleMax = 128
 const noVector = -1
-/** Rarity is computed as if there were this many further examples of other kinds, because among few examples of one kind no word is rare. */
-const examplesImagined = 50
 const refreshMs = 24 * 3600 * 1000
-/** Lengths of examples are recomputed when the number of examples has changed by this fraction. */
-const staleShare = 0.05
 
 /** The examples of one agent. */
 interface AgentExamples {
@@ -81,20 +81,20 @@ interface Similarities {
 export class FeedbackModel {
   readonly #agents = new Map<string, AgentExamples>()
   readonly #agentsOf = new Map<string, Set<string>>()
-  readonly #postings = new Map<string, ExamplePosting>()
+  readonly #words = new ExampleWords()
   readonly #vectors = new VectorStore()
   readonly #now: () => number
   readonly #perAgentMax: number
   readonly #callersMin: number
+  readonly #nearestText: NonNullable<FeedbackModelOptions['nearestText']>
   readonly #freeExamples: number[] = []
   readonly #freeAgents: number[] = []
   #examples = 0
   #capacity = 0
   #agentCapacity = 0
-  /** Length of each example's words, weighted by rarity. 0 if it must be recomputed. */
-  #lengths = new Float64Array(64)
   #weights = new Float64Array(64)
-  #readAt = 0
+  /** How near each example is to its agent's own texts. NaN if it must be computed. */
+  #foreseen = new Float64Array(64)
   #asOf = 0
   #version = 0
   #last: Similarities | undefined
@@ -103,8 +103,10 @@ export class FeedbackModel {
     now = Date.now,
     perAgentMax = perAgentMaxDefault,
     callersMin = 2,
+    nearestText = () => undefined,
   }: FeedbackModelOptions = {}) {
     this.#now = now
+    this.#nearestText = nearestText
     this.#callersMin = callersMin
     this.#perAgentMax = perAgentMax
   }
@@ -158,6 +160,14 @@ export class FeedbackModel {
     if (agent === undefined) return
     for (const context of agent.byContext.keys()) this.#remove(agent, context)
     this.#count(agent)
+  }
+
+  /** Reports that the vectors of the agent's own texts have changed. */
+  textsChanged(id: string): void {
+    const agent = this.#agents.get(id)
+    if (agent === undefined) return
+    for (const { number } of agent.byContext.values()) this.#foreseen[number] = Number.NaN
+    this.#version += 1
   }
 
   /** Whether the agent has examples. */
@@ -248,57 +258,31 @@ export class FeedbackModel {
     const { version } = this
     if (this.#last?.of === query && this.#last.vector === vector && this.#last.version === version)
       return this.#last
-    const products = new Float64Array(this.#capacity)
-    const length = this.#addProducts(query, products)
+    const values = this.#words.cosines(query, this.#capacity)
     const cosines = vector === undefined ? undefined : this.#vectors.cosines(vector)
-    for (const { byContext } of this.#agents.values()) {
-      for (const { number, slot } of byContext.values()) {
-        const lengths = length * (this.#lengths[number] ?? 0)
-        const words = lengths === 0 ? 0 : Math.min(1, (products[number] ?? 0) / lengths)
-        products[number] = similarity(words, meaningAt(cosines, slot)) * (this.#weights[number] ?? 0)
+    for (const { agent, byContext } of this.#agents.values()) {
+      for (const example of byContext.values()) {
+        const { number, slot } = example
+        const words = values[number] ?? 0
+        const near =
+          cosines === undefined || slot === noVector
+            ? similarityOfWords(words)
+            : similarity(words, cosineAt(cosines, slot), this.#foreseenOf(agent, example))
+        values[number] = near * (this.#weights[number] ?? 0)
       }
     }
-    this.#last = { of: query, vector, version, values: products, hasMeaning: cosines !== undefined }
+    this.#last = { of: query, vector, version, values, hasMeaning: cosines !== undefined }
     return this.#last
   }
 
-  /** Adds the products of the query's words with those of each example. @returns the length of the query's words */
-  #addProducts({ features, common }: Query, products: Float64Array): number {
-    this.#readLengths()
-    let squares = 0
-    for (const stem of [...features, ...common]) {
-      const posting = this.#postings.get(stem)
-      const square = this.#rarityOf(stem) ** 2
-      squares += square
-      if (posting === undefined) continue
-      for (let at = 0; at < posting.length; at += 1) {
-        const example = posting.examples[at] ?? 0
-        products[example] = (products[example] ?? 0) + square
-      }
-    }
-    return Math.sqrt(squares)
-  }
-
-  /** How much a stem says: its rarity in English times its rarity among the examples. */
-  #rarityOf(stem: string): number {
-    const holders = this.#postings.get(stem)?.length ?? 0
-    return backgroundRarity(stem) * (Math.log((this.#examples + examplesImagined) / (holders + 1)) + 1)
-  }
-
-  /** Recomputes the lengths of all examples if their number has changed much, otherwise those of new examples. */
-  #readLengths(): void {
-    const isStale = Math.abs(this.#examples - this.#readAt) > staleShare * this.#readAt
-    if (isStale) this.#readAt = this.#examples
-    for (const { byContext } of this.#agents.values()) {
-      for (const { number, words } of byContext.values()) {
-        if (!isStale && (this.#lengths[number] ?? 0) > 0) continue
-        let squares = 0
-        for (const stem of Object.keys(words)) {
-          squares += this.#rarityOf(stem) ** 2
-        }
-        this.#lengths[number] = Math.sqrt(squares)
-      }
-    }
+  /** How near an example is to its agent's own texts. */
+  #foreseenOf(agent: string, { number, vector }: StoredExample): number {
+    const known = this.#foreseen[number] ?? Number.NaN
+    if (!Number.isNaN(known)) return known
+    const own = vectorIn(vector)
+    const near = (own && this.#nearestText(agent, own)) ?? usuallyForeseen
+    this.#foreseen[number] = near
+    return near
   }
 
   #add(agent: AgentExamples, given: TrainingExample): void {
@@ -309,9 +293,9 @@ export class FeedbackModel {
         .slice(0, wordsPerExampleMax),
     )
     const number = this.#freeExamples.pop() ?? this.#capacity++
-    if (number >= this.#lengths.length) {
-      this.#lengths = larger(this.#lengths)
+    if (number >= this.#weights.length) {
       this.#weights = larger(this.#weights)
+      this.#foreseen = larger(this.#foreseen)
     }
     const vector = vectorIn(given.vector)
     const slot = vector === undefined ? noVector : this.#vectors.add(vector)
@@ -323,13 +307,9 @@ export class FeedbackModel {
       callerNumber: hashOf(given.caller),
       wordsNumber: hashOf(wordsKey(words)),
     })
-    this.#lengths[number] = 0
     this.#weights[number] = weightOf(given, this.#now())
-    for (const stem of Object.keys(words)) {
-      const posting = this.#postings.get(stem) ?? new ExamplePosting()
-      posting.add(number)
-      this.#postings.set(stem, posting)
-    }
+    this.#foreseen[number] = Number.NaN
+    this.#words.add(number, Object.keys(words))
     const agents = this.#agentsOf.get(given.context) ?? new Set()
     this.#agentsOf.set(given.context, agents.add(agent.agent))
     this.#examples += 1
@@ -340,11 +320,7 @@ export class FeedbackModel {
     const example = agent.byContext.get(context)
     if (example === undefined) return
     agent.byContext.delete(context)
-    for (const stem of Object.keys(example.words)) {
-      const posting = this.#postings.get(stem)
-      posting?.remove(example.number)
-      if (posting?.length === 0) this.#postings.delete(stem)
-    }
+    this.#words.remove(example.number)
     if (example.slot !== noVector) this.#vectors.remove(example.slot)
     this.#freeExamples.push(example.number)
     const agents = this.#agentsOf.get(context)
@@ -386,12 +362,3 @@ export class FeedbackModel {
 
 /** How far failures are trusted, which need no good examples. */
 const failedShare = 0.5
-
-const meaningAt = (cosines: Cosines | undefined, slot: number): number | undefined =>
-  cosines === undefined || slot === noVector ? undefined : cosineAt(cosines, slot)
-
-function larger(values: Float64Array): Float64Array<ArrayBuffer> {
-  const all = new Float64Array(2 * values.length)
-  all.set(values)
-  return all
-}

@@ -84,6 +84,13 @@ export class SkillVectors {
     return best
   }
 
+  /** How near the best skill of an agent is to a vector (`nearness`); undefined if it has no skills. */
+  nearestTo({ agent, skills }: RowVectors, vector: Float32Array): number | undefined {
+    const cosine = (slot: number) => this.#store.cosine(vector, slot)
+    if (skills.length === 0) return undefined
+    return Math.max(...skills.map((skill) => nearnessTo(skill, agent, cosine)))
+  }
+
   /** Compares a request with all texts, once per request. */
   cosines(meaning: QueryMeaning): QueryCosines {
     const { version } = this
@@ -147,10 +154,14 @@ function flatNearness(
 /** How near each skill of an agent is to a request: the mean of the request as a whole and its nearest part. */
 export function nearnessOf({ agent, skills }: RowVectors, { whole, parts }: QueryCosines): number[] {
   return skills.map((skill) => {
-    const near = nearnessTo(skill, agent, whole)
+    const near = nearnessTo(skill, agent, (slot) => cosineAt(whole, slot))
     if (parts.length === 0) return near
     let best = -1
-    for (const part of parts) best = Math.max(best, nearnessTo(skill, agent, part))
+    for (const part of parts)
+      best = Math.max(
+        best,
+        nearnessTo(skill, agent, (slot) => cosineAt(part, slot)),
+      )
     return (near + best) / 2
   })
 }
@@ -158,13 +169,9 @@ export function nearnessOf({ agent, skills }: RowVectors, { whole, parts }: Quer
 function nearnessTo(
   { text, examples }: RowVectors['skills'][number],
   agent: number | undefined,
-  cosines: Cosines,
+  cosine: (slot: number) => number,
 ): number {
   let example: number | undefined
-  for (const slot of examples) example = Math.max(example ?? -1, cosineAt(cosines, slot))
-  return nearness(
-    cosineAt(cosines, text),
-    example,
-    agent === undefined ? undefined : cosineAt(cosines, agent),
-  )
+  for (const slot of examples) example = Math.max(example ?? -1, cosine(slot))
+  return nearness(cosine(text), example, agent === undefined ? undefined : cosine(agent))
 }

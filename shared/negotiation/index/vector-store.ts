@@ -1,6 +1,7 @@
 // oxlint-disable-next-line typescript/triple-slash-reference -- types without a module: an import would have to be found at run time
 /// <reference path="./webassembly.d.ts" />
 import { readFileSync } from 'node:fs'
+import { larger } from './larger.ts'
 
 /** The numbers of a vector in a store. Longer vectors, which other models make, are folded to this many (`foldedTo`). */
 export const storedDimensions = 384
@@ -49,11 +50,7 @@ export class VectorStore {
   /** @returns the slot of the vector */
   add(vector: Float32Array): number {
     const slot = this.#free.pop() ?? this.#size++
-    if (slot >= this.#scales.length) {
-      const larger = new Float64Array(2 * this.#scales.length)
-      larger.set(this.#scales)
-      this.#scales = larger
-    }
+    if (slot >= this.#scales.length) this.#scales = larger(this.#scales)
     this.#reserve(vectorsFrom + this.#size * storedDimensions)
     const { values, scale } = inBytes(vector)
     new Int8Array(this.#memory.buffer, vectorsFrom + slot * storedDimensions, storedDimensions).set(values)
@@ -80,6 +77,17 @@ export class VectorStore {
       scales: this.#scales.slice(0, this.#size),
       queryScale: scale,
     }
+  }
+
+  /** The cosine with one vector of the store, equal to that of `cosines`. */
+  cosine(vector: Float32Array, slot: number): number {
+    const { values, scale } = inBytes(vector)
+    const at = vectorsFrom + slot * storedDimensions
+    const stored = new Int8Array(this.#memory.buffer, at, storedDimensions)
+    let dot = 0
+    for (let place = 0; place < storedDimensions; place += 1)
+      dot += (values[place] ?? 0) * (stored[place] ?? 0)
+    return dot * (this.#scales[slot] ?? 0) * scale
   }
 
   #reserve(bytes: number): void {

@@ -19,18 +19,28 @@ export const weightOf = ({ at, outcome }: Pick<TrainingExample, 'at' | 'outcome'
   Math.min(1, Math.abs(outcome)) * 2 ** (-Math.max(0, now - at) / halfLifeMs)
 
 /** The similarity that any two requests have, which is no evidence. */
-const usualWithMeaning = 0.2
+const usualWithMeaning = 0.1
 const usualOfWords = 0.05
 /** The weight of words next to meaning. */
 const wordsShare = 0.6
+/** What an agent's own texts show already, of the similarity with an example that is near to them. */
+const foreseenShare = 0.5
+
+/** How near examples usually are to their agent's own texts. */
+export const usuallyForeseen = 0.4
 
 /**
- * How similar a request and an example are, beyond what any two requests are.
+ * How similar a request and an example are, beyond what any two requests are, and beyond what the agent's own texts show already: an
+ * example that is far from these texts says more than one that repeats them.
  * @param words cosine of their words, weighted by rarity
- * @param meaning cosine of their sentence vectors, if both have one
+ * @param meaning cosine of their sentence vectors
+ * @param foreseen how near the example is to the texts of its agent (`nearness`)
  */
-export const similarity = (words: number, meaning: number | undefined): number =>
-  Math.max(0, meaning === undefined ? words - usualOfWords : meaning + wordsShare * words - usualWithMeaning)
+export const similarity = (words: number, meaning: number, foreseen: number): number =>
+  Math.max(0, meaning + wordsShare * words - Math.max(usualWithMeaning, foreseenShare * foreseen))
+
+/** `similarity` of a request and an example of which one has no sentence vector. */
+export const similarityOfWords = (words: number): number => Math.max(0, words - usualOfWords)
 
 /** The weights of the most similar examples. */
 const ranks = [0.75, 0.25] as const
@@ -72,7 +82,7 @@ export const usedShare = 0.5
 export const contextsMin = 4
 
 /** Weight of past work next to the agent's own texts, with and without sentence vectors. */
-const learnedWeight = { meaning: 1.4, words: 1 }
+const learnedWeight = { meaning: 1, words: 1 }
 
 /** Past work never counts more than this. */
 const learnedMax = 1
