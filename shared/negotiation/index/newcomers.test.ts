@@ -1,8 +1,11 @@
 import { agents, skillOf, type Text, texts } from '@parley/tools/testing/routing-list'
 import { expect, test } from 'vitest'
 import { trainingWords } from '../score/learning.ts'
+import { queryOf } from '../score/query.ts'
 import { defaultWeights } from '../score/weights.ts'
 import { AgentIndex } from './agent-index.ts'
+import { FeedbackModel } from './feedback-model.ts'
+import { vectorText } from './vector-store.ts'
 
 const at = 1_800_000_000_000
 const request = (taskSummary: string) => ({ taskSummary, weights: defaultWeights })
@@ -77,4 +80,61 @@ test('an agent is ranked by its current description, even if it had another one 
   for (const text of ['opera tickets', 'bicycle', 'tickets']) {
     expect(changed.rank(request(text)).candidates).toEqual(fresh.rank(request(text)).candidates)
   }
+})
+
+/** A vector of length 1 in the plane of two dimensions. */
+function direction(degrees: number): Float32Array {
+  const vector = new Float32Array(384)
+  vector.set([Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180)])
+  return vector
+}
+
+const rated = (caller: number) => ({
+  agent: '1',
+  context: `c-${caller}`,
+  caller: `caller-${caller}`,
+  at,
+  outcome: 1,
+  words: { [`detail${caller}`]: 1 },
+  vector: vectorText(direction(0)),
+})
+
+/** The match of agent 1 with a request in the direction of its examples, before and after they are learned. */
+function matches(steps: (index: AgentIndex, textsAt: (degrees: number) => void) => void): number {
+  const index = new AgentIndex({ now: () => at })
+  index.put('1', 'one', { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 })
+  const textsAt = (degrees: number) =>
+    index.setVectors('1', { skills: [{ text: direction(degrees), examples: [] }] })
+  steps(index, textsAt)
+  const meaning = { whole: direction(0), parts: [], background: 0 }
+  return index.rank(request('tickets'), { meaning }).candidates[0]?.exactScore ?? 0
+}
+
+const learnAll = (index: AgentIndex) =>
+  index.learn(...Array.from({ length: 8 }, (_, caller) => rated(caller)))
+
+test('an example that is far from the texts of its agent is more evidence than one that repeats them', () => {
+  const evidenceIf = (near: number) => {
+    const model = new FeedbackModel({ now: () => at, nearestText: () => near })
+    model.learn(...Array.from({ length: 8 }, (_, caller) => rated(caller)))
+    return model.valuesFor(queryOf(request('tickets')), direction(30)).evidence[0] ?? 0
+  }
+  expect(evidenceIf(0.2)).toBeGreaterThan(1.3 * evidenceIf(0.8))
+  expect(evidenceIf(0.8)).toBeGreaterThan(0)
+  expect(evidenceIf(-0.5)).toBe(evidenceIf(0.2))
+})
+
+test('examples are compared with the current texts of their agent, whenever these were embedded', () => {
+  const inOrder = matches((index, textsAt) => {
+    textsAt(10)
+    learnAll(index)
+  })
+  const embeddedLater = matches((index, textsAt) => {
+    learnAll(index)
+    index.rank(request('tickets'), { meaning: { whole: direction(0), parts: [], background: 0 } })
+    textsAt(80)
+    index.rank(request('tickets'), { meaning: { whole: direction(0), parts: [], background: 0 } })
+    textsAt(10)
+  })
+  expect(embeddedLater).toBe(inOrder)
 })
