@@ -28,8 +28,8 @@ const byWords: Coefficients = {
 const byMeaning: Coefficients = {
   evidence: 9.296,
   constant: -0.107,
-  evidenceTrained: -5.048,
-  constantTrained: -1.301,
+  evidenceTrained: -4.048,
+  constantTrained: -0.509,
   agents: -0.675,
 }
 
