@@ -56,13 +56,8 @@ const green = { numPassedTests: 2, numFailedTests: 0, testResults: [] }
 const nothing = { numPassedTests: 0, numFailedTests: 0, testResults: [] }
 test.each([
   ['left no report', path.join(folder, 'absent.json'), 0, 'vitest left no report (exit code 0)'],
-  [
-    'exited with an error outside the tests',
-    report('green.json', green),
-    1,
-    'no test failed, but the exit code is 1',
-  ],
-  ['ran no test', report('nothing.json', nothing), 0, 'no test ran'],
+  ['exited with an error outside the tests', report('green.json', green), 1, 'no test failed (exit code 1)'],
+  ['ran no test', report('nothing.json', nothing), 0, 'no test ran (exit code 0)'],
 ])('a suite that %s counts as a failure', (_what, file, exitCode, failure) => {
   expect(countVitest(file, exitCode)).toMatchObject({ failed: 1, failures: [failure] })
 })

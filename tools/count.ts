@@ -116,7 +116,7 @@ function noReport(tool: string, exitCode: number): Count {
 function atLeastOneFailure(count: Count, exitCode: number): Count {
   const ran = count.passed + count.failed
   if (count.failed > 0 || (exitCode === 0 && ran > 0)) return count
-  const failure = ran === 0 ? 'no test ran' : `no test failed, but the exit code is ${exitCode}`
+  const failure = `${ran === 0 ? 'no test ran' : 'no test failed'} (exit code ${exitCode})`
   return { ...count, failed: 1, failures: [failure] }
 }
 

@@ -179,8 +179,8 @@ export class AgentIndex {
   #drop(row: Row): void {
     this.#words.remove(row.units, row.profile)
     if (row.vectors !== undefined) this.#vectors.remove(row.vectors)
-    this.#learned.textsChanged(row.id)
     this.#rows.remove(row)
+    this.#learned.textsChanged(row.id)
     this.#ruled.delete(row)
     if (row.away === true) this.#away -= 1
   }

@@ -1,5 +1,6 @@
 import type { SimilarExamples } from '../score/knowledge.ts'
 import {
+  failedShare,
   knownShare,
   learnedEvidence,
   maturity,
@@ -93,7 +94,7 @@ export class FeedbackModel {
   #capacity = 0
   #agentCapacity = 0
   #weights = new Float64Array(64)
-  /** How near each example is to its agent's own texts. NaN if it must be computed. */
+  /** How near each example is to its agent's own texts. */
   #foreseen = new Float64Array(64)
   #asOf = 0
   #version = 0
@@ -121,7 +122,7 @@ export class FeedbackModel {
     return this.#callersMin
   }
 
-  /** Grows with every change of an example. */
+  /** Grows with every change of an example, or of the texts that examples are compared with. */
   get version(): number {
     return this.#version
   }
@@ -162,11 +163,12 @@ export class FeedbackModel {
     this.#count(agent)
   }
 
-  /** Reports that the vectors of the agent's own texts have changed. */
+  /** Compares the agent's examples with its own texts again, whose vectors have changed. */
   textsChanged(id: string): void {
     const agent = this.#agents.get(id)
     if (agent === undefined) return
-    for (const { number } of agent.byContext.values()) this.#foreseen[number] = Number.NaN
+    for (const example of agent.byContext.values())
+      this.#foreseen[example.number] = this.#foreseenOf(id, example, vectorIn(example.vector))
     this.#version += 1
   }
 
@@ -230,7 +232,7 @@ export class FeedbackModel {
       const rated = trustIn(independent) * good.evidence(this.#callersMin, needed)
       const used = usedShare * trustIn(independentUses) * uses.evidence(usersMin, needed)
       const forIt = Math.max(rated, used)
-      const against = failedShare * bad.evidence(this.#callersMin, needed)
+      const against = failedShare(hasMeaning) * bad.evidence(this.#callersMin, needed)
       evidence[number] = learnedEvidence(forIt - against, hasMeaning)
     }
     return { evidence, known }
@@ -260,14 +262,13 @@ export class FeedbackModel {
       return this.#last
     const values = this.#words.cosines(query, this.#capacity)
     const cosines = vector === undefined ? undefined : this.#vectors.cosines(vector)
-    for (const { agent, byContext } of this.#agents.values()) {
-      for (const example of byContext.values()) {
-        const { number, slot } = example
+    for (const { byContext } of this.#agents.values()) {
+      for (const { number, slot } of byContext.values()) {
         const words = values[number] ?? 0
         const near =
           cosines === undefined || slot === noVector
             ? similarityOfWords(words)
-            : similarity(words, cosineAt(cosines, slot), this.#foreseenOf(agent, example))
+            : similarity(words, cosineAt(cosines, slot), this.#foreseen[number] ?? usuallyForeseen)
         values[number] = near * (this.#weights[number] ?? 0)
       }
     }
@@ -275,14 +276,10 @@ export class FeedbackModel {
     return this.#last
   }
 
-  /** How near an example is to its agent's own texts. */
-  #foreseenOf(agent: string, { number, vector }: StoredExample): number {
-    const known = this.#foreseen[number] ?? Number.NaN
-    if (!Number.isNaN(known)) return known
-    const own = vectorIn(vector)
-    const near = (own && this.#nearestText(agent, own)) ?? usuallyForeseen
-    this.#foreseen[number] = near
-    return near
+  /** How near an example is to its agent's own texts. A failure counts in full, whatever these say. */
+  #foreseenOf(agent: string, { outcome }: TrainingExample, vector: Float32Array | undefined): number {
+    if (outcome < 0 || vector === undefined) return usuallyForeseen
+    return this.#nearestText(agent, vector) ?? usuallyForeseen
   }
 
   #add(agent: AgentExamples, given: TrainingExample): void {
@@ -308,7 +305,7 @@ export class FeedbackModel {
       wordsNumber: hashOf(wordsKey(words)),
     })
     this.#weights[number] = weightOf(given, this.#now())
-    this.#foreseen[number] = Number.NaN
+    this.#foreseen[number] = this.#foreseenOf(agent.agent, given, vector)
     this.#words.add(number, Object.keys(words))
     const agents = this.#agentsOf.get(given.context) ?? new Set()
     this.#agentsOf.set(given.context, agents.add(agent.agent))
@@ -359,6 +356,3 @@ export class FeedbackModel {
     agent.independentUses = independentAmong(good.filter(isUse), usersMin)
   }
 }
-
-/** How far failures are trusted, which need no good examples. */
-const failedShare = 0.5

@@ -99,7 +99,7 @@ const rated = (caller: number) => ({
   vector: vectorText(direction(0)),
 })
 
-/** The match of agent 1 with a request in the direction of its examples, before and after they are learned. */
+/** The match of agent 1 with a request in the direction of its examples, after some steps. */
 function matches(steps: (index: AgentIndex, textsAt: (degrees: number) => void) => void): number {
   const index = new AgentIndex({ now: () => at })
   index.put('1', 'one', { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 })
@@ -114,14 +114,16 @@ const learnAll = (index: AgentIndex) =>
   index.learn(...Array.from({ length: 8 }, (_, caller) => rated(caller)))
 
 test('an example that is far from the texts of its agent is more evidence than one that repeats them', () => {
-  const evidenceIf = (near: number) => {
+  const evidenceIf = (near: number, outcome = 1) => {
     const model = new FeedbackModel({ now: () => at, nearestText: () => near })
-    model.learn(...Array.from({ length: 8 }, (_, caller) => rated(caller)))
+    model.learn(...Array.from({ length: 8 }, (_, caller) => ({ ...rated(caller), outcome })))
     return model.valuesFor(queryOf(request('tickets')), direction(30)).evidence[0] ?? 0
   }
   expect(evidenceIf(0.2)).toBeGreaterThan(1.3 * evidenceIf(0.8))
   expect(evidenceIf(0.8)).toBeGreaterThan(0)
   expect(evidenceIf(-0.5)).toBe(evidenceIf(0.2))
+  expect(evidenceIf(0.8, -1)).toBe(evidenceIf(0.2, -1))
+  expect(evidenceIf(0.8, -1)).toBeLessThan(-evidenceIf(0.8) / 2)
 })
 
 test('examples are compared with the current texts of their agent, whenever these were embedded', () => {

@@ -28,6 +28,9 @@ export interface QueryCosines {
   parts: readonly Cosines[]
 }
 
+/** The number of texts of an agent with which one of its training examples is compared: an agent chooses how many it has. */
+const comparedMax = 256
+
 /** The sentence vectors of all agents. */
 export class SkillVectors {
   readonly #store = new VectorStore()
@@ -84,11 +87,24 @@ export class SkillVectors {
     return best
   }
 
-  /** How near the best skill of an agent is to a vector (`nearness`); undefined if it has no skills. */
+  /**
+   * How near the best skill of an agent is to a vector (`nearness`), of the first skills that have at most `comparedMax` texts together;
+   * undefined if it has no skills.
+   */
   nearestTo({ agent, skills }: RowVectors, vector: Float32Array): number | undefined {
-    const cosine = (slot: number) => this.#store.cosine(vector, slot)
-    if (skills.length === 0) return undefined
-    return Math.max(...skills.map((skill) => nearnessTo(skill, agent, cosine)))
+    const cosine = this.#store.cosinesOf(vector)
+    const ofAgent = agent === undefined ? undefined : cosine(agent)
+    let best: number | undefined
+    let left = comparedMax
+    for (const skill of skills) {
+      left -= 1 + skill.examples.length
+      if (left < 0 && best !== undefined) return best
+      best = Math.max(
+        best ?? -1,
+        nearnessTo({ ...skill, examples: skill.examples.slice(0, comparedMax) }, ofAgent, cosine),
+      )
+    }
+    return best
   }
 
   /** Compares a request with all texts, once per request. */
@@ -153,25 +169,25 @@ function flatNearness(
 
 /** How near each skill of an agent is to a request: the mean of the request as a whole and its nearest part. */
 export function nearnessOf({ agent, skills }: RowVectors, { whole, parts }: QueryCosines): number[] {
+  const nearTo = (skill: RowVectors['skills'][number], cosines: Cosines) => {
+    const cosine = (slot: number) => cosineAt(cosines, slot)
+    return nearnessTo(skill, agent === undefined ? undefined : cosine(agent), cosine)
+  }
   return skills.map((skill) => {
-    const near = nearnessTo(skill, agent, (slot) => cosineAt(whole, slot))
+    const near = nearTo(skill, whole)
     if (parts.length === 0) return near
     let best = -1
-    for (const part of parts)
-      best = Math.max(
-        best,
-        nearnessTo(skill, agent, (slot) => cosineAt(part, slot)),
-      )
+    for (const part of parts) best = Math.max(best, nearTo(skill, part))
     return (near + best) / 2
   })
 }
 
 function nearnessTo(
   { text, examples }: RowVectors['skills'][number],
-  agent: number | undefined,
+  ofAgent: number | undefined,
   cosine: (slot: number) => number,
 ): number {
   let example: number | undefined
   for (const slot of examples) example = Math.max(example ?? -1, cosine(slot))
-  return nearness(cosine(text), example, agent === undefined ? undefined : cosine(agent))
+  return nearness(cosine(text), example, ofAgent)
 }

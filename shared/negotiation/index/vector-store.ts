@@ -79,15 +79,16 @@ export class VectorStore {
     }
   }
 
-  /** The cosine with one vector of the store, equal to that of `cosines`. */
-  cosine(vector: Float32Array, slot: number): number {
+  /** The cosines of a vector with single vectors of the store, equal to those of `cosines`. To be used before the store changes. */
+  cosinesOf(vector: Float32Array): (slot: number) => number {
     const { values, scale } = inBytes(vector)
-    const at = vectorsFrom + slot * storedDimensions
-    const stored = new Int8Array(this.#memory.buffer, at, storedDimensions)
-    let dot = 0
-    for (let place = 0; place < storedDimensions; place += 1)
-      dot += (values[place] ?? 0) * (stored[place] ?? 0)
-    return dot * (this.#scales[slot] ?? 0) * scale
+    const stored = new Int8Array(this.#memory.buffer)
+    return (slot) => {
+      const from = vectorsFrom + slot * storedDimensions
+      let dot = 0
+      for (let at = 0; at < storedDimensions; at += 1) dot += (values[at] ?? 0) * (stored[from + at] ?? 0)
+      return dot * (this.#scales[slot] ?? 0) * scale
+    }
   }
 
   #reserve(bytes: number): void {

@@ -22,7 +22,10 @@ interface LimitedRow {
 const hiddenFlag = 1
 const limitedFlag = 2
 
-/** The rows as one caller sees them. A ranking with it gives the same result as an index without the hidden parts. */
+/**
+ * The rows as one caller sees them. A ranking with it gives the same result as an index without the hidden parts. Training examples are
+ * the exception: they are of all skills of an agent, and are compared with all its texts.
+ */
 export class Visibility {
   readonly #words: WordIndex
   /** `hiddenFlag` or `limitedFlag`, indexed by row. */

@@ -84,6 +84,9 @@ export const contextsMin = 4
 /** Weight of past work next to the agent's own texts, with and without sentence vectors. */
 const learnedWeight = { meaning: 1, words: 1 }
 
+/** How far failures are trusted next to ratings: they need no good examples. */
+export const failedShare = (hasMeaning: boolean): number => (hasMeaning ? 0.7 : 0.5)
+
 /** Past work never counts more than this. */
 const learnedMax = 1
 
