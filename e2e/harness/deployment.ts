@@ -122,7 +122,7 @@ export class Deployment {
 
   /** Kills every process and deletes the data. */
   async remove(): Promise<void> {
-    for (const pid of this.processes()) process.kill(pid, 'SIGKILL')
+    for (const pid of this.processes()) kill(pid)
     await this.#process[Symbol.asyncDispose]()
     await this.#balancer?.[Symbol.asyncDispose]()
     rmSync(this.dataDir, { recursive: true, force: true })
@@ -149,4 +149,13 @@ async function untilAgentsAreReady(gateway: string): Promise<void> {
     if (agents.length > 0 && agents.every(({ status }) => status === 'ready')) return
   }
   throw new Error(`${gateway} does not know all agents`)
+}
+
+/** Kills a process, which may have ended since it was listed. */
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
+  }
 }
