@@ -1,23 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { encoderRuns } from '@parley/tools/testing/encoder-runs'
 import { expect, test } from 'vitest'
 import { dimensions, SentenceEncoder } from './sentence-encoder.ts'
 
 const model = new URL('./model/', import.meta.url)
-
-function isInstalled(): boolean {
-  try {
-    createRequire(import.meta.url).resolve('onnxruntime-node')
-    return true
-  } catch {
-    return false
-  }
-}
 
 const cosine = (a: Float32Array, b: Float32Array) =>
   a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
@@ -28,7 +19,7 @@ async function vectorsOf(encoder: SentenceEncoder, texts: string[]): Promise<Flo
   return found.vectors
 }
 
-test.skipIf(!isInstalled()).for([
+test.skipIf(!encoderRuns()).for([
   [
     'Sum up the minutes of the meeting',
     'key points: Lists what was decided in a meeting',
@@ -57,7 +48,7 @@ test.skipIf(!isInstalled()).for([
   },
 )
 
-test.skipIf(!isInstalled())(
+test.skipIf(!encoderRuns())(
   '(needs onnxruntime-node) any text has a vector of length 1, and the same text the same vector',
   async () => {
     await using encoder = new SentenceEncoder()
@@ -83,7 +74,7 @@ test.skipIf(!isInstalled())(
   },
 )
 
-test.skipIf(!isInstalled())(
+test.skipIf(!encoderRuns())(
   '(needs onnxruntime-node) a vector does not depend much on the other texts of its batch',
   async () => {
     await using encoder = new SentenceEncoder({ keptMax: 1 })
@@ -96,7 +87,7 @@ test.skipIf(!isInstalled())(
   },
 )
 
-test.skipIf(!isInstalled())(
+test.skipIf(!encoderRuns())(
   '(needs onnxruntime-node) a text that a request waits for overtakes skills',
   async () => {
     await using encoder = new SentenceEncoder()
@@ -173,7 +164,7 @@ test('texts that wait when the encoder ends get a reason', async () => {
 })
 
 // A thread that is terminated while it loads or runs the model aborts the process.
-test.skipIf(!isInstalled()).each([0, 100, 150, 200, 250, 300, 400])(
+test.skipIf(!encoderRuns()).each([0, 100, 150, 200, 250, 300, 400])(
   'a process that closes the encoder after %i ms of work ends normally',
   async (afterMs) => {
     const script = `
@@ -187,7 +178,7 @@ test.skipIf(!isInstalled()).each([0, 100, 150, 200, 250, 300, 400])(
   },
 )
 
-test.skipIf(!isInstalled())(
+test.skipIf(!encoderRuns())(
   'a request behind a hundred others gets no vectors, because the encoder is busy',
   async () => {
     await using encoder = new SentenceEncoder()

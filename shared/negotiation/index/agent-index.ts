@@ -63,9 +63,9 @@ export class AgentIndex {
   constructor(options: FeedbackModelOptions = {}) {
     this.#learned = new FeedbackModel({
       ...options,
-      nearestText: (agent, vector) => {
+      ownTextsOf: (agent) => {
         const vectors = this.#rows.byId(agent)?.vectors
-        return vectors && this.#vectors.nearestTo(vectors, vector)
+        return vectors && this.#vectors.comparerOf(vectors)
       },
     })
     this.#ranker = new Ranker({

@@ -11,7 +11,7 @@ import {
   trustIn,
   usedShare,
   usersMin,
-  usuallyForeseen,
+  usualNearness,
   weightOf,
 } from '../score/learning.ts'
 import type { Query } from '../score/query.ts'
@@ -38,8 +38,11 @@ export interface FeedbackModelOptions {
   perAgentMax?: number
   /** Number of callers that must support what is learned for a request. Default 2. */
   callersMin?: number
-  /** How near a vector is to the agent's own texts; undefined if these have no vectors. `textsChanged` reports changes. */
-  nearestText?: (agent: string, vector: Float32Array) => number | undefined
+  /**
+   * Returns a function that tells how near a vector is to the agent's own texts; undefined if these have no vectors. `textsChanged`
+   * reports changes.
+   */
+  ownTextsOf?: (agent: string) => ((vector: Float32Array) => number) | undefined
 }
 
 const perAgentMaxDefault = 400
@@ -72,7 +75,6 @@ interface Similarities {
   vector: Float32Array | undefined
   version: number
   values: Float64Array
-  hasMeaning: boolean
 }
 
 /**
@@ -87,7 +89,7 @@ export class FeedbackModel {
   readonly #now: () => number
   readonly #perAgentMax: number
   readonly #callersMin: number
-  readonly #nearestText: NonNullable<FeedbackModelOptions['nearestText']>
+  readonly #ownTextsOf: NonNullable<FeedbackModelOptions['ownTextsOf']>
   readonly #freeExamples: number[] = []
   readonly #freeAgents: number[] = []
   #examples = 0
@@ -95,7 +97,7 @@ export class FeedbackModel {
   #agentCapacity = 0
   #weights = new Float64Array(64)
   /** How near each example is to its agent's own texts. */
-  #foreseen = new Float64Array(64)
+  #nearOwn = new Float64Array(64)
   #asOf = 0
   #version = 0
   #last: Similarities | undefined
@@ -104,10 +106,10 @@ export class FeedbackModel {
     now = Date.now,
     perAgentMax = perAgentMaxDefault,
     callersMin = 2,
-    nearestText = () => undefined,
+    ownTextsOf = () => undefined,
   }: FeedbackModelOptions = {}) {
     this.#now = now
-    this.#nearestText = nearestText
+    this.#ownTextsOf = ownTextsOf
     this.#callersMin = callersMin
     this.#perAgentMax = perAgentMax
   }
@@ -167,8 +169,9 @@ export class FeedbackModel {
   textsChanged(id: string): void {
     const agent = this.#agents.get(id)
     if (agent === undefined) return
+    const nearOwn = this.#ownTextsOf(id)
     for (const example of agent.byContext.values())
-      this.#foreseen[example.number] = this.#foreseenOf(id, example, vectorIn(example.vector))
+      this.#nearOwn[example.number] = nearnessOf(example, nearOwn && vectorIn(example.vector), nearOwn)
     this.#version += 1
   }
 
@@ -212,7 +215,7 @@ export class FeedbackModel {
 
   /** The evidence of all agents with examples for a query, and how much is known about each. */
   valuesFor(query: Query, vector: Float32Array | undefined): LearnedValues {
-    const { values, hasMeaning } = this.#similarities(query, vector)
+    const { values } = this.#similarities(query, vector)
     const evidence = new Float64Array(this.#agentCapacity)
     const known = new Float64Array(this.#agentCapacity)
     const [good, bad, uses] = [new Support(), new Support(), new Support()]
@@ -232,8 +235,8 @@ export class FeedbackModel {
       const rated = trustIn(independent) * good.evidence(this.#callersMin, needed)
       const used = usedShare * trustIn(independentUses) * uses.evidence(usersMin, needed)
       const forIt = Math.max(rated, used)
-      const against = failedShare(hasMeaning) * bad.evidence(this.#callersMin, needed)
-      evidence[number] = learnedEvidence(forIt - against, hasMeaning)
+      const against = failedShare * bad.evidence(this.#callersMin, needed)
+      evidence[number] = learnedEvidence(forIt - against)
     }
     return { evidence, known }
   }
@@ -268,18 +271,12 @@ export class FeedbackModel {
         const near =
           cosines === undefined || slot === noVector
             ? similarityOfWords(words)
-            : similarity(words, cosineAt(cosines, slot), this.#foreseen[number] ?? usuallyForeseen)
+            : similarity(words, cosineAt(cosines, slot), this.#nearOwn[number] ?? usualNearness)
         values[number] = near * (this.#weights[number] ?? 0)
       }
     }
-    this.#last = { of: query, vector, version, values, hasMeaning: cosines !== undefined }
+    this.#last = { of: query, vector, version, values }
     return this.#last
-  }
-
-  /** How near an example is to its agent's own texts. A failure counts in full, whatever these say. */
-  #foreseenOf(agent: string, { outcome }: TrainingExample, vector: Float32Array | undefined): number {
-    if (outcome < 0 || vector === undefined) return usuallyForeseen
-    return this.#nearestText(agent, vector) ?? usuallyForeseen
   }
 
   #add(agent: AgentExamples, given: TrainingExample): void {
@@ -292,7 +289,7 @@ export class FeedbackModel {
     const number = this.#freeExamples.pop() ?? this.#capacity++
     if (number >= this.#weights.length) {
       this.#weights = larger(this.#weights)
-      this.#foreseen = larger(this.#foreseen)
+      this.#nearOwn = larger(this.#nearOwn)
     }
     const vector = vectorIn(given.vector)
     const slot = vector === undefined ? noVector : this.#vectors.add(vector)
@@ -305,7 +302,7 @@ export class FeedbackModel {
       wordsNumber: hashOf(wordsKey(words)),
     })
     this.#weights[number] = weightOf(given, this.#now())
-    this.#foreseen[number] = this.#foreseenOf(agent.agent, given, vector)
+    this.#nearOwn[number] = nearnessOf(given, vector, this.#ownTextsOf(agent.agent))
     this.#words.add(number, Object.keys(words))
     const agents = this.#agentsOf.get(given.context) ?? new Set()
     this.#agentsOf.set(given.context, agents.add(agent.agent))
@@ -356,3 +353,10 @@ export class FeedbackModel {
     agent.independentUses = independentAmong(good.filter(isUse), usersMin)
   }
 }
+
+/** How near an example is to its agent's own texts. A failure counts in full, whatever these say. */
+const nearnessOf = (
+  { outcome }: TrainingExample,
+  vector: Float32Array | undefined,
+  nearOwn: ((vector: Float32Array) => number) | undefined,
+): number => (outcome < 0 || vector === undefined || nearOwn === undefined ? usualNearness : nearOwn(vector))

@@ -115,7 +115,7 @@ const learnAll = (index: AgentIndex) =>
 
 test('an example that is far from the texts of its agent is more evidence than one that repeats them', () => {
   const evidenceIf = (near: number, outcome = 1) => {
-    const model = new FeedbackModel({ now: () => at, nearestText: () => near })
+    const model = new FeedbackModel({ now: () => at, ownTextsOf: () => () => near })
     model.learn(...Array.from({ length: 8 }, (_, caller) => ({ ...rated(caller), outcome })))
     return model.valuesFor(queryOf(request('tickets')), direction(30)).evidence[0] ?? 0
   }

@@ -88,23 +88,17 @@ export class SkillVectors {
   }
 
   /**
-   * How near the best skill of an agent is to a vector (`nearness`), of the first skills that have at most `comparedMax` texts together;
-   * undefined if it has no skills.
+   * Returns a function that tells how near a vector is to the best skill of an agent (`nearness`), of those with the first `comparedMax`
+   * texts. Undefined if it has no skills. To be used before the store changes.
    */
-  nearestTo({ agent, skills }: RowVectors, vector: Float32Array): number | undefined {
-    const cosine = this.#store.cosinesOf(vector)
-    const ofAgent = agent === undefined ? undefined : cosine(agent)
-    let best: number | undefined
-    let left = comparedMax
-    for (const skill of skills) {
-      left -= 1 + skill.examples.length
-      if (left < 0 && best !== undefined) return best
-      best = Math.max(
-        best ?? -1,
-        nearnessTo({ ...skill, examples: skill.examples.slice(0, comparedMax) }, ofAgent, cosine),
-      )
+  comparerOf({ agent, skills }: RowVectors): ((vector: Float32Array) => number) | undefined {
+    const compared = firstTexts(skills, comparedMax)
+    if (compared.length === 0) return undefined
+    return (vector) => {
+      const cosine = this.#store.cosinesOf(vector)
+      const ofAgent = agent === undefined ? undefined : cosine(agent)
+      return Math.max(...compared.map((skill) => nearnessTo(skill, ofAgent, cosine)))
     }
-    return best
   }
 
   /** Compares a request with all texts, once per request. */
@@ -180,6 +174,15 @@ export function nearnessOf({ agent, skills }: RowVectors, { whole, parts }: Quer
     for (const part of parts) best = Math.max(best, nearTo(skill, part))
     return (near + best) / 2
   })
+}
+
+/** The skills in order, as far as they have at most `max` texts together, each without examples beyond this number. */
+function firstTexts(skills: RowVectors['skills'], max: number): RowVectors['skills'] {
+  let texts = 0
+  return skills
+    .slice(0, max)
+    .map(({ text, examples }) => ({ text, examples: examples.slice(0, max - 1) }))
+    .filter(({ examples }) => (texts += 1 + examples.length) <= max)
 }
 
 function nearnessTo(

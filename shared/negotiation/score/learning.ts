@@ -23,23 +23,23 @@ const usualWithMeaning = 0.1
 const usualOfWords = 0.05
 /** The weight of words next to meaning. */
 const wordsShare = 0.6
-/** What an agent's own texts show already, of the similarity with an example that is near to them. */
-const foreseenShare = 0.5
+/** The fraction of an example's nearness to its agent's own texts that is no evidence, because these texts are compared anyway. */
+const ownTextsShare = 0.5
 
 /** How near examples usually are to their agent's own texts. */
-export const usuallyForeseen = 0.4
+export const usualNearness = 0.4
 
 /**
- * How similar a request and an example are, beyond what any two requests are, and beyond what the agent's own texts show already: an
- * example that is far from these texts says more than one that repeats them.
+ * How similar a request and an example are, beyond what any two requests are. An example that is far from its agent's own texts says
+ * more than one that repeats them.
  * @param words cosine of their words, weighted by rarity
  * @param meaning cosine of their sentence vectors
- * @param foreseen how near the example is to the texts of its agent (`nearness`)
+ * @param nearOwn how near the example is to the texts of its agent (`nearness`)
  */
-export const similarity = (words: number, meaning: number, foreseen: number): number =>
-  Math.max(0, meaning + wordsShare * words - Math.max(usualWithMeaning, foreseenShare * foreseen))
+export const similarity = (words: number, meaning: number, nearOwn: number): number =>
+  Math.max(0, meaning + wordsShare * words - Math.max(usualWithMeaning, ownTextsShare * nearOwn))
 
-/** `similarity` of a request and an example of which one has no sentence vector. */
+/** The same if the request or the example has no sentence vector. */
 export const similarityOfWords = (words: number): number => Math.max(0, words - usualOfWords)
 
 /** The weights of the most similar examples. */
@@ -81,21 +81,15 @@ export const usedShare = 0.5
 /** Number of contexts with good examples from which an agent's score can rise while the gateway has few examples. */
 export const contextsMin = 4
 
-/** Weight of past work next to the agent's own texts, with and without sentence vectors. */
-const learnedWeight = { meaning: 1, words: 1 }
-
-/** How far failures are trusted next to ratings: they need no good examples. */
-export const failedShare = (hasMeaning: boolean): number => (hasMeaning ? 0.7 : 0.5)
+/** How far failures are trusted next to ratings, whose trust depends on their number (`trustIn`). */
+export const failedShare = 0.5
 
 /** Past work never counts more than this. */
 const learnedMax = 1
 
 /** @param support of good examples less that of bad ones, each weighted by the trust in it */
-export const learnedEvidence = (support: number, hasMeaning: boolean): number =>
-  Math.max(
-    -learnedMax,
-    Math.min(learnedMax, (hasMeaning ? learnedWeight.meaning : learnedWeight.words) * support),
-  )
+export const learnedEvidence = (support: number): number =>
+  Math.max(-learnedMax, Math.min(learnedMax, support))
 
 /** The independent examples among those of so many contexts and callers. */
 export const independentExamples = (contexts: number, callers: number): number =>

@@ -2,6 +2,7 @@ import { SentenceEncoder } from '@parley/encoder/sentence-encoder'
 import type { AgentIndex, RankOptions } from '@parley/negotiation/index/agent-index'
 import { listOf, textsOf, vectorsOf } from '@parley/negotiation/index/agent-texts'
 import { RequestMeaning } from '@parley/negotiation/index/request-meaning'
+import type { AgentVectors } from '@parley/negotiation/index/skill-vectors'
 import { vectorText } from '@parley/negotiation/index/vector-store'
 import type { Offer } from '@parley/negotiation/score/offer'
 import { needsOf } from '@parley/negotiation/words/needs'
@@ -34,12 +35,17 @@ export function exampleVector(text: string, mode: Mode): { vector?: string } {
   return meaning === undefined ? {} : { vector: vectorText(meaning.whole) }
 }
 
-/** Sets the vectors of an agent. @throws Error if the encoder does not run */
-export async function embedAgent(index: AgentIndex, id: string, offer: Offer): Promise<void> {
+/** The vectors of an agent's texts. @throws Error if the encoder does not run */
+export async function vectorsFor(offer: Offer): Promise<AgentVectors> {
   const texts = textsOf(offer)
   const encoded = await encoder.embed(listOf(texts))
   if ('failed' in encoded) throw new Error(encoded.failed)
-  index.setVectors(id, vectorsOf(texts, encoded.vectors))
+  return vectorsOf(texts, encoded.vectors)
+}
+
+/** Sets the vectors of an agent. @throws Error if the encoder does not run */
+export async function embedAgent(index: AgentIndex, id: string, offer: Offer): Promise<void> {
+  index.setVectors(id, await vectorsFor(offer))
 }
 
 export const closeEncoder = () => encoder[Symbol.asyncDispose]()
