@@ -21,7 +21,7 @@ afterAll(closeEncoder)
 describe.skipIf(!runs)('(needs onnxruntime-node) ranked by words and encoder', () => {
   replayCases({
     // A ranking with vectors takes longer.
-    shuffles: 30,
+    shuffles: 15,
     optionsFor: (text) => optionsFor(text, 'meaning'),
     exampleVector: (text) => exampleVector(text, 'meaning'),
     vectorsOf: (agent) => vectors.get(agent),
