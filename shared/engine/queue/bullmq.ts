@@ -253,6 +253,8 @@ class BullmqScheduler implements Scheduler {
   async #add(jobs: readonly Job[]): Promise<void> {
     for (const job of jobs)
       await this.#queue.add('task', job, { jobId: jobKey(job), removeOnComplete: true, removeOnFail: true })
+    if (jobs.length === 0) return
+    for (const job of await this.#owners.discarded(jobs)) await this.#queue.remove(jobKey(job))
   }
 
   async #process(job: BullJob<Job, void>, token: string | undefined, work: Work): Promise<void> {

@@ -26,8 +26,11 @@ const promote = `
   if redis.call('EXISTS', behind) == 0 then redis.call('SREM', owners, owner) end
   return moved`
 
+/** How long a discarded job is remembered, for a process that is adding it to the shared queue. */
+const discardedKeptSeconds = 60
+
 const parameters = `
-  local queued, behind, owners, count, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+  local queued, behind, owners, count, sequence, discarded = unpack(KEYS)
   local owner, max, job = ARGV[1], tonumber(ARGV[2]), ARGV[3]`
 
 const scripts = {
@@ -42,6 +45,9 @@ const scripts = {
   redis.call('SREM', queued, job)
   ${promote}`,
   discard: `${parameters}
+  local now = redis.call('TIME')[1]
+  redis.call('ZREMRANGEBYSCORE', discarded, '-inf', now - ${discardedKeptSeconds})
+  redis.call('ZADD', discarded, now, job)
   redis.call('SREM', queued, job)
   if redis.call('ZREM', behind, job) == 1 then redis.call('DECR', count) end
   ${promote}`,
@@ -85,6 +91,17 @@ export class RedisOwnerQueues {
   /** Removes a job that will not run. Returns the jobs that should now be in the shared queue. */
   discard(job: Job): Promise<Job[]> {
     return this.#run(scripts.discard, ownerHash(job.owner), memberOf(job))
+  }
+
+  /**
+   * Returns those of the jobs that were discarded within the last minute. A process calls this after it has added jobs
+   * to the shared queue, because another request may have discarded them in the meantime.
+   */
+  async discarded(jobs: readonly Job[]): Promise<Job[]> {
+    const pipeline = this.#redis.pipeline()
+    for (const job of jobs) pipeline.zscore(`${this.#prefix}discarded`, memberOf(job))
+    const answers = (await pipeline.exec()) ?? []
+    return jobs.filter((_, i) => typeof answers[i]?.[1] === 'string')
   }
 
   /**
@@ -161,7 +178,7 @@ export class RedisOwnerQueues {
   }
 
   async #run(script: string, owner: string, member: string): Promise<Job[]> {
-    const keys = [`queued:${owner}`, `behind:${owner}`, 'owners', 'count', 'sequence']
+    const keys = [`queued:${owner}`, `behind:${owner}`, 'owners', 'count', 'sequence', 'discarded']
     const fullKeys = keys.map((key) => this.#prefix + key)
     const promoted: unknown = await this.#redis.eval(
       script,

@@ -167,6 +167,14 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     expect(work.begun).toEqual(['b', 'd'])
   })
 
+  test(`${name}: jobs that are discarded while they enter the queue leave it`, async () => {
+    await using scheduler = await open(1)
+    const jobs = Array.from({ length: 60 }, (_, i) => jobOf(`t${i}`, `owner ${i % 20}`))
+    for (const job of jobs) scheduler.enqueue(job)
+    for (const job of jobs) scheduler.discard(job)
+    await until(() => scheduler.waiting === 0)
+  })
+
   test(`${name}: the owners of waiting tasks take turns`, async () => {
     await using scheduler = await open(1)
     const jobs = ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2'].map((id) => jobOf(id, id.slice(0, 1)))
