@@ -171,14 +171,17 @@ test('the error for a message that no candidate accepts lists the attempts, and 
   expect(await record.json()).toMatchObject({ can_handle: true, chosen: null, tried })
 })
 
-test.each(['draining', 'queue_full'])('a 503 with %s sends the message to the next agent', async (reason) => {
-  const busy = await agent('sky', weather)
-  busy.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason })
-  const second = await agent('sky-two', 'Weather forecast')
-  const taken = await call('message/send', saying('weather forecast for any city'))
-  expect([taken.status, taken.headers.get('x-agent')]).toEqual([200, 'sky-two'])
-  expect([busy.sent().length, second.sent().length]).toEqual([1, 1])
-})
+test.each(['draining', 'queue_full', 'gateway_keys'])(
+  'a 503 with %s sends the message to the next agent',
+  async (reason) => {
+    const busy = await agent('sky', weather)
+    busy.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason })
+    const second = await agent('sky-two', 'Weather forecast')
+    const taken = await call('message/send', saying('weather forecast for any city'))
+    expect([taken.status, taken.headers.get('x-agent')]).toEqual([200, 'sky-two'])
+    expect([busy.sent().length, second.sent().length]).toEqual([1, 1])
+  },
+)
 
 test.each([
   ['of another reason', -32042, { reason: 'storage' }],

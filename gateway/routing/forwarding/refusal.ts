@@ -9,7 +9,7 @@ import type { CallAddress } from './call-reader.ts'
 import type { ResponseHead } from './exchange.ts'
 
 /** Reasons for a 503 that Parley's servers send before they store the message. */
-const unprocessed = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits', 'loop'])
+const unprocessed = new Set<unknown>(['draining', 'queue_full', 'oauth', 'gateway_keys', 'limits', 'loop'])
 /** The code in JSON-RPC and without its envelope (AIP-193). */
 const unavailable = new Set<number>([errorTable.Unavailable.code, 503])
 /** A larger response is never a rejection. */
