@@ -174,6 +174,34 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     expect((await rpc(one, token, 'message/send', again)).headers.get('x-agent')).toBe('painter')
   })
 
+  test('a task created at a named external agent of one gateway is found at the other at once', async () => {
+    const external = new FakeAgent()
+    await external.listen()
+    await one.registry.register({
+      name: 'sculptor',
+      description: 'Cuts statues of marble',
+      url: `http://127.0.0.1:${external.port}`,
+      card: { name: 'sculptor' },
+      skills: [],
+      owner: 'sculptor',
+      origin: 'registered',
+      verified: true,
+      admitted: true,
+      admittedBy: 'operator',
+    })
+    await vi.waitUntil(() => other.registry.find('sculptor') !== undefined, known)
+    const token = await user(one)
+    for (const _ of Array.from({ length: 20 })) {
+      const sent = await ask(one, '/agents/sculptor/', {
+        json: { jsonrpc: '2.0', id: '1', method: 'message/send', params: saying('a statue') },
+        headers: bearer(token),
+      })
+      const got = await rpc(other, token, 'tasks/get', { task_id: sent.body.result.id })
+      expect([got.status, got.headers.get('x-agent')]).toEqual([200, 'sculptor'])
+    }
+    await external.stop()
+  })
+
   test('a token revoked at one gateway is refused at the other', async () => {
     const token = await user(one)
     expect((await rpc(other, token, 'tasks/list', {})).status).toBe(200)

@@ -21,13 +21,64 @@ test('the response of the client ends even if the observer throws', async () => 
   exchange.onResponseStart(controller, 200, {})
   await exchange.head
   exchange.pipe(raw, {
-    chunk: () => {},
+    chunk: () => undefined,
     end: () => {
       throw new Error('observer')
     },
   })
   expect(() => exchange.onResponseEnd()).toThrow('observer')
   expect(raw.end).toHaveBeenCalledOnce()
+})
+
+/** The client's side of a response. */
+function written() {
+  const parts: string[] = []
+  const raw = Object.assign(Object.create(ServerResponse.prototype), {
+    write: (chunk: Buffer) => parts.push(chunk.toString()) > 0,
+    end: (chunk?: Buffer) => parts.push(`${chunk?.toString() ?? ''}.`),
+  })
+  return { raw, parts }
+}
+
+test('the client receives the last chunk after the record that the observer writes at the end', async () => {
+  const { raw, parts } = written()
+  const record = Promise.withResolvers<void>()
+  const exchange = new Exchange()
+  exchange.onRequestStart(controller)
+  exchange.onResponseStart(controller, 200, {})
+  await exchange.head
+  exchange.pipe(raw, { holdsLastChunk: true, chunk: () => undefined, end: () => record.promise })
+  for (const part of ['one', 'two', 'three']) exchange.onResponseData(controller, Buffer.from(part))
+  exchange.onResponseEnd()
+  await vi.waitUntil(() => parts.length > 1)
+  expect(parts).toEqual(['one', 'two'])
+  record.resolve()
+  await vi.waitUntil(() => parts.length > 2)
+  expect(parts).toEqual(['one', 'two', 'three.'])
+})
+
+test('the client receives an event after the record of it, and later events in order', async () => {
+  const { raw, parts } = written()
+  const record = Promise.withResolvers<void>()
+  const calls: string[] = []
+  const paused = { ...controller, pause: () => calls.push('pause'), resume: () => calls.push('resume') }
+  const exchange = new Exchange()
+  exchange.onRequestStart(paused)
+  exchange.onResponseStart(paused, 200, {})
+  await exchange.head
+  const chunk = (bytes: Buffer) => (bytes.toString() === 'first' ? record.promise : undefined)
+  exchange.pipe(raw, { chunk, end: () => undefined })
+  calls.length = 0
+  for (const part of ['first', 'second']) exchange.onResponseData(paused, Buffer.from(part))
+  exchange.onResponseEnd()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect([parts, calls]).toEqual([[], ['pause']])
+  record.resolve()
+  await vi.waitUntil(() => parts.length > 2)
+  expect([parts, calls]).toEqual([
+    ['first', 'second', '.'],
+    ['pause', 'resume'],
+  ])
 })
 
 test('a body is read before its consumer is attached up to 64 KiB, and is paused beyond that', async () => {

@@ -13,10 +13,15 @@ export function isBodiless(status: number): boolean {
   return status === 204 || status === 304
 }
 
-/** Receives a copy of a response body while it is forwarded. */
+/**
+ * Receives a copy of a response body while it is forwarded. A method that stores what the caller's next request needs
+ * returns a promise, which must not reject: the caller receives this chunk, or the end, only after it has resolved.
+ */
 export interface ResponseObserver {
-  chunk(chunk: Buffer): void
-  end(): void
+  /** Set if `end` stores something. The last chunk is then held back, because it may complete the response. */
+  readonly holdsLastChunk?: boolean
+  chunk(chunk: Buffer): Promise<void> | undefined
+  end(): Promise<void> | undefined
 }
 
 /** The consumer of a response body. */
@@ -122,36 +127,46 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Pipes the body to the client with backpressure. A broken response destroys the client's connection. */
   pipe(raw: ServerResponse, watch?: ResponseObserver): void {
-    const [whole, ...others] = this.#waiting
-    if (this.#ended === true && whole !== undefined && others.length === 0) {
-      this.#waiting.length = 0
-      watch?.chunk(whole)
-      // The observer runs first, because its records should exist when the client sends the next request.
-      try {
-        watch?.end()
-      } finally {
-        raw.end(whole)
-      }
-      return
-    }
+    const holdsLastChunk = this.#ended === true || watch?.holdsLastChunk === true
+    let held: Buffer | undefined
     const resume = () => this.#controller?.resume()
+    const write = (chunk: Buffer) => {
+      if (raw.write(chunk) || raw.destroyed) return
+      this.#controller?.pause()
+      raw.once('drain', resume)
+    }
+    const inOrder = this.#stepsFor(raw)
     this.#take({
-      data: (chunk) => {
-        watch?.chunk(chunk)
-        if (raw.write(chunk) || raw.destroyed) return
-        this.#controller?.pause()
-        raw.once('drain', resume)
-      },
+      data: (chunk) =>
+        inOrder(watch?.chunk(chunk), () => {
+          if (!holdsLastChunk) return write(chunk)
+          if (held !== undefined) write(held)
+          held = chunk
+        }),
       end: () => {
-        // The observer runs first, because its records should exist when the client sends the next request.
+        let recorded: Promise<void> | undefined
         try {
-          watch?.end()
+          recorded = watch?.end()
         } finally {
-          raw.end()
+          inOrder(recorded, () => void raw.end(held))
         }
       },
       failed: () => void raw.destroy(),
     })
+  }
+
+  /** Returns a function that runs steps in order, each of them after the record that it is called with. */
+  #stepsFor(raw: ServerResponse): (recorded: Promise<void> | undefined, step: () => void) => void {
+    let last: Promise<void> | undefined
+    return (recorded, step) => {
+      if (last === undefined && recorded === undefined) return step()
+      if (recorded !== undefined) this.#controller?.pause()
+      last = Promise.all([last, recorded]).then(() => {
+        if (raw.destroyed) return
+        step()
+        if (recorded !== undefined && !raw.writableNeedDrain) this.#controller?.resume()
+      })
+    }
   }
 
   #take(sink: Sink): void {

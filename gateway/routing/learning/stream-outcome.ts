@@ -25,11 +25,11 @@ export class StreamOutcomeObserver implements ResponseObserver {
     this.#codec = codec
   }
 
-  chunk(chunk: Buffer): void {
+  chunk(chunk: Buffer): undefined {
     this.#last = Buffer.concat([this.#last, chunk]).subarray(-lastMaxBytes)
   }
 
-  end(): void {
+  end(): undefined {
     const outcome = this.#codec.readStreamEnd(lastEventOf(this.#last.toString('utf8')))
     if (outcome !== undefined) this.#feedback.recordOutcome(this.#route, outcome)
   }

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { releaseWhenRead } from '@parley/kit/http/release-when-read'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
@@ -43,6 +44,8 @@ const sessionPath = '/api/start-payment-session'
 const usedForMs = 3_600_000
 const usesMax = 20_000
 const firstFrameMaxBytes = 64 * 1024
+/** The caller waits at most this long for the record of a route. */
+const recordedWithinMs = 2000
 
 /**
  * Records the routes of tasks and payment sessions that callers create at an external or relayed agent under
@@ -69,7 +72,7 @@ export class NamedAgentRoutes {
       if (request.method === 'POST') this.#recordUse(request.token.caller.id, entry)
       return undefined
     }
-    const whole = (look: (bytes: Buffer) => void) => {
+    const whole = (look: (bytes: Buffer) => Promise<void> | undefined) => {
       const claim = this.#options.answers.open(`external agent ${entry.slug}`)
       releaseWhenRead(reply, claim)
       return new BufferedResponse(claim, look)
@@ -106,24 +109,33 @@ export class NamedAgentRoutes {
     })
   }
 
-  #recordSession(request: FastifyRequest, { id: agent }: AgentEntry, bytes: Buffer): void {
+  #recordSession(
+    request: FastifyRequest,
+    { id: agent }: AgentEntry,
+    bytes: Buffer,
+  ): Promise<void> | undefined {
     const sessionId = readSessionId(jsonOf(bytes.toString('utf8')))
-    if (typeof sessionId !== 'string' || sessionId.length > 128) return
-    this.#save(request, async (owner) => [{ owner, kind: 'session', id: sessionId, agent, at: Date.now() }])
+    if (typeof sessionId !== 'string' || sessionId.length > 128) return undefined
+    const at = Date.now()
+    return this.#save(request, async (owner) => [{ owner, kind: 'session', id: sessionId, agent, at }])
   }
 
-  #record({ request, ...sent }: Sent, task: unknown): void {
-    this.#save(request, (owner) => newRoutes(this.#options, { ...sent, owner }, task))
+  #record({ request, ...sent }: Sent, task: unknown): Promise<void> {
+    return this.#save(request, (owner) => newRoutes(this.#options, { ...sent, owner }, task))
   }
 
   /**
-   * Runs in the background, because the response is already being sent. No caller waits, so the write does not wait for the
-   * disk.
+   * Resolves when every gateway finds the routes, but does not wait for the disk. The agent has accepted the message, so the
+   * caller receives the response even if the store does not answer.
    */
-  #save(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): void {
-    this.#saveFor(request, routesOf).catch((error: unknown) => {
+  async #save(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
+    const saved = this.#saveFor(request, routesOf).catch((error: unknown) => {
       this.#options.log.warn({ err: error }, 'failed to record the routes of a message to an external agent')
     })
+    const ended = new AbortController()
+    const late = wait(recordedWithinMs, undefined, { signal: ended.signal }).catch(() => {})
+    await Promise.race([saved, late])
+    ended.abort()
   }
 
   async #saveFor({ token }: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
@@ -142,22 +154,22 @@ export class NamedAgentRoutes {
 
 /** Calls `onEvent` with the first event of a stream. */
 class FirstEvent implements ResponseObserver {
-  readonly #look: (event: unknown) => void
+  readonly #look: (event: unknown) => Promise<void>
   #bytes: Buffer = Buffer.alloc(0)
   #isDone = false
 
-  constructor(look: (event: unknown) => void) {
+  constructor(look: (event: unknown) => Promise<void>) {
     this.#look = look
   }
 
-  chunk(chunk: Buffer): void {
-    if (this.#isDone) return
+  chunk(chunk: Buffer): Promise<void> | undefined {
+    if (this.#isDone) return undefined
     this.#bytes = Buffer.concat([this.#bytes, chunk])
-    if (hasFrame(this.#bytes)) this.#look(firstEventOf(this.#bytes))
-    else if (this.#bytes.byteLength <= firstFrameMaxBytes) return
-    this.#isDone = true
-    this.#bytes = Buffer.alloc(0)
+    const event = hasFrame(this.#bytes) ? firstEventOf(this.#bytes) : undefined
+    this.#isDone = event !== undefined || this.#bytes.byteLength > firstFrameMaxBytes
+    if (this.#isDone) this.#bytes = Buffer.alloc(0)
+    return event === undefined ? undefined : this.#look(event)
   }
 
-  end(): void {}
+  end(): undefined {}
 }
