@@ -158,14 +158,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Returns a function that runs steps in order, each of them after the record that it is called with. */
   #stepsFor(raw: ServerResponse): (recorded: Promise<void> | undefined, step: () => void) => void {
     let last: Promise<void> | undefined
+    const runAfter = async (before: typeof last, recorded: Promise<void> | undefined, step: () => void) => {
+      await before
+      await recorded
+      if (raw.destroyed) return
+      step()
+      if (recorded !== undefined && !raw.writableNeedDrain) this.#controller?.resume()
+    }
     return (recorded, step) => {
       if (last === undefined && recorded === undefined) return step()
       if (recorded !== undefined) this.#controller?.pause()
-      last = Promise.all([last, recorded]).then(() => {
-        if (raw.destroyed) return
-        step()
-        if (recorded !== undefined && !raw.writableNeedDrain) this.#controller?.resume()
-      })
+      last = runAfter(last, recorded, step)
     }
   }
 

@@ -172,7 +172,7 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
     const jobs = Array.from({ length: 60 }, (_, i) => jobOf(`t${i}`, `owner ${i % 20}`))
     for (const job of jobs) scheduler.enqueue(job)
     for (const job of jobs) scheduler.discard(job)
-    await until(() => scheduler.waiting === 0)
+    await expect.poll(() => scheduler.waiting).toBe(0)
   })
 
   test(`${name}: the owners of waiting tasks take turns`, async () => {
