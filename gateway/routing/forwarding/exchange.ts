@@ -127,6 +127,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Pipes the body to the client with backpressure. A broken response destroys the client's connection. */
   pipe(raw: ServerResponse, watch?: ResponseObserver): void {
+    if (watch === undefined && this.#ended === true && this.#waiting.length === 1)
+      return void raw.end(this.#waiting.shift())
     const holdsLastChunk = this.#ended === true || watch?.holdsLastChunk === true
     let held: Buffer | undefined
     const resume = () => this.#controller?.resume()
