@@ -57,8 +57,11 @@ test('the client receives the last chunk after the record that the observer writ
   expect(parts).toEqual(['one', 'two', 'three.'])
 })
 
-test('the client receives an event after the record of it, and later events in order', async () => {
+/** A stream whose first event the observer records. */
+async function recordedStream() {
   const { raw, parts } = written()
+  const destroyed = vi.fn<() => void>()
+  Object.assign(raw, { destroy: destroyed })
   const record = Promise.withResolvers<void>()
   const calls: string[] = []
   const paused = { ...controller, pause: () => calls.push('pause'), resume: () => calls.push('resume') }
@@ -66,19 +69,42 @@ test('the client receives an event after the record of it, and later events in o
   exchange.onRequestStart(paused)
   exchange.onResponseStart(paused, 200, {})
   await exchange.head
+  const receive = (...events: string[]) => {
+    for (const event of events) exchange.onResponseData(paused, Buffer.from(event))
+  }
   const chunk = (bytes: Buffer) => (bytes.toString() === 'first' ? record.promise : undefined)
-  exchange.pipe(raw, { chunk, end: () => undefined })
-  calls.length = 0
-  for (const part of ['first', 'second']) exchange.onResponseData(paused, Buffer.from(part))
-  exchange.onResponseEnd()
-  await new Promise((resolve) => setImmediate(resolve))
-  expect([parts, calls]).toEqual([[], ['pause']])
+  const pipe = () => exchange.pipe(raw, { chunk, end: () => undefined })
+  return { parts, destroyed, record, calls, exchange, paused, receive, pipe }
+}
+
+test.each(['before', 'after'] as const)(
+  'an event that arrives %s the consumer waits for its record, and later events follow in order',
+  async (arrival) => {
+    const { parts, record, calls, exchange, receive, pipe } = await recordedStream()
+    if (arrival === 'after') pipe()
+    receive('first', 'second')
+    if (arrival === 'before') pipe()
+    calls.length = 0
+    receive('b'.repeat(70_000))
+    exchange.onResponseEnd()
+    await new Promise((resolve) => setImmediate(resolve))
+    // What waits is limited.
+    expect([parts, calls]).toEqual([[], ['pause']])
+    record.resolve()
+    await vi.waitUntil(() => parts.at(-1)?.endsWith('.'))
+    expect(parts.join(' ').replace(/b+/, 'third')).toMatch(/^first second third ?\.$/)
+  },
+)
+
+test('the client receives a recorded event although the response breaks off during the record', async () => {
+  const { parts, destroyed, record, exchange, paused, receive, pipe } = await recordedStream()
+  pipe()
+  receive('first')
+  exchange.onResponseError(paused, new Error('connection reset'))
+  expect(destroyed).not.toHaveBeenCalled()
   record.resolve()
-  await vi.waitUntil(() => parts.length > 2)
-  expect([parts, calls]).toEqual([
-    ['first', 'second', '.'],
-    ['pause', 'resume'],
-  ])
+  await vi.waitUntil(() => destroyed.mock.calls.length > 0)
+  expect(parts).toEqual(['first'])
 })
 
 test('a body is read before its consumer is attached up to 64 KiB, and is paused beyond that', async () => {

@@ -127,8 +127,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Pipes the body to the client with backpressure. A broken response destroys the client's connection. */
   pipe(raw: ServerResponse, watch?: ResponseObserver): void {
-    if (watch === undefined && this.#ended === true && this.#waiting.length === 1)
-      return void raw.end(this.#waiting.shift())
     const holdsLastChunk = this.#ended === true || watch?.holdsLastChunk === true
     let held: Buffer | undefined
     const resume = () => this.#controller?.resume()
@@ -137,41 +135,34 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#controller?.pause()
       raw.once('drain', resume)
     }
-    const inOrder = this.#stepsFor(raw)
-    this.#take({
-      data: (chunk) =>
-        inOrder(watch?.chunk(chunk), () => {
-          if (!holdsLastChunk) return write(chunk)
-          if (held !== undefined) write(held)
-          held = chunk
-        }),
+    const forward = (chunk: Buffer) => {
+      if (!holdsLastChunk) return write(chunk)
+      if (held !== undefined) write(held)
+      held = chunk
+    }
+    const sink: Sink = {
+      data: (chunk) => {
+        const recorded = watch?.chunk(chunk)
+        if (recorded === undefined) return forward(chunk)
+        // Until the record is written, the rest of the response waits as it does before a consumer is attached.
+        this.#sink = undefined
+        void after(recorded, raw, () => {
+          forward(chunk)
+          this.#take(sink)
+        })
+      },
       end: () => {
         let recorded: Promise<void> | undefined
         try {
           recorded = watch?.end()
         } finally {
-          inOrder(recorded, () => void raw.end(held))
+          if (recorded === undefined) raw.end(held)
+          else void after(recorded, raw, () => raw.end(held))
         }
       },
       failed: () => void raw.destroy(),
-    })
-  }
-
-  /** Returns a function that runs steps in order, each of them after the record that it is called with. */
-  #stepsFor(raw: ServerResponse): (recorded: Promise<void> | undefined, step: () => void) => void {
-    let last: Promise<void> | undefined
-    const runAfter = async (before: typeof last, recorded: Promise<void> | undefined, step: () => void) => {
-      await before
-      await recorded
-      if (raw.destroyed) return
-      step()
-      if (recorded !== undefined && !raw.writableNeedDrain) this.#controller?.resume()
     }
-    return (recorded, step) => {
-      if (last === undefined && recorded === undefined) return step()
-      if (recorded !== undefined) this.#controller?.pause()
-      last = runAfter(last, recorded, step)
-    }
+    this.#take(sink)
   }
 
   #take(sink: Sink): void {
@@ -238,6 +229,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#head.reject(error)
     this.#sink?.failed(error)
   }
+}
+
+/** Calls the function once the record is written, unless the client has disconnected. */
+async function after(recorded: Promise<void>, raw: ServerResponse, next: () => void): Promise<void> {
+  await recorded
+  if (!raw.destroyed) next()
 }
 
 /** Does not copy a single chunk. */

@@ -98,8 +98,8 @@ export async function forward(
   sent: CompletedRequest,
   { reportSignal, headers, watch, check, rewrite }: ForwardOptions = {},
 ): Promise<FastifyReply> {
-  // A rewritten body must not be compressed.
-  const plain = rewrite && { 'accept-encoding': 'identity' }
+  // A body that is read must not be compressed.
+  const plain = rewrite === undefined && watch === undefined ? undefined : { 'accept-encoding': 'identity' }
   let answered: { exchange: Exchange; head: ResponseHead }
   try {
     answered = await inSpan('forward', forwardSpan(target.entry), async (span) => {

@@ -125,17 +125,23 @@ export class NamedAgentRoutes {
   }
 
   /**
-   * Resolves when every gateway finds the routes, but does not wait for the disk. The agent has accepted the message, so the
-   * caller receives the response even if the store does not answer.
+   * Resolves when the routes are stored, perhaps not on the disk yet, when that fails, or after 2 s: the agent has accepted the
+   * message, so the caller receives the response in any case.
    */
   async #save(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
-    const saved = this.#saveFor(request, routesOf).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, 'failed to record the routes of a message to an external agent')
-    })
-    const ended = new AbortController()
-    const late = wait(recordedWithinMs, undefined, { signal: ended.signal }).catch(() => {})
+    const { log } = this.#options
+    const timer = new AbortController()
+    const late = wait(recordedWithinMs, undefined, { signal: timer.signal }).catch(() => {})
+    const saved = this.#saveFor(request, routesOf)
+      .catch((error: unknown) => {
+        log.warn({ err: error }, 'failed to record the routes of a message to an external agent')
+      })
+      .finally(() => timer.abort())
     await Promise.race([saved, late])
-    ended.abort()
+    if (!timer.signal.aborted)
+      log.warn(
+        'a response was sent before its routes were recorded, because the store did not answer in time',
+      )
   }
 
   async #saveFor({ token }: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
@@ -165,9 +171,11 @@ class FirstEvent implements ResponseObserver {
   chunk(chunk: Buffer): Promise<void> | undefined {
     if (this.#isDone) return undefined
     this.#bytes = Buffer.concat([this.#bytes, chunk])
-    const event = hasFrame(this.#bytes) ? firstEventOf(this.#bytes) : undefined
-    this.#isDone = event !== undefined || this.#bytes.byteLength > firstFrameMaxBytes
-    if (this.#isDone) this.#bytes = Buffer.alloc(0)
+    const hasFirst = hasFrame(this.#bytes)
+    if (!hasFirst && this.#bytes.byteLength <= firstFrameMaxBytes) return undefined
+    const event = hasFirst ? firstEventOf(this.#bytes) : undefined
+    this.#isDone = true
+    this.#bytes = Buffer.alloc(0)
     return event === undefined ? undefined : this.#look(event)
   }
 

@@ -32,6 +32,18 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(new Set([...here.begun, ...there.begun]).size).toBe(4)
   })
 
+  test('a job that is discarded before it is enqueued does not run or hold back the next job of its owner', async () => {
+    await using scheduler = await open(1)
+    scheduler.discard(jobOf('a'))
+    for (const taskId of ['a', 'b']) scheduler.enqueue(jobOf(taskId))
+    const work = heldWork(scheduler)
+    work.start()
+    await until(() => work.begun.length === 1)
+    work.end('b')
+    await expect.poll(() => scheduler.waiting).toBe(0)
+    expect(work.begun).toEqual(['b'])
+  })
+
   test('redelivers a task that another process holds after its lease has expired', async () => {
     await using scheduler = await open(1)
     const work = heldWork(scheduler)

@@ -26,7 +26,7 @@ const promote = `
   if redis.call('EXISTS', behind) == 0 then redis.call('SREM', owners, owner) end
   return moved`
 
-/** How long a discarded job is remembered, for a process that is adding it to the shared queue. */
+/** How long a discarded job is remembered at least, for a process that is enqueueing it at the same time. */
 const discardedKeptSeconds = 60
 
 const parameters = `
@@ -35,6 +35,7 @@ const parameters = `
 
 const scripts = {
   enqueue: `${parameters}
+  if redis.call('ZSCORE', discarded, job) then return {} end
   if redis.call('SISMEMBER', queued, job) == 1 then return { job } end
   if redis.call('ZADD', behind, 'NX', redis.call('INCR', sequence), job) == 1 then
     redis.call('SADD', owners, owner)
@@ -48,6 +49,7 @@ const scripts = {
   local now = redis.call('TIME')[1]
   redis.call('ZREMRANGEBYSCORE', discarded, '-inf', now - ${discardedKeptSeconds})
   redis.call('ZADD', discarded, now, job)
+  redis.call('EXPIRE', discarded, ${discardedKeptSeconds})
   redis.call('SREM', queued, job)
   if redis.call('ZREM', behind, job) == 1 then redis.call('DECR', count) end
   ${promote}`,
@@ -74,8 +76,8 @@ export class RedisOwnerQueues {
   }
 
   /**
-   * Adds the job to the owner's backlog. Returns the jobs that should now be in the shared queue, which may
-   * include this one.
+   * Adds the job to the owner's backlog, unless it was discarded. Returns the jobs that should now be in the shared queue,
+   * which may include this one.
    */
   enqueue(job: Job): Promise<Job[]> {
     const joins = this.#joins.get(job.owner)
@@ -94,8 +96,8 @@ export class RedisOwnerQueues {
   }
 
   /**
-   * Returns those of the jobs that were discarded within the last minute. A process calls this after it has added jobs
-   * to the shared queue, because another request may have discarded them in the meantime.
+   * Returns those of the jobs that were discarded lately. A process calls this after it has added jobs to the shared queue,
+   * because another request may have discarded them in the meantime.
    */
   async discarded(jobs: readonly Job[]): Promise<Job[]> {
     const pipeline = this.#redis.pipeline()
