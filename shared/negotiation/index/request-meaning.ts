@@ -1,3 +1,4 @@
+import { withoutIdentifiers } from '../words/identifiers.ts'
 import { taskTextOf } from '../words/instruction.ts'
 import { inEnglish } from '../words/translation.ts'
 import type { QueryMeaning } from './skill-vectors.ts'
@@ -73,7 +74,7 @@ export class RequestMeaning {
 
 /** The instruction of a text, or undefined if it has no words. */
 function instructionOf(text: string): string | undefined {
-  const instruction = taskTextOf(text).instruction.trim()
+  const instruction = withoutIdentifiers(taskTextOf(text).instruction).trim()
   return /[\p{L}\p{N}]/u.test(instruction) ? instruction : undefined
 }
 

@@ -23,3 +23,19 @@ test.each(['A', ' ', '：', 'x:', '“', '我A'])(
   },
   10_000,
 )
+
+test.each([
+  ['a UUID', 'cancel order 0f7b6b0a-dead-48d1-face-b6e96aaa393b today'],
+  ['a hash', 'cancel order 9fceb02d0ae598e95dc970b74767f19372d61af8 today'],
+  ['an address', 'cancel order 0xDEADBEEFfacade today'],
+])('%s is not a word', (_, text) => {
+  const { terms, features } = readQuery(text)
+  expect(terms).toEqual(readQuery('cancel order today').terms)
+  expect(features).toEqual(readQuery('cancel order today').features)
+})
+
+test('words that look like hexadecimal numbers and short codes stay', () => {
+  expect(stemsOf('a facade for the cafe in decade 1990s, model b52')).toEqual(
+    expect.arrayContaining(['facad', 'cafe', 'decad', 'b52']),
+  )
+})

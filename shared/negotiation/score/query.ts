@@ -1,4 +1,5 @@
 import { backgroundRarity, relatedTo } from '../words/english.ts'
+import { withoutIdentifiers } from '../words/identifiers.ts'
 import { taskTextOf } from '../words/instruction.ts'
 import { type Meaning, meaningOf } from '../words/meaning.ts'
 import { particularsOf } from '../words/names.ts'
@@ -73,7 +74,8 @@ export function readQuery(text: string): Query {
 }
 
 function parsed(whole: string): Query {
-  const { instruction, types: payloadTypes } = taskTextOf(whole)
+  const { instruction: all, types: payloadTypes } = taskTextOf(whole)
+  const instruction = withoutIdentifiers(all)
   const text = inEnglish(instruction)
   const words = wordsIn(text, wordsMax)
   const isParticular = particularsOf(text)

@@ -1,5 +1,6 @@
 import { backgroundRarity, isEnglish } from './english.ts'
 import { bitOf, englishBit, functionBits, type Language } from './function-words.ts'
+import { withoutIdentifiers } from './identifiers.ts'
 import { lexiconOf } from './lexicon.ts'
 import { stemOf } from './split.ts'
 import { foreignWord } from './word-forms.ts'
@@ -13,7 +14,9 @@ const kana = /[\p{Script=Hiragana}\p{Script=Katakana}]/gu
 const han = /\p{Script=Han}/gu
 /** Roughly the letters of a word in scripts without spaces. */
 const lettersPerWord = 2
-const wordPattern = /[\p{Script=Latin}\p{M}]+(?:['’][\p{Script=Latin}\p{M}]+)?/gu
+/** Letters beside a digit are no word. */
+const wordPattern =
+  /(?<![\p{Script=Latin}\p{M}\p{N}])[\p{Script=Latin}\p{M}]+(?:['’][\p{Script=Latin}\p{M}]+)?(?![\p{Script=Latin}\p{M}\p{N}])/gu
 const englishSuffix = /['’](?:s|t|m|d|ll|re|ve)$/
 const frenchPrefix = /^(?:l|d|j|m|t|s|n|c|qu|jusqu|lorsqu|puisqu)['’]/
 
@@ -29,7 +32,7 @@ const commonRarity = 0.85
  * English, for other languages, and if nothing distinguishes them.
  */
 export function languageOf(text: string): Language | undefined {
-  const head = text.slice(0, charsMax)
+  const head = withoutIdentifiers(text.slice(0, charsMax))
   const isShouted = !/\p{Ll}/u.test(head)
   const words = (head.match(wordPattern) ?? [])
     .slice(0, wordsMax)
