@@ -171,7 +171,8 @@ test('a task of the agent that the gateway chose is canceled, although its creat
   const last = processesOf('last')
   for (const pid of last) process.kill(pid, 'SIGSTOP')
   const task = await clientAt('first', token).send('sleep deeply like a bear in winter, 600000 ms')
-  await wait(1500)
+  // The gateway has sent the message to the frozen agent by then, also on a busy machine.
+  await wait(4000)
   const killCreator = () => {
     for (const pid of processesOf('first')) process.kill(pid, 'SIGKILL')
   }
