@@ -129,11 +129,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   pipe(raw: ServerResponse, watch?: ResponseObserver): void {
     const holdsLastChunk = this.#ended === true || watch?.holdsLastChunk === true
     let held: Buffer | undefined
-    const resume = () => this.#controller?.resume()
+    let isFull = false
     const write = (chunk: Buffer) => {
       if (raw.write(chunk) || raw.destroyed) return
       this.#controller?.pause()
-      raw.once('drain', resume)
+      if (isFull) return
+      isFull = true
+      raw.once('drain', () => {
+        isFull = false
+        this.#controller?.resume()
+      })
     }
     const forward = (chunk: Buffer) => {
       if (!holdsLastChunk) return write(chunk)
@@ -146,9 +151,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
         if (recorded === undefined) return forward(chunk)
         // Until the record is written, the rest of the response waits as it does before a consumer is attached.
         this.#sink = undefined
-        void after(recorded, raw, () => {
+        void this.#after(recorded, raw, () => {
           forward(chunk)
-          this.#take(sink)
+          take()
         })
       },
       end: () => {
@@ -157,12 +162,29 @@ export class Exchange implements Dispatcher.DispatchHandler {
           recorded = watch?.end()
         } finally {
           if (recorded === undefined) raw.end(held)
-          else void after(recorded, raw, () => raw.end(held))
+          else void this.#after(recorded, raw, () => raw.end(held))
         }
       },
-      failed: () => void raw.destroy(),
+      // What was written in this turn is sent first.
+      failed: () => void setImmediate(() => raw.destroy()),
     }
-    this.#take(sink)
+    const take = () => {
+      this.#take(sink)
+      if (isFull) this.#controller?.pause()
+    }
+    take()
+  }
+
+  /** Calls the function once the record is written, unless the client has disconnected. */
+  async #after(recorded: Promise<void>, raw: ServerResponse, next: () => void): Promise<void> {
+    await recorded
+    if (raw.destroyed) return
+    try {
+      next()
+    } catch (error) {
+      this.abort(error)
+      raw.destroy()
+    }
   }
 
   #take(sink: Sink): void {
@@ -229,12 +251,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#head.reject(error)
     this.#sink?.failed(error)
   }
-}
-
-/** Calls the function once the record is written, unless the client has disconnected. */
-async function after(recorded: Promise<void>, raw: ServerResponse, next: () => void): Promise<void> {
-  await recorded
-  if (!raw.destroyed) next()
 }
 
 /** Does not copy a single chunk. */

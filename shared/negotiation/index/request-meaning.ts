@@ -47,7 +47,7 @@ export class RequestMeaning {
     const parts = partsOf(instruction)
     const several = parts.length > 1 ? parts.slice(0, partsMax) : []
     const [encoded, background] = await Promise.all([
-      this.#encoder.embed([instruction, ...several].map((part) => inEnglish(part))),
+      this.#encoder.embed([instruction, ...several].map(embedded)),
       (this.#background ??= this.#readBackground()),
     ])
     if ('failed' in encoded) return encoded
@@ -61,7 +61,7 @@ export class RequestMeaning {
   async vectorOf(text: string): Promise<Float32Array | undefined> {
     const instruction = instructionOf(text)
     if (instruction === undefined) return undefined
-    const encoded = await this.#encoder.embed([inEnglish(instruction)])
+    const encoded = await this.#encoder.embed([embedded(instruction)])
     return 'failed' in encoded ? undefined : encoded.vectors[0]
   }
 
@@ -72,9 +72,12 @@ export class RequestMeaning {
   }
 }
 
+/** The text of which a vector is made. */
+const embedded = (text: string) => inEnglish(withoutIdentifiers(text).trim())
+
 /** The instruction of a text, or undefined if it has no words. */
 function instructionOf(text: string): string | undefined {
-  const instruction = withoutIdentifiers(taskTextOf(text).instruction).trim()
+  const instruction = taskTextOf(text).instruction.trim()
   return /[\p{L}\p{N}]/u.test(instruction) ? instruction : undefined
 }
 

@@ -39,3 +39,7 @@ test('words that look like hexadecimal numbers and short codes stay', () => {
     expect.arrayContaining(['facad', 'cafe', 'decad', 'b52']),
   )
 })
+
+test('an identifier counts if the text has nothing else', () => {
+  expect(stemsOf('0f7b6b0a-dead-48d1-face-b6e96aaa393b')).toContain('dead')
+})
