@@ -6,7 +6,7 @@ import { makeLog } from '@parley/kit/process/log'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 import { FakeAgent, saying } from './testing.ts'
@@ -30,6 +30,23 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
       log: makeLog({ level: 'silent', name: 'test' }),
     })
 
+  type Registered = Parameters<GatewayApp['registry']['register']>[0]
+
+  /** Starts an agent that both gateways know. */
+  async function join(
+    name: string,
+    description: string,
+    more: Pick<Registered, 'skills' | 'origin' | 'admittedBy'>,
+  ): Promise<FakeAgent> {
+    const joined = new FakeAgent()
+    await joined.listen()
+    const url = `http://127.0.0.1:${joined.port}`
+    const fixed = { card: { name }, owner: name, verified: true, admitted: true }
+    await one.registry.register({ name, description, url, ...fixed, ...more })
+    await vi.waitUntil(() => other.registry.find(name) !== undefined, known)
+    return joined
+  }
+
   beforeAll(async () => {
     mongodb = await startMongodb()
     redis = await startRedis()
@@ -45,13 +62,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     }
     // The gateways start concurrently, so each must tolerate what the other creates.
     ;[one, other] = await Promise.all([start(), start()])
-    agent = new FakeAgent()
-    await agent.listen()
-    await one.registry.register({
-      name: 'painter',
-      description: 'Paints pictures of the sea',
-      url: `http://127.0.0.1:${agent.port}`,
-      card: { name: 'painter' },
+    agent = await join('painter', 'Paints pictures of the sea', {
       skills: [
         {
           id: 'paint',
@@ -62,13 +73,9 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
           output_modes: ['text/plain'],
         },
       ],
-      owner: 'painter',
       origin: 'supervised',
-      verified: true,
-      admitted: true,
       admittedBy: 'supervisor',
     })
-    await vi.waitUntil(() => other.registry.find('painter') !== undefined, known)
   })
   afterAll(async () => {
     await one?.[Symbol.asyncDispose]()
@@ -175,23 +182,14 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
   })
 
   test('a task created at a named external agent of one gateway is found at the other at once', async () => {
-    const external = new FakeAgent()
-    await external.listen()
-    await one.registry.register({
-      name: 'sculptor',
-      description: 'Cuts statues of marble',
-      url: `http://127.0.0.1:${external.port}`,
-      card: { name: 'sculptor' },
+    const external = await join('sculptor', 'Cuts statues of marble', {
       skills: [],
-      owner: 'sculptor',
       origin: 'registered',
-      verified: true,
-      admitted: true,
       admittedBy: 'operator',
     })
-    await vi.waitUntil(() => other.registry.find('sculptor') !== undefined, known)
+    onTestFinished(() => external.stop())
     const token = await user(one)
-    for (const _ of Array.from({ length: 20 })) {
+    for (let count = 0; count < 20; count += 1) {
       const sent = await ask(one, '/agents/sculptor/', {
         json: { jsonrpc: '2.0', id: '1', method: 'message/send', params: saying('a statue') },
         headers: bearer(token),
@@ -199,7 +197,6 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
       const got = await rpc(other, token, 'tasks/get', { task_id: sent.body.result.id })
       expect([got.status, got.headers.get('x-agent')]).toEqual([200, 'sculptor'])
     }
-    await external.stop()
   })
 
   test('a token revoked at one gateway is refused at the other', async () => {

@@ -30,7 +30,8 @@ const promote = `
 const discardedKeptSeconds = 60
 
 const parameters = `
-  local queued, behind, owners, count, sequence, discarded = unpack(KEYS)
+  local queued, behind, owners = KEYS[1], KEYS[2], KEYS[3]
+  local count, sequence, discarded = KEYS[4], KEYS[5], KEYS[6]
   local owner, max, job = ARGV[1], tonumber(ARGV[2]), ARGV[3]`
 
 const scripts = {
